@@ -1,0 +1,35 @@
+# A room of src/ becomes one static library `syncopate_<room>` and, where it has *_test.cc files, one
+# test program `<room>_test`. Sub-folders belong to their room. Adding a file needs no change here.
+#
+#   syncopate_room(model DEPS syncopate_base PRIVATE_DEPS nlohmann_json::nlohmann_json)
+
+add_library(syncopate_flags INTERFACE)
+target_compile_options(syncopate_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Werror)
+target_include_directories(syncopate_flags INTERFACE
+  $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/src>
+  $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>)
+if(SYNCOPATE_SANITIZE)
+  target_compile_options(syncopate_flags INTERFACE
+    -fsanitize=${SYNCOPATE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(syncopate_flags INTERFACE -fsanitize=${SYNCOPATE_SANITIZE})
+endif()
+
+function(syncopate_room room)
+  cmake_parse_arguments(ROOM "" "" "DEPS;PRIVATE_DEPS;TEST_DEPS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.cc)
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_test|_benchmark|_main)\\.cc$")
+  if(NOT sources)
+    add_library(syncopate_${room} INTERFACE)
+    return()
+  endif()
+  add_library(syncopate_${room} STATIC ${sources})
+  target_link_libraries(syncopate_${room} PUBLIC syncopate_flags ${ROOM_DEPS} PRIVATE ${ROOM_PRIVATE_DEPS})
+  if(SYNCOPATE_BUILD_TESTS AND tests)
+    add_executable(${room}_test ${tests})
+    target_link_libraries(${room}_test PRIVATE syncopate_${room} ${ROOM_PRIVATE_DEPS} ${ROOM_TEST_DEPS}
+                          GTest::gmock GTest::gtest_main)
+    gtest_discover_tests(${room}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()

@@ -1,0 +1,211 @@
+// Syncopate's C++ interface: start as a worker of a job, make groups, run collectives.
+//
+//   auto worker = syncopate::Worker::Start();                  // rank and size from the
+//   environment auto buffer = (*worker)->Allocate(n * sizeof(float));      // shared with the
+//   peers: no staging absl::Status status = (*worker)->world().AllReduce(
+//       syncopate::Array::Of(buffer->as<float>(), n), syncopate::ReduceOp::kAverage);
+//
+// Thread safety: a Worker, a Group and a Handle may be used from several threads. The members of a
+// group must start the same collectives on it in the same order; different groups are independent
+// of each other.
+//
+// Errors: every call returns an absl::Status; syncopate/status.h tells how much is lost and whom to
+// blame. No call waits longer than its timeout. A failed reduction leaves the data of every
+// survivor at its old value or at its new one, and all survivors agree which; after other failed
+// collectives the data that the call would have written is unspecified.
+#ifndef SYNCOPATE_SYNCOPATE_H_
+#define SYNCOPATE_SYNCOPATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "syncopate/collective.h"
+#include "syncopate/data_type.h"
+#include "syncopate/status.h"
+
+namespace syncopate {
+
+namespace internal {
+class WorkerImpl;
+class GroupImpl;
+class OperationState;
+struct BufferOwner;
+}  // namespace internal
+
+// Who this worker is. Normally read from the environment (docs/launch.md lists the variables).
+struct Job {
+  std::string
+      id;  // the same on all workers of the job, different from every other job on the machine
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;
+  int local_size = 1;
+};
+
+struct Options {
+  std::optional<Job> job;  // nothing: from the environment; alone if that says nothing
+  std::optional<absl::Duration>
+      timeout;  // of every wait; nothing: SYNCOPATE_TIMEOUT, else 5 minutes
+  std::optional<uint64_t>
+      arena_bytes;  // for Allocate(); nothing: SYNCOPATE_ARENA_BYTES, else 1/4 of memory / size
+};
+
+// Numbers in memory. The memory may come from Allocate() or from anywhere else; from Allocate() is
+// faster.
+struct Array {
+  void* data = nullptr;
+  uint64_t elements = 0;
+  DataType type = DataType::kFloat32;
+
+  // `T` is float, double, int32_t or int64_t; for 16-bit types fill the struct.
+  template <typename T>
+  static Array Of(T* data, uint64_t elements) {
+    static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                  std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>);
+    constexpr DataType kType = std::is_same_v<T, float>     ? DataType::kFloat32
+                               : std::is_same_v<T, double>  ? DataType::kFloat64
+                               : std::is_same_v<T, int32_t> ? DataType::kInt32
+                                                            : DataType::kInt64;
+    return {data, elements, kType};
+  }
+};
+
+// One call of a collective. Ranks in it are ranks of the group.
+struct Call {
+  Collective collective = Collective::kAllReduce;
+  Array data = {};
+  ReduceOp op = ReduceOp::kSum;  // where Reduces(collective)
+  double weight = 1;  // this worker's, for ReduceOp::kWeightedAverage; finite, not negative
+  int root = 0;       // where HasRoot(collective)
+  int target = 0;     // send-receive only
+  std::vector<uint64_t> block_elements = {};   // where HasBlocks(collective); empty: equal blocks
+  int priority = 0;                            // higher goes first
+  std::optional<absl::Duration> timeout = {};  // nothing: Options::timeout
+  std::string algorithm = {};                  // empty: the one that the cost model prefers
+};
+
+// Memory that all workers on this host can reach, so that collectives on it copy nothing. Freed
+// with the object, which must not outlive its Worker. Not thread-safe.
+class Buffer {
+ public:
+  Buffer(Buffer&& other) noexcept = default;
+  Buffer& operator=(Buffer&& other) noexcept = default;
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  friend class Worker;
+  Buffer(std::shared_ptr<internal::BufferOwner> owner, void* data, size_t bytes)
+      : owner_(std::move(owner)), data_(data), bytes_(bytes) {}
+  std::shared_ptr<internal::BufferOwner> owner_;
+  void* data_;
+  size_t bytes_;
+};
+
+// An operation under way. Copies refer to the same operation. An operation goes on if all its
+// handles are dropped.
+class Handle {
+ public:
+  // True once Wait() would return at once.
+  bool Done() const;
+  // Waits for the end of the operation (at most its timeout) and returns how it ended.
+  absl::Status Wait();
+
+ private:
+  friend class Group;
+  explicit Handle(std::shared_ptr<internal::OperationState> state) : state_(std::move(state)) {}
+  std::shared_ptr<internal::OperationState> state_;
+};
+
+// Some workers of the job that run collectives together. Copies refer to the same group.
+class Group {
+ public:
+  int rank() const;  // of this worker in the group
+  int size() const;
+  const std::vector<int>& members()
+      const;  // their ranks in the job, in the order of their group ranks
+
+  Handle Start(
+      const Call& call);  // returns at once; the data belongs to the operation until it is done
+  absl::Status Run(const Call& call);  // Start and Wait, without waking another thread
+
+  absl::Status AllReduce(Array data, ReduceOp op, double weight = 1) {
+    return Run({.collective = Collective::kAllReduce, .data = data, .op = op, .weight = weight});
+  }
+  absl::Status Reduce(Array data, ReduceOp op, int root) {
+    return Run({.collective = Collective::kReduce, .data = data, .op = op, .root = root});
+  }
+  absl::Status Broadcast(Array data, int root) {
+    return Run({.collective = Collective::kBroadcast, .data = data, .root = root});
+  }
+  absl::Status AllGather(Array data) {
+    return Run({.collective = Collective::kAllGather, .data = data});
+  }
+  absl::Status ReduceScatter(Array data, ReduceOp op) {
+    return Run({.collective = Collective::kReduceScatter, .data = data, .op = op});
+  }
+  absl::Status Gather(Array data, int root) {
+    return Run({.collective = Collective::kGather, .data = data, .root = root});
+  }
+  absl::Status Scatter(Array data, int root) {
+    return Run({.collective = Collective::kScatter, .data = data, .root = root});
+  }
+  absl::Status AllToAll(Array data) {
+    return Run({.collective = Collective::kAllToAll, .data = data});
+  }
+  absl::Status Barrier() { return Run({.collective = Collective::kBarrier}); }
+  // Moves `from`'s data to `to`. Called by both; in a group of more than two by all.
+  absl::Status SendReceive(Array data, int from, int to) {
+    return Run({.collective = Collective::kSendReceive, .data = data, .root = from, .target = to});
+  }
+
+ private:
+  friend class Worker;
+  explicit Group(std::shared_ptr<internal::GroupImpl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<internal::GroupImpl> impl_;
+};
+
+class Worker {
+ public:
+  // Joins the job: returns when all its workers have come, or with an error that names the missing
+  // ones.
+  static absl::StatusOr<std::unique_ptr<Worker>> Start(const Options& options = {});
+  ~Worker();
+
+  int rank() const;
+  int size() const;
+  int local_rank() const;
+  int local_size() const;
+
+  Group& world();
+  // A group of these ranks of the job (this worker among them), made by its members alone: no
+  // message is sent. Members that make groups of the same ranks several times must do so in the
+  // same order.
+  absl::StatusOr<Group> NewGroup(std::vector<int> members);
+  // Workers that this one holds for dead or stuck, sorted.
+  std::vector<int> Lost() const;
+
+  absl::StatusOr<Buffer> Allocate(size_t bytes);
+
+ private:
+  explicit Worker(std::unique_ptr<internal::WorkerImpl> impl);
+  std::unique_ptr<internal::WorkerImpl> impl_;
+};
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_SYNCOPATE_H_

@@ -1,0 +1,23 @@
+// Every limit of the library, by name. A value from outside is compared with its limit before
+// memory is allocated for it.
+#ifndef SYNCOPATE_BASE_LIMITS_H_
+#define SYNCOPATE_BASE_LIMITS_H_
+
+#include <cstdint>
+
+namespace syncopate::limits {
+
+inline constexpr int kWorkersMax = 4096;                           // in a job or a program
+inline constexpr int kLocalWorkersMax = 128;                       // of one job on one host
+inline constexpr uint64_t kElementsMax = uint64_t{1} << 40;        // in one buffer
+inline constexpr uint64_t kChunksMax = uint64_t{1} << 20;          // in one space of a program
+inline constexpr uint64_t kStepsPerWorkerMax = uint64_t{1} << 16;  // in a program
+inline constexpr uint64_t kProgramTextBytesMax = uint64_t{256} << 20;
+inline constexpr uint64_t kTopologyTextBytesMax = uint64_t{64} << 20;
+inline constexpr uint64_t kTopologyNodesMax = uint64_t{1} << 17;
+inline constexpr uint64_t kTopologyLinksMax = uint64_t{1} << 20;
+inline constexpr uint64_t kEnvironmentValueBytesMax = 4096;
+
+}  // namespace syncopate::limits
+
+#endif  // SYNCOPATE_BASE_LIMITS_H_
