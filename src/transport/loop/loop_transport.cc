@@ -1,0 +1,184 @@
+#include "transport/loop/loop_transport.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace syncopate {
+
+class LoopSession final : public Session {
+ public:
+  LoopSession(LoopNetwork& network, std::shared_ptr<LoopNetwork::Operation> operation, int self)
+      : network_(network), operation_(std::move(operation)), self_(self) {
+    for (int64_t& lag : gate_lag_) lag = network.DelayTicks();
+  }
+
+  bool Enter(Gate gate, int member) override {
+    LoopNetwork::GateRecord& record = Record(gate);
+    if (record.broken || record.entered[static_cast<size_t>(member)]) return true;
+    record.entered[static_cast<size_t>(member)] = true;
+    if (++record.entries == static_cast<int>(record.entered.size())) {
+      record.decided_tick = network_.now_;
+    }
+    return true;
+  }
+
+  GateState State(Gate gate) override {
+    const LoopNetwork::GateRecord& record = Record(gate);
+    if (record.decided_tick < 0) return GateState::kOpen;
+    if (network_.now_ < record.decided_tick + gate_lag_[static_cast<int>(gate)]) {
+      return GateState::kOpen;  // decided, but the news is still on its way
+    }
+    return record.broken ? GateState::kBroken : GateState::kPassed;
+  }
+
+  GateState Break(Gate gate) override {
+    LoopNetwork::GateRecord& record = Record(gate);
+    if (record.decided_tick < 0) {
+      record.broken = true;
+      record.decided_tick = network_.now_;
+    }
+    return record.broken ? GateState::kBroken : GateState::kPassed;
+  }
+
+  bool Entered(Gate gate, int member) override {
+    return Record(gate).entered[static_cast<size_t>(member)];
+  }
+
+  Hello HelloOf(int member) override { return operation_->hellos[static_cast<size_t>(member)]; }
+
+  void Offer(uint32_t step, int to, const std::byte* bytes, Extent where) override {
+    LoopNetwork::Message message;
+    message.arrives_tick = network_.now_ + network_.DelayTicks();
+    message.buffered = network_.random_.Below(2) == 0;
+    if (message.buffered) {
+      message.copy.assign(bytes, bytes + where.bytes);
+      message.consumed_tick = network_.now_ + network_.DelayTicks();
+    } else {
+      message.bytes = bytes;
+    }
+    operation_->messages[{self_, to, step}] = std::move(message);
+  }
+
+  const std::byte* Arrived(int from, uint32_t their_step, Extent) override {
+    static constexpr std::byte kEmpty{};
+    const auto found = operation_->messages.find({from, self_, their_step});
+    if (found == operation_->messages.end() || found->second.arrives_tick > network_.now_) {
+      return nullptr;
+    }
+    const LoopNetwork::Message& message = found->second;
+    const std::byte* bytes = message.buffered ? message.copy.data() : message.bytes;
+    return bytes == nullptr ? &kEmpty : bytes;
+  }
+
+  void Consume(uint32_t, int from, uint32_t their_step) override {
+    LoopNetwork::Message& message = operation_->messages.at({from, self_, their_step});
+    if (!message.buffered) message.consumed_tick = network_.now_ + network_.DelayTicks();
+  }
+
+  bool Consumed(int to, uint32_t step, uint32_t) override {
+    const LoopNetwork::Message& message = operation_->messages.at({self_, to, step});
+    return message.consumed_tick >= 0 && message.consumed_tick <= network_.now_;
+  }
+
+  std::byte* Memory(int, Space) override { return nullptr; }
+  std::byte* Notes(int) override { return nullptr; }
+
+ private:
+  LoopNetwork::GateRecord& Record(Gate gate) { return operation_->gates[static_cast<int>(gate)]; }
+
+  LoopNetwork& network_;
+  const std::shared_ptr<LoopNetwork::Operation> operation_;
+  const int self_;
+  int64_t gate_lag_[2];
+};
+
+class LoopTransport final : public Transport {
+ public:
+  LoopTransport(LoopNetwork& network, int rank) : network_(network), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return network_.size_; }
+  bool direct() const override { return false; }
+  bool crowded() const override { return false; }
+
+  absl::StatusOr<std::unique_ptr<GroupPort>> OpenGroup(uint64_t key,
+                                                       const std::vector<int>& members) override {
+    const auto self = std::find(members.begin(), members.end(), rank_);
+    if (self == members.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", rank_, " is not a member of the group it makes"));
+    }
+    return std::make_unique<Port>(network_, key, static_cast<int>(self - members.begin()),
+                                  members.size());
+  }
+
+  absl::StatusOr<std::byte*> Allocate(size_t bytes) override {
+    return static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 64) / 64 * 64));
+  }
+  void Free(std::byte* memory) override { std::free(memory); }
+  bool Owns(const void*, size_t) const override { return true; }
+
+  // One thread drives all workers: nobody sleeps.
+  uint32_t PrepareToPark() override { return 0; }
+  void Park(uint32_t, int64_t) override {}
+  void CancelPark() override {}
+  void Wake() override {}
+
+  uint64_t losses() const override { return network_.losses_.size(); }
+  std::vector<Loss> Lost() const override { return network_.losses_; }
+  void Expel(int rank) override { network_.Kill(rank); }
+
+ private:
+  class Port final : public GroupPort {
+   public:
+    Port(LoopNetwork& network, uint64_t key, int self, size_t members)
+        : network_(network), key_(key), self_(self), members_(members) {}
+
+    absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) override {
+      std::shared_ptr<LoopNetwork::Operation>& operation =
+          network_.operations_[{key_, spec.sequence}];
+      if (operation == nullptr) {
+        operation = std::make_shared<LoopNetwork::Operation>();
+        operation->hellos.resize(members_);
+        for (LoopNetwork::GateRecord& gate : operation->gates) gate.entered.resize(members_);
+      }
+      operation->hellos[static_cast<size_t>(self_)] = {.digest = spec.digest,
+                                                       .weight = spec.weight};
+      return std::make_unique<LoopSession>(network_, operation, self_);
+    }
+
+   private:
+    LoopNetwork& network_;
+    const uint64_t key_;
+    const int self_;
+    const size_t members_;
+  };
+
+  LoopNetwork& network_;
+  const int rank_;
+};
+
+LoopNetwork::LoopNetwork(int size, uint64_t seed, int delay_ticks_max)
+    : size_(size), delay_ticks_max_(static_cast<uint64_t>(delay_ticks_max)), random_(seed) {}
+
+std::unique_ptr<Transport> LoopNetwork::Attach(int rank) {
+  return std::make_unique<LoopTransport>(*this, rank);
+}
+
+void LoopNetwork::Tick() {
+  ++now_;
+  clock_.AdvanceNs(1000);
+}
+
+void LoopNetwork::Kill(int rank) {
+  for (const Loss& loss : losses_) {
+    if (loss.rank == rank) return;
+  }
+  losses_.push_back(
+      {.rank = rank, .order = losses_.size() + 1, .cause = "died (its process ended)"});
+}
+
+}  // namespace syncopate

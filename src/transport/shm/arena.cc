@@ -1,0 +1,88 @@
+#include "transport/shm/arena.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/parse.h"
+#include "base/status.h"
+
+namespace syncopate {
+
+Arena::Arena(MemoryFile memory) : memory_(std::move(memory)) { free_[0] = memory_.bytes(); }
+
+int Arena::ClassOf(size_t bytes) { return std::bit_width(std::max(bytes, kAlignment) - 1); }
+
+absl::StatusOr<uint64_t> Arena::Cut(size_t bytes) {
+  const auto run = std::find_if(free_.begin(), free_.end(),
+                                [&](const auto& entry) { return entry.second >= bytes; });
+  if (run == free_.end()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "no ", FormatBytes(bytes), " left in the shared arena of ", FormatBytes(memory_.bytes()),
+        "; free buffers or set SYNCOPATE_ARENA_BYTES higher"));
+  }
+  const auto [offset, size] = *run;
+  const uint64_t end = offset + bytes;
+  if (end > populated_) {
+    // Memory that the system cannot give must be an error now, not a bus error at the first touch.
+    const uint64_t upto = std::min<uint64_t>((end + kPage - 1) / kPage * kPage, memory_.bytes());
+    if (posix_fallocate(memory_.fd(), static_cast<off_t>(populated_),
+                        static_cast<off_t>(upto - populated_)) != 0) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the system has no ", FormatBytes(bytes), " of shared memory left"));
+    }
+    populated_ = upto;
+  }
+  free_.erase(run);
+  if (size > bytes) free_[end] = size - bytes;
+  return offset;
+}
+
+absl::StatusOr<std::byte*> Arena::Allocate(size_t bytes) {
+  if (bytes > memory_.bytes()) bytes = memory_.bytes() + 1;  // refused below, without overflow
+  const bool cached = bytes <= kCachedBytesMax;
+  const size_t align = bytes >= kPage ? kPage : kAlignment;
+  const size_t size = cached ? size_t{1} << ClassOf(bytes) : (bytes + align - 1) / align * align;
+  absl::MutexLock lock(&mutex_);
+  uint64_t offset = 0;
+  if (cached && !cached_[ClassOf(bytes)].empty()) {
+    offset = cached_[ClassOf(bytes)].back();
+    cached_[ClassOf(bytes)].pop_back();
+  } else {
+    SYNCOPATE_ASSIGN_OR_RETURN(offset, Cut(size));
+  }
+  used_[offset] = size;
+  return memory_.data() + offset;
+}
+
+void Arena::Free(std::byte* memory) {
+  absl::MutexLock lock(&mutex_);
+  const auto block = used_.find(static_cast<uint64_t>(memory - memory_.data()));
+  if (block == used_.end()) return;
+  auto [offset, bytes] = *block;
+  used_.erase(block);
+  if (bytes <= kCachedBytesMax) {
+    cached_[ClassOf(bytes)].push_back(offset);
+    return;
+  }
+  auto after = free_.lower_bound(offset);
+  if (after != free_.end() && after->first == offset + bytes) {
+    bytes += after->second;
+    after = free_.erase(after);
+  }
+  if (after != free_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == offset) {
+      before->second += bytes;
+      return;
+    }
+  }
+  free_[offset] = bytes;
+}
+
+}  // namespace syncopate

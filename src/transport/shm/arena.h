@@ -1,0 +1,55 @@
+// The allocator of a worker's arena: memory that all workers of the job on this host map.
+#ifndef SYNCOPATE_TRANSPORT_SHM_ARENA_H_
+#define SYNCOPATE_TRANSPORT_SHM_ARENA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "transport/shm/memory_file.h"
+
+namespace syncopate {
+
+// Thread-safe. Blocks up to kCachedBytesMax keep their size class when freed, so that the small
+// blocks of one operation after the other cost next to nothing; larger ones are cut from the lowest
+// free run that fits and merged when freed.
+class Arena {
+ public:
+  static constexpr size_t kAlignment = 64;
+  static constexpr size_t kPage = 4096;
+  static constexpr size_t kCachedBytesMax = 1 << 16;
+
+  explicit Arena(MemoryFile memory);
+
+  // Takes the pages from the system now: too little memory is an error here, not a crash at the
+  // first touch.
+  absl::StatusOr<std::byte*> Allocate(size_t bytes);
+  // `memory` must come from Allocate().
+  void Free(std::byte* memory);
+  bool Owns(const void* memory, size_t bytes) const {
+    const std::byte* begin = static_cast<const std::byte*>(memory);
+    return begin >= memory_.data() && bytes <= memory_.bytes() &&
+           static_cast<size_t>(begin - memory_.data()) <= memory_.bytes() - bytes;
+  }
+  const MemoryFile& memory() const { return memory_; }
+
+ private:
+  absl::StatusOr<uint64_t> Cut(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static int ClassOf(size_t bytes);
+
+  const MemoryFile memory_;
+  absl::Mutex mutex_;
+  std::map<uint64_t, uint64_t> free_ ABSL_GUARDED_BY(mutex_);             // offset -> bytes
+  absl::flat_hash_map<uint64_t, uint64_t> used_ ABSL_GUARDED_BY(mutex_);  // offset -> bytes
+  std::vector<uint64_t> cached_[17] ABSL_GUARDED_BY(mutex_);  // free blocks by size class
+  uint64_t populated_ ABSL_GUARDED_BY(mutex_) = 0;  // pages below this offset have been taken
+};
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_TRANSPORT_SHM_ARENA_H_

@@ -1,0 +1,75 @@
+#include "transport/shm/arena.h"
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "gtest/gtest.h"
+
+namespace syncopate {
+namespace {
+
+Arena MakeArena(size_t bytes) { return Arena(*MemoryFile::Create("arena-test", bytes)); }
+
+TEST(ArenaTest, BlocksAreAlignedDisjointAndComeBack) {
+  Arena arena = MakeArena(8 << 20);
+  Random random(1);
+  std::map<std::byte*, size_t> blocks;
+  for (int i = 0; i < 20000; ++i) {
+    if (blocks.size() < 20 && random.Below(2) == 0) {
+      const size_t bytes = random.Below(random.Below(10) == 0 ? 200000 : 5000);
+      absl::StatusOr<std::byte*> block = arena.Allocate(bytes);
+      ASSERT_TRUE(block.ok()) << block.status();
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(*block) % Arena::kAlignment, 0u);
+      ASSERT_TRUE(arena.Owns(*block, bytes));
+      const auto after = blocks.lower_bound(*block);
+      if (after != blocks.end()) {
+        ASSERT_LE(*block + bytes, after->first);
+      }
+      if (after != blocks.begin()) {
+        ASSERT_LE(std::prev(after)->first + std::prev(after)->second, *block);
+      }
+      std::memset(*block, 1, bytes);
+      blocks[*block] = std::max<size_t>(bytes, 1);
+    } else if (!blocks.empty()) {
+      auto victim = std::next(blocks.begin(), static_cast<long>(random.Below(blocks.size())));
+      arena.Free(victim->first);
+      blocks.erase(victim);
+    }
+  }
+  for (const auto& [block, bytes] : blocks) arena.Free(block);
+  // Large runs have merged again: nearly all of the arena fits in one block.
+  EXPECT_TRUE(arena.Allocate(5 << 20).ok());
+}
+
+TEST(ArenaTest, SaysWhenItIsFull) {
+  Arena arena = MakeArena(1 << 20);
+  EXPECT_EQ(arena.Allocate((1 << 20) + 1).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(arena.Allocate(~size_t{0}).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(arena.Allocate(1 << 20).ok());
+  EXPECT_EQ(arena.Allocate(1).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(ArenaTest, KnowsItsOwnMemory) {
+  Arena arena = MakeArena(1 << 20);
+  std::byte outside;
+  std::byte* inside = *arena.Allocate(100);
+  EXPECT_FALSE(arena.Owns(&outside, 1));
+  EXPECT_TRUE(arena.Owns(inside, 100));
+  EXPECT_FALSE(arena.Owns(inside, 2 << 20));
+}
+
+TEST(MemoryFileTest, RefusesWhatIsNotSealedOrHasAnotherSize) {
+  MemoryFile file = *MemoryFile::Create("test", 8192);
+  EXPECT_TRUE(MemoryFile::Open(FileDescriptor(dup(file.fd())), 8192).ok());
+  EXPECT_FALSE(MemoryFile::Open(FileDescriptor(dup(file.fd())), 4096).ok());
+  FILE* plain = tmpfile();
+  ASSERT_EQ(ftruncate(fileno(plain), 8192), 0);
+  EXPECT_FALSE(MemoryFile::Open(FileDescriptor(dup(fileno(plain))), 8192).ok());
+  fclose(plain);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,38 @@
+// Who is lost: the job's verdicts, in shared memory, the same for all survivors.
+#ifndef SYNCOPATE_TRANSPORT_SHM_BOARD_H_
+#define SYNCOPATE_TRANSPORT_SHM_BOARD_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "transport/shm/control.h"
+#include "transport/transport.h"
+
+namespace syncopate::shm {
+
+enum class Cause : uint8_t {
+  kLeft = 1,  // it ended its part in the job in good order
+  kDied = 2,  // its process ended
+  kStuck =
+      3,  // its heart stopped beating; its process was ended, so that it cannot wake up and write
+  kLate = 4,  // it did not finish what it had begun; ended likewise
+};
+
+std::string Describe(Cause cause);
+
+// Gives the verdict that `rank` is lost. The first verdict on a rank stays. True if it was this
+// one.
+bool Pronounce(Board& board, int rank, Cause cause, int by);
+
+// Whether there is a verdict on `rank`.
+inline bool IsLost(const Board& board, int rank) {
+  return board.verdicts[rank].load(std::memory_order_acquire) != 0;
+}
+
+// All verdicts, in order.
+std::vector<Loss> ReadVerdicts(const Board& board, int size);
+
+}  // namespace syncopate::shm
+
+#endif  // SYNCOPATE_TRANSPORT_SHM_BOARD_H_

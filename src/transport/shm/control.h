@@ -1,0 +1,80 @@
+// The layout of a worker's control memory, which all workers of the job on this host map.
+// docs/shm.md explains it.
+//
+// Every field is an atomic or written only before a gate that its readers pass later. Who writes
+// what stands beside it.
+#ifndef SYNCOPATE_TRANSPORT_SHM_CONTROL_H_
+#define SYNCOPATE_TRANSPORT_SHM_CONTROL_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/limits.h"
+#include "transport/transport.h"
+
+namespace syncopate::shm {
+
+inline constexpr uint64_t kMagic = 0x53594e434f504130;  // "SYNCOPA0"
+inline constexpr int kGroupsMax = 256;                  // live groups of one worker
+inline constexpr int kSlots = 16;                       // open sessions of one group
+inline constexpr uint32_t kInlineFlags = 240;           // more steps take flags from the heap
+inline constexpr uint32_t kHeapFlags = 1u << 19;
+
+// A gate of one session, in the slot of the group's first member. One word, so that passing and
+// breaking exclude each other: bits 0-47 the members that have entered, bit 48 broken, bits 49-63
+// the generation of the slot.
+struct alignas(64) GateWord {
+  std::atomic<uint64_t> word;
+};
+
+// One session of the owner. Written by the owner before it enters the start gate, except for the
+// gates and the notes.
+struct alignas(64) Slot {
+  std::atomic<uint64_t> sequence;  // 1 + sequence of the session; grows
+  uint64_t digest;
+  double weight;
+  uint64_t data_offset;     // in the owner's arena, or kNowhere
+  uint64_t scratch_offset;  // likewise
+  uint32_t generation;      // a flag that holds it is up; never used before by this owner
+  uint32_t
+      heap_flag;  // first flag in the heap if the session has more than kInlineFlags, else unused
+  uint32_t steps;
+  GateWord gates[2];  // written by all members; used in the slot of the group's first member only
+  alignas(64) std::atomic<uint32_t> flags[kInlineFlags];
+  alignas(64) std::byte notes[Session::kNotesBytes];
+};
+inline constexpr uint64_t kNowhere = ~uint64_t{0};
+
+struct GroupEntry {
+  Slot slots[kSlots];
+};
+
+// Who is lost, in the control memory of rank 0, written by every worker of the job. A verdict, once
+// there, stays.
+struct Board {
+  std::atomic<uint64_t> count;  // verdicts given out
+  std::atomic<uint64_t>
+      verdicts[limits::kLocalWorkersMax];  // 0: not lost; else order << 16 | cause << 8 | by whom
+};
+
+struct Control {
+  uint64_t magic;  // written before the memory is shared
+  int32_t rank;
+  int32_t pid;
+  alignas(64) std::atomic<int64_t> beat_ns;    // by the owner's sentry
+  alignas(64) std::atomic<uint32_t> doorbell;  // futex; by anyone
+  std::atomic<uint32_t> sleepers;              // by the owner: threads that are in Park()
+  alignas(64) Board board;
+  alignas(64) std::atomic<uint64_t> keys[kGroupsMax];  // by the owner: which group an entry belongs
+                                                       // to, 0 none
+  GroupEntry groups[kGroupsMax];
+  std::atomic<uint32_t> heap_flags[kHeapFlags];
+};
+
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+
+}  // namespace syncopate::shm
+
+#endif  // SYNCOPATE_TRANSPORT_SHM_CONTROL_H_

@@ -1,0 +1,56 @@
+// Shared memory without a name: a sealed memfd and its mapping. Nothing is left behind when the
+// last process is gone.
+#ifndef SYNCOPATE_TRANSPORT_SHM_MEMORY_FILE_H_
+#define SYNCOPATE_TRANSPORT_SHM_MEMORY_FILE_H_
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace syncopate {
+
+// A file descriptor that closes itself.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor();
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+class MemoryFile {
+ public:
+  // New zeroed memory (mode 0600, size sealed). Pages are taken from the system when they are first
+  // touched.
+  static absl::StatusOr<MemoryFile> Create(const std::string& name, size_t bytes);
+  // A peer's memory. Refused unless it is a file of just this size whose size is sealed, so that no
+  // peer can make an access fail by shrinking it.
+  static absl::StatusOr<MemoryFile> Open(FileDescriptor fd, size_t bytes);
+
+  MemoryFile(MemoryFile&& other) noexcept;
+  MemoryFile& operator=(MemoryFile&& other) = delete;
+  ~MemoryFile();
+
+  std::byte* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  MemoryFile(FileDescriptor fd, std::byte* data, size_t bytes)
+      : fd_(std::move(fd)), data_(data), bytes_(bytes) {}
+  FileDescriptor fd_;
+  std::byte* data_;
+  size_t bytes_;
+};
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_TRANSPORT_SHM_MEMORY_FILE_H_

@@ -1,0 +1,173 @@
+#include "transport/shm/peers.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "transport/shm/futex.h"
+#include "transport/shm/rendezvous.h"
+
+namespace syncopate::shm {
+namespace {
+// How long a killed process may take to vanish before we go on without being sure.
+constexpr int kFenceMs = 2000;
+}  // namespace
+
+Peers::Peers(const ShmOptions& options, const Clock& clock, MemoryFile control, MemoryFile arena)
+    : options_(options),
+      clock_(clock),
+      control_memory_(std::move(control)),
+      arena_(std::move(arena)),
+      processes_(static_cast<size_t>(options.size)),
+      controls_(static_cast<size_t>(options.size)),
+      arenas_(static_cast<size_t>(options.size)),
+      arena_bytes_(static_cast<size_t>(options.size)),
+      stop_(eventfd(0, EFD_CLOEXEC)) {}
+
+absl::StatusOr<std::unique_ptr<Peers>> Peers::Meet(const ShmOptions& options, const Clock& clock) {
+  if (options.size < 1 || options.size > limits::kLocalWorkersMax || options.rank < 0 ||
+      options.rank >= options.size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rank ", options.rank, " of ", options.size, " is not possible: shared memory takes 1 to ",
+        limits::kLocalWorkersMax, " workers, and ranks count from 0"));
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(MemoryFile control,
+                             MemoryFile::Create("syncopate-control", sizeof(Control)));
+  SYNCOPATE_ASSIGN_OR_RETURN(MemoryFile arena,
+                             MemoryFile::Create("syncopate-arena", options.arena_bytes));
+  std::unique_ptr<Peers> peers(new Peers(options, clock, std::move(control), std::move(arena)));
+  SYNCOPATE_RETURN_IF_ERROR(peers->Connect());
+  return peers;
+}
+
+absl::Status Peers::Connect() {
+  const size_t self = static_cast<size_t>(options_.rank);
+  controls_[self] = reinterpret_cast<Control*>(control_memory_.data());
+  arenas_[self] = arena_.memory().data();
+  arena_bytes_[self] = arena_.memory().bytes();
+  own().magic = kMagic;
+  own().rank = options_.rank;
+  own().pid = getpid();
+  own().beat_ns.store(clock_.NowNs());
+
+  const RendezvousSpec spec = {.job = options_.job,
+                               .rank = options_.rank,
+                               .size = options_.size,
+                               .control_fd = control_memory_.fd(),
+                               .arena_fd = arena_.memory().fd(),
+                               .arena_bytes = arena_.memory().bytes()};
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<Introduction> met,
+                             MeetPeers(spec, clock_, clock_.NowNs() + options_.start_timeout_ns));
+  mapped_.reserve(2 * met.size());
+  for (size_t rank = 0; rank < met.size(); ++rank) {
+    if (rank == self) continue;
+    Introduction& peer = met[rank];
+    SYNCOPATE_ASSIGN_OR_RETURN(MemoryFile control,
+                               MemoryFile::Open(std::move(peer.control), sizeof(Control)));
+    SYNCOPATE_ASSIGN_OR_RETURN(MemoryFile arena,
+                               MemoryFile::Open(std::move(peer.arena), peer.arena_bytes));
+    controls_[rank] = reinterpret_cast<Control*>(control.data());
+    arenas_[rank] = arena.data();
+    arena_bytes_[rank] = arena.bytes();
+    if (peer.pid != getpid()) processes_[rank] = std::move(peer.process);
+    mapped_.push_back(std::move(control));
+    mapped_.push_back(std::move(arena));
+  }
+  sentry_ = std::thread([this] { Watch(); });
+  return absl::OkStatus();
+}
+
+Peers::~Peers() {
+  if (!sentry_.joinable()) return;  // never got so far
+  if (Pronounce(board(), options_.rank, Cause::kLeft, options_.rank)) RingAll();
+  const uint64_t one = 1;
+  if (write(stop_.get(), &one, sizeof(one)) != sizeof(one)) {
+    Log(LogLevel::kWarn, "cannot tell the sentry to end");
+  }
+  sentry_.join();
+}
+
+void Peers::Ring(int rank) {
+  Control& peer = control(rank);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (peer.sleepers.load(std::memory_order_relaxed) == 0) return;
+  peer.doorbell.fetch_add(1);
+  FutexWakeAll(peer.doorbell);
+}
+
+void Peers::RingAll() {
+  for (int rank = 0; rank < options_.size; ++rank) Ring(rank);
+}
+
+void Peers::Fence(int rank) {
+  const FileDescriptor& process = processes_[static_cast<size_t>(rank)];
+  if (!process.valid()) return;
+  syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+  pollfd gone{.fd = process.get(), .events = POLLIN, .revents = 0};
+  if (poll(&gone, 1, kFenceMs) != 1) {
+    Log(LogLevel::kWarn, "worker ", rank, " could not be ended within ", kFenceMs, " ms");
+  }
+}
+
+void Peers::Expel(int rank, Cause cause) {
+  if (IsLost(board(), rank)) return;
+  if (cause != Cause::kDied) Fence(rank);
+  if (Pronounce(board(), rank, cause, options_.rank)) {
+    Log(LogLevel::kInfo, "worker ", rank, " ", Describe(cause));
+  }
+  RingAll();
+}
+
+// Beats this worker's heart and looks after the others: a process that ended shows at once on its
+// pidfd, one that is stopped by a heart that no longer beats.
+void Peers::Watch() {
+  std::vector<pollfd> watched = {{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
+  std::vector<int> ranks = {-1};
+  for (int rank = 0; rank < options_.size; ++rank) {
+    if (!processes_[static_cast<size_t>(rank)].valid()) continue;
+    watched.push_back(
+        {.fd = processes_[static_cast<size_t>(rank)].get(), .events = POLLIN, .revents = 0});
+    ranks.push_back(rank);
+  }
+  const int wait_ms = static_cast<int>(options_.beat_ns / 1'000'000);
+  uint64_t known_losses = 0;
+  int64_t last_ns = clock_.NowNs();
+  // Hearts are judged from here on: when this worker itself was held up (stopped, or a machine that
+  // stood still), the others get their full time again.
+  int64_t since_ns = last_ns;
+  for (;;) {
+    const int64_t now_ns = clock_.NowNs();
+    own().beat_ns.store(now_ns, std::memory_order_relaxed);
+    if (now_ns - last_ns > 3 * options_.beat_ns) since_ns = now_ns;
+    last_ns = now_ns;
+    for (int rank = 0; rank < options_.size; ++rank) {
+      if (rank == options_.rank || IsLost(board(), rank)) continue;
+      const int64_t beat_ns = control(rank).beat_ns.load(std::memory_order_relaxed);
+      if (now_ns - std::max(beat_ns, since_ns) > options_.stuck_ns) Expel(rank, Cause::kStuck);
+    }
+    // Another worker's verdict: wake our own threads so that they see it.
+    const uint64_t losses = board().count.load();
+    if (losses != known_losses) {
+      known_losses = losses;
+      Ring(options_.rank);
+    }
+    if (poll(watched.data(), watched.size(), wait_ms) <= 0) continue;
+    if (watched[0].revents != 0) return;
+    for (size_t i = 1; i < watched.size(); ++i) {
+      if (watched[i].revents == 0) continue;
+      Expel(ranks[i], Cause::kDied);
+      watched[i].fd = -1;  // poll() passes over it from now on
+    }
+  }
+}
+
+}  // namespace syncopate::shm

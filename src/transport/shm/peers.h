@@ -1,0 +1,70 @@
+// The shared memory of all workers on this host, as one of them sees it, and the sentry that
+// watches over them.
+#ifndef SYNCOPATE_TRANSPORT_SHM_PEERS_H_
+#define SYNCOPATE_TRANSPORT_SHM_PEERS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "transport/shm/arena.h"
+#include "transport/shm/board.h"
+#include "transport/shm/control.h"
+#include "transport/shm/shm_transport.h"
+
+namespace syncopate::shm {
+
+// Thread-safe.
+class Peers {
+ public:
+  static absl::StatusOr<std::unique_ptr<Peers>> Meet(const ShmOptions& options, const Clock& clock);
+  // Leaves the job in good order.
+  ~Peers();
+
+  int rank() const { return options_.rank; }
+  int size() const { return options_.size; }
+  const ShmOptions& options() const { return options_; }
+  Arena& arena() { return arena_; }
+  Control& control(int rank) { return *controls_[static_cast<size_t>(rank)]; }
+  Control& own() { return control(options_.rank); }
+  std::byte* arena_base(int rank) const { return arenas_[static_cast<size_t>(rank)]; }
+  uint64_t arena_bytes(int rank) const { return arena_bytes_[static_cast<size_t>(rank)]; }
+  Board& board() { return control(0).board; }
+
+  // Wakes `rank` if one of its threads sleeps. What was written before is visible to it when it
+  // wakes or next looks.
+  void Ring(int rank);
+  void RingAll();
+
+  // See Transport::Expel.
+  void Expel(int rank, Cause cause);
+
+ private:
+  Peers(const ShmOptions& options, const Clock& clock, MemoryFile control, MemoryFile arena);
+  absl::Status Connect();
+  void Watch();  // the sentry thread
+  // Ends the process of a lost worker and waits until it is gone: from then on it writes nothing.
+  void Fence(int rank);
+
+  const ShmOptions options_;
+  const Clock& clock_;
+  MemoryFile control_memory_;
+  Arena arena_;
+  std::vector<MemoryFile> mapped_;  // peers' memory
+  std::vector<FileDescriptor>
+      processes_;  // pidfds by rank; invalid for this process and where there is none
+  std::vector<Control*> controls_;
+  std::vector<std::byte*> arenas_;
+  std::vector<uint64_t> arena_bytes_;
+  FileDescriptor stop_;  // eventfd: the sentry ends
+  std::thread sentry_;
+};
+
+}  // namespace syncopate::shm
+
+#endif  // SYNCOPATE_TRANSPORT_SHM_PEERS_H_

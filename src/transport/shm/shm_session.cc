@@ -1,0 +1,307 @@
+#include "transport/shm/shm_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace syncopate::shm {
+namespace {
+
+constexpr uint64_t kBroken = uint64_t{1} << 48;
+constexpr uint64_t kMembers = kBroken - 1;
+constexpr int kGenerationShift = 49;
+constexpr uint64_t kGenerations = uint64_t{1} << 15;
+
+static_assert(limits::kLocalWorkersMax <= 48);
+
+// Where a gate word stands relative to the session of generation `generation`.
+enum class Age { kOlder, kSame, kNewer };
+Age Compare(uint64_t word, uint64_t generation) {
+  const uint64_t ahead = ((word >> kGenerationShift) - generation) & (kGenerations - 1);
+  if (ahead == 0) return Age::kSame;
+  return ahead < kGenerations / 2 ? Age::kNewer : Age::kOlder;
+}
+
+}  // namespace
+
+std::optional<uint32_t> FlagHeap::Take(uint32_t count) {
+  for (auto run = free_.begin(); run != free_.end(); ++run) {
+    if (run->second < count) continue;
+    const uint32_t first = run->first;
+    run->first += count;
+    run->second -= count;
+    if (run->second == 0) free_.erase(run);
+    return first;
+  }
+  return std::nullopt;
+}
+
+void FlagHeap::Give(uint32_t first, uint32_t count) {
+  auto after = std::lower_bound(free_.begin(), free_.end(), std::make_pair(first, 0u));
+  after = free_.insert(after, {first, count});
+  const auto next = std::next(after);
+  if (next != free_.end() && after->first + after->second == next->first) {
+    after->second += next->second;
+    free_.erase(next);
+  }
+  if (after != free_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == after->first) {
+      before->second += after->second;
+      free_.erase(after);
+    }
+  }
+}
+
+class ShmSession final : public Session {
+ public:
+  ShmSession(ShmGroupPort& port, const SessionSpec& spec, uint32_t heap_flag)
+      : port_(port),
+        peers_(port.context_.peers),
+        sequence_(spec.sequence),
+        slot_index_(static_cast<int>(spec.sequence % kSlots)),
+        gate_generation_((spec.sequence / kSlots + 1) & (kGenerations - 1)),
+        data_bytes_(spec.data_bytes),
+        scratch_bytes_(spec.scratch_bytes),
+        slots_(port.members_.size(), nullptr) {
+    Slot& slot = SlotOf(port.self_);
+    const Arena& arena = peers_.arena();
+    auto offset = [&](const std::byte* memory, uint64_t bytes) {
+      return memory != nullptr && arena.Owns(memory, bytes)
+                 ? static_cast<uint64_t>(memory - arena.memory().data())
+                 : kNowhere;
+    };
+    slot.digest = spec.digest;
+    slot.weight = spec.weight;
+    slot.data_offset = offset(spec.data, spec.data_bytes);
+    slot.scratch_offset = offset(spec.scratch, spec.scratch_bytes);
+    slot.generation = ++port.context_.generation;
+    slot.heap_flag = heap_flag;
+    slot.steps = spec.steps;
+    slot.sequence.store(sequence_ + 1, std::memory_order_release);
+    port.open_[slot_index_] = true;
+  }
+
+  ~ShmSession() override {
+    Slot& slot = SlotOf(port_.self_);
+    if (slot.steps > kInlineFlags) port_.context_.heap.Give(slot.heap_flag, slot.steps);
+    port_.open_[slot_index_] = false;
+  }
+
+  bool Enter(Gate gate, int member) override {
+    std::atomic<uint64_t>* word = GateWordOf(gate);
+    if (word == nullptr) return false;
+    const uint64_t bit = uint64_t{1} << member;
+    uint64_t seen = word->load(std::memory_order_acquire);
+    for (;;) {
+      uint64_t next = gate_generation_ << kGenerationShift | bit;
+      if (Compare(seen, gate_generation_) == Age::kNewer) return true;
+      if (Compare(seen, gate_generation_) == Age::kSame) {
+        if ((seen & (bit | kBroken)) != 0) return true;
+        next = seen | bit;
+      }
+      if (word->compare_exchange_weak(seen, next, std::memory_order_acq_rel)) {
+        if ((next & kMembers) == port_.everybody_) port_.RingOthers();
+        return true;
+      }
+    }
+  }
+
+  GateState State(Gate gate) override {
+    const std::atomic<uint64_t>* word = GateWordOf(gate);
+    return word == nullptr ? GateState::kOpen : Judge(word->load(std::memory_order_acquire));
+  }
+
+  GateState Break(Gate gate) override {
+    port_.broken_ = true;
+    std::atomic<uint64_t>* word = GateWordOf(gate);
+    // Without the first member nobody passes, and we have not entered: the gate stays shut for
+    // good.
+    if (word == nullptr) return GateState::kBroken;
+    uint64_t seen = word->load(std::memory_order_acquire);
+    while (Judge(seen) == GateState::kOpen) {
+      const uint64_t members = Compare(seen, gate_generation_) == Age::kSame ? seen & kMembers : 0;
+      const uint64_t next = gate_generation_ << kGenerationShift | kBroken | members;
+      if (word->compare_exchange_weak(seen, next, std::memory_order_acq_rel)) {
+        port_.RingOthers();
+        return GateState::kBroken;
+      }
+    }
+    return Judge(seen);
+  }
+
+  bool Entered(Gate gate, int member) override {
+    const std::atomic<uint64_t>* word = GateWordOf(gate);
+    if (word == nullptr) return false;
+    const uint64_t seen = word->load(std::memory_order_acquire);
+    if (Compare(seen, gate_generation_) != Age::kSame) return Judge(seen) == GateState::kPassed;
+    return (seen >> member & 1) != 0;
+  }
+
+  Hello HelloOf(int member) override {
+    const Slot& slot = SlotOf(member);
+    return {.digest = slot.digest, .weight = slot.weight};
+  }
+
+  void Offer(uint32_t step, int to, const std::byte*, Extent) override { Raise(step, to); }
+
+  const std::byte* Arrived(int from, uint32_t their_step, Extent where) override {
+    if (!Raised(from, their_step)) return nullptr;
+    return Memory(from, where.space) + where.offset;
+  }
+
+  void Consume(uint32_t step, int from, uint32_t) override { Raise(step, from); }
+
+  bool Consumed(int to, uint32_t, uint32_t their_step) override { return Raised(to, their_step); }
+
+  std::byte* Memory(int member, Space space) override {
+    const Slot& slot = SlotOf(member);
+    const uint64_t offset = space == Space::kData ? slot.data_offset : slot.scratch_offset;
+    const uint64_t bytes = space == Space::kData ? data_bytes_ : scratch_bytes_;
+    const int rank = port_.members_[static_cast<size_t>(member)];
+    // The offset comes from a peer: it must lie in that peer's arena.
+    if (offset > peers_.arena_bytes(rank) || bytes > peers_.arena_bytes(rank) - offset)
+      return nullptr;
+    return peers_.arena_base(rank) + offset;
+  }
+
+  std::byte* Notes(int member) override { return SlotOf(member).notes; }
+
+ private:
+  // Valid for this worker, and for the others once the start gate has passed.
+  Slot& SlotOf(int member) {
+    Slot*& slot = slots_[static_cast<size_t>(member)];
+    if (slot == nullptr) slot = &port_.EntryOf(member)->slots[slot_index_];
+    return *slot;
+  }
+
+  std::atomic<uint64_t>* GateWordOf(Gate gate) {
+    GroupEntry* entry = port_.EntryOf(0);
+    if (entry == nullptr) return nullptr;
+    return &entry->slots[slot_index_].gates[static_cast<int>(gate)].word;
+  }
+
+  GateState Judge(uint64_t word) const {
+    switch (Compare(word, gate_generation_)) {
+      case Age::kOlder:
+        return GateState::kOpen;
+      case Age::kNewer:
+        return GateState::kPassed;  // a slot goes on to its next session only after both gates
+                                    // passed
+      case Age::kSame:
+        break;
+    }
+    if ((word & kMembers) == port_.everybody_) return GateState::kPassed;
+    return (word & kBroken) != 0 ? GateState::kBroken : GateState::kOpen;
+  }
+
+  std::atomic<uint32_t>& FlagOf(int member, uint32_t step) {
+    Slot& slot = SlotOf(member);
+    if (slot.steps <= kInlineFlags) return slot.flags[step];
+    Control& control = peers_.control(port_.members_[static_cast<size_t>(member)]);
+    return control.heap_flags[(slot.heap_flag + step) % kHeapFlags];
+  }
+
+  void Raise(uint32_t step, int for_whom) {
+    FlagOf(port_.self_, step).store(SlotOf(port_.self_).generation, std::memory_order_release);
+    peers_.Ring(port_.members_[static_cast<size_t>(for_whom)]);
+  }
+
+  bool Raised(int member, uint32_t step) {
+    Slot& slot = SlotOf(member);
+    // The slot's next session starts only when this one is over for its owner: then every flag had
+    // been up.
+    if (slot.sequence.load(std::memory_order_acquire) != sequence_ + 1) return true;
+    return FlagOf(member, step).load(std::memory_order_acquire) == slot.generation;
+  }
+
+  ShmGroupPort& port_;
+  Peers& peers_;
+  const uint64_t sequence_;
+  const int slot_index_;
+  const uint64_t gate_generation_;
+  const uint64_t data_bytes_;
+  const uint64_t scratch_bytes_;
+  std::vector<Slot*> slots_;
+};
+
+ShmGroupPort::ShmGroupPort(SessionContext& context, uint64_t key, std::vector<int> members,
+                           int self, int own_entry)
+    : context_(context),
+      key_(key),
+      members_(std::move(members)),
+      self_(self),
+      everybody_((uint64_t{1} << members_.size()) - 1),
+      entries_(members_.size(), nullptr) {
+  entries_[static_cast<size_t>(self)] = &context.peers.own().groups[own_entry];
+}
+
+absl::StatusOr<std::unique_ptr<ShmGroupPort>> ShmGroupPort::Make(SessionContext& context,
+                                                                 uint64_t key,
+                                                                 const std::vector<int>& members) {
+  const auto self = std::find(members.begin(), members.end(), context.peers.rank());
+  if (self == members.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", context.peers.rank(), " is not a member of the group it makes"));
+  }
+  Control& own = context.peers.own();
+  for (int i = 0; i < kGroupsMax; ++i) {
+    const int entry = static_cast<int>((key + static_cast<uint64_t>(i)) % kGroupsMax);
+    if (own.keys[entry].load(std::memory_order_relaxed) != 0) continue;
+    for (Slot& slot : own.groups[entry].slots) {
+      slot.sequence.store(0, std::memory_order_relaxed);
+      for (GateWord& gate : slot.gates) gate.word.store(0, std::memory_order_relaxed);
+    }
+    own.keys[entry].store(key, std::memory_order_release);
+    std::unique_ptr<ShmGroupPort> port(
+        new ShmGroupPort(context, key, members, static_cast<int>(self - members.begin()), entry));
+    port->RingOthers();  // the first member's entry is what the others may be waiting for
+    return port;
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "this worker has ", kGroupsMax, " groups already; let go of groups that are no longer used"));
+}
+
+ShmGroupPort::~ShmGroupPort() {
+  if (broken_) return;
+  Control& own = context_.peers.own();
+  const auto entry = entries_[static_cast<size_t>(self_)] - own.groups;
+  own.keys[entry].store(0, std::memory_order_release);
+}
+
+GroupEntry* ShmGroupPort::EntryOf(int member) {
+  GroupEntry*& known = entries_[static_cast<size_t>(member)];
+  if (known != nullptr) return known;
+  Control& peer = context_.peers.control(members_[static_cast<size_t>(member)]);
+  for (int i = 0; i < kGroupsMax; ++i) {
+    const int entry = static_cast<int>((key_ + static_cast<uint64_t>(i)) % kGroupsMax);
+    if (peer.keys[entry].load(std::memory_order_acquire) == key_) {
+      known = &peer.groups[entry];
+      break;
+    }
+  }
+  return known;
+}
+
+void ShmGroupPort::RingOthers() {
+  for (size_t member = 0; member < members_.size(); ++member) {
+    if (static_cast<int>(member) != self_) context_.peers.Ring(members_[member]);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Session>> ShmGroupPort::Open(const SessionSpec& spec) {
+  if (open_[spec.sequence % kSlots]) {
+    return absl::UnavailableError(
+        absl::StrCat("operation ", spec.sequence - kSlots, " of the group is still open"));
+  }
+  uint32_t heap_flag = 0;
+  if (spec.steps > kInlineFlags) {
+    const std::optional<uint32_t> first = context_.heap.Take(spec.steps);
+    if (!first) return absl::UnavailableError("too many large operations at once");
+    heap_flag = *first;
+  }
+  return std::make_unique<ShmSession>(*this, spec, heap_flag);
+}
+
+}  // namespace syncopate::shm

@@ -1,0 +1,65 @@
+// One worker's side of groups and operations in shared memory.
+#ifndef SYNCOPATE_TRANSPORT_SHM_SHM_SESSION_H_
+#define SYNCOPATE_TRANSPORT_SHM_SHM_SESSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "transport/shm/control.h"
+#include "transport/shm/peers.h"
+#include "transport/transport.h"
+
+namespace syncopate::shm {
+
+// Hands out the flags that sessions with many steps need, from the worker's own control memory. Not
+// thread-safe.
+class FlagHeap {
+ public:
+  // The first of `count` flags, or nothing if there is no such run.
+  std::optional<uint32_t> Take(uint32_t count);
+  void Give(uint32_t first, uint32_t count);
+
+ private:
+  std::vector<std::pair<uint32_t, uint32_t>> free_ = {{0, kHeapFlags}};  // first, count; sorted
+};
+
+// What all groups of a worker share.
+struct SessionContext {
+  Peers& peers;
+  FlagHeap heap = {};
+  uint32_t generation = 0;  // last one used for flags
+};
+
+class ShmGroupPort final : public GroupPort {
+ public:
+  // Takes an entry of the worker's own control memory.
+  static absl::StatusOr<std::unique_ptr<ShmGroupPort>> Make(SessionContext& context, uint64_t key,
+                                                            const std::vector<int>& members);
+  ~ShmGroupPort() override;
+
+  absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) override;
+
+ private:
+  friend class ShmSession;
+  ShmGroupPort(SessionContext& context, uint64_t key, std::vector<int> members, int self,
+               int own_entry);
+  // The entry of `member`, or null if it has not made the group yet.
+  GroupEntry* EntryOf(int member);
+  void RingOthers();
+
+  SessionContext& context_;
+  const uint64_t key_;
+  const std::vector<int> members_;
+  const int self_;
+  const uint64_t everybody_;          // the mask of a gate that has passed
+  std::vector<GroupEntry*> entries_;  // by member; null until found
+  bool open_[kSlots] = {};            // our slots in use
+  // A gate broke: late peers may still touch the entry, so it is never used for another group.
+  bool broken_ = false;
+};
+
+}  // namespace syncopate::shm
+
+#endif  // SYNCOPATE_TRANSPORT_SHM_SHM_SESSION_H_

@@ -1,0 +1,68 @@
+#include "transport/shm/shm_transport.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "transport/shm/futex.h"
+#include "transport/shm/peers.h"
+#include "transport/shm/shm_session.h"
+
+namespace syncopate {
+namespace {
+
+class ShmTransport final : public Transport {
+ public:
+  explicit ShmTransport(std::unique_ptr<shm::Peers> peers)
+      : peers_(std::move(peers)), context_{.peers = *peers_} {}
+
+  int rank() const override { return peers_->rank(); }
+  int size() const override { return peers_->size(); }
+  bool direct() const override { return true; }
+  bool crowded() const override { return peers_->size() > peers_->options().cores; }
+
+  absl::StatusOr<std::unique_ptr<GroupPort>> OpenGroup(uint64_t key,
+                                                       const std::vector<int>& members) override {
+    return shm::ShmGroupPort::Make(context_, key, members);
+  }
+
+  absl::StatusOr<std::byte*> Allocate(size_t bytes) override {
+    return peers_->arena().Allocate(bytes);
+  }
+  void Free(std::byte* memory) override { peers_->arena().Free(memory); }
+  bool Owns(const void* memory, size_t bytes) const override {
+    return peers_->arena().Owns(memory, bytes);
+  }
+
+  uint32_t PrepareToPark() override {
+    shm::Control& own = peers_->own();
+    own.sleepers.fetch_add(1);
+    return own.doorbell.load();
+  }
+  void Park(uint32_t ticket, int64_t deadline_ns) override {
+    shm::FutexWait(peers_->own().doorbell, ticket, deadline_ns);
+    CancelPark();
+  }
+  void CancelPark() override { peers_->own().sleepers.fetch_sub(1); }
+  void Wake() override { peers_->Ring(peers_->rank()); }
+
+  uint64_t losses() const override { return peers_->board().count.load(std::memory_order_relaxed); }
+  std::vector<Loss> Lost() const override {
+    return shm::ReadVerdicts(peers_->board(), peers_->size());
+  }
+  void Expel(int rank) override { peers_->Expel(rank, shm::Cause::kLate); }
+
+ private:
+  const std::unique_ptr<shm::Peers> peers_;
+  shm::SessionContext context_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Transport>> StartShmTransport(const ShmOptions& options,
+                                                             const Clock& clock) {
+  SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<shm::Peers> peers, shm::Peers::Meet(options, clock));
+  return std::make_unique<ShmTransport>(std::move(peers));
+}
+
+}  // namespace syncopate

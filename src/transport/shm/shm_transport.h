@@ -1,0 +1,36 @@
+// The transport for workers of one host: shared memory, one process a worker (several in one
+// process work too).
+//
+// Peers read and write each other's arenas directly; messages are flags. docs/shm.md explains the
+// protocol and why a worker may die at any point of it without harm to the others.
+#ifndef SYNCOPATE_TRANSPORT_SHM_SHM_TRANSPORT_H_
+#define SYNCOPATE_TRANSPORT_SHM_SHM_TRANSPORT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "transport/transport.h"
+
+namespace syncopate {
+
+struct ShmOptions {
+  std::string job;  // the same on all workers, different from other jobs of this user on this host
+  int rank = 0;
+  int size = 1;
+  uint64_t arena_bytes = 0;
+  int cores = 1;                              // that the workers share
+  int64_t start_timeout_ns = 60'000'000'000;  // all workers must have come by then
+  int64_t beat_ns = 200'000'000;              // how often the heart beats
+  int64_t stuck_ns = 3'500'000'000;           // a heart silent for so long has stopped
+};
+
+// Thread safety: see Transport. The clock must outlive the transport.
+absl::StatusOr<std::unique_ptr<Transport>> StartShmTransport(const ShmOptions& options,
+                                                             const Clock& clock);
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_TRANSPORT_SHM_SHM_TRANSPORT_H_

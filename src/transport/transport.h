@@ -1,0 +1,140 @@
+// What the engine asks of a transport: moving bytes among the members of a group, gates that all of
+// them pass together or nobody passes, memory that peers can reach, waiting, and who is lost. A
+// transport does not know what the bytes mean.
+//
+// One operation of a group is one Session on each of its members. Sessions of a group are numbered;
+// the same number on all members is the same operation.
+//
+// Thread safety: a Transport's Allocate, Free, Owns, Wake, losses, Lost and Expel may be called
+// from any thread. Everything else, including its ports and sessions, by one thread at a time.
+#ifndef SYNCOPATE_TRANSPORT_TRANSPORT_H_
+#define SYNCOPATE_TRANSPORT_TRANSPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "model/program.h"
+
+namespace syncopate {
+
+// A place in a member's buffers.
+struct Extent {
+  Space space = Space::kData;
+  uint64_t offset = 0;  // bytes
+  uint64_t bytes = 0;
+};
+
+struct SessionSpec {
+  uint64_t sequence = 0;  // counts the operations of the group from 0
+  uint64_t digest = 0;    // of all that the members must agree on
+  double weight = 1;      // this member's
+  std::byte* data =
+      nullptr;  // on a direct transport: memory of Allocate(), or null if peers need not reach it
+  uint64_t data_bytes = 0;
+  std::byte* scratch = nullptr;  // likewise
+  uint64_t scratch_bytes = 0;
+  uint32_t steps = 0;  // step numbers in use are below this
+};
+
+// What a member told about itself. Readable once the start gate has passed.
+struct Hello {
+  uint64_t digest = 0;
+  double weight = 1;
+};
+
+// A gate passes when every member has entered it, and breaks when somebody breaks it before that.
+// Both are final, and all members see the same.
+enum class Gate : uint8_t { kStart, kFinish };
+enum class GateState : uint8_t { kOpen, kPassed, kBroken };
+
+// One member's side of one operation. Destroying it is allowed once the finish gate has passed or a
+// gate is broken.
+class Session {
+ public:
+  virtual ~Session() = default;
+
+  // Enters as `member`: this one, or one that is lost and whose part this worker has done. False:
+  // not possible yet (a peer has not made the group yet); try again. Entering twice is entering
+  // once.
+  virtual bool Enter(Gate gate, int member) = 0;
+  virtual GateState State(Gate gate) = 0;
+  // Breaks the gate unless it has passed. Returns what became of it.
+  virtual GateState Break(Gate gate) = 0;
+  virtual bool Entered(Gate gate, int member) = 0;
+  virtual Hello HelloOf(int member) = 0;
+
+  // Messages between steps. The sender offers the bytes of its step, the receiver finds them, reads
+  // them where Arrived() says, and consumes them under the number of its own step, which the sender
+  // then sees. The bytes must not change between Offer() and Consumed().
+  virtual void Offer(uint32_t step, int to, const std::byte* bytes, Extent where) = 0;
+  virtual const std::byte* Arrived(int from, uint32_t their_step,
+                                   Extent where) = 0;  // null: not yet
+  virtual void Consume(uint32_t step, int from, uint32_t their_step) = 0;
+  virtual bool Consumed(int to, uint32_t step, uint32_t their_step) = 0;
+
+  // Direct transports only: a member's buffer (after the start gate), and kNotesBytes of memory per
+  // member and session that survive its death; the member itself writes them before it enters the
+  // start gate.
+  static constexpr size_t kNotesBytes = 768;
+  virtual std::byte* Memory(int member, Space space) = 0;
+  virtual std::byte* Notes(int member) = 0;
+};
+
+// A group as one of its members sees it.
+class GroupPort {
+ public:
+  virtual ~GroupPort() = default;
+  // Unavailable if there is no room for this sequence yet: an earlier session is still open.
+  virtual absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) = 0;
+};
+
+struct Loss {
+  int rank = -1;       // in the job
+  uint64_t order = 0;  // losses are ordered, for all survivors alike; from 1
+  std::string cause;   // "it died (its process ended)", ...
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Whether peers reach each other's Allocate()d memory.
+  virtual bool direct() const = 0;
+  // More workers than cores: a waiting worker should give its core away at once.
+  virtual bool crowded() const = 0;
+
+  // A group of these ranks of the job; `key` is the same on all of them and used once.
+  virtual absl::StatusOr<std::unique_ptr<GroupPort>> OpenGroup(uint64_t key,
+                                                               const std::vector<int>& members) = 0;
+
+  virtual absl::StatusOr<std::byte*> Allocate(size_t bytes) = 0;  // aligned to 64 bytes
+  virtual void Free(std::byte* memory) = 0;
+  virtual bool Owns(const void* memory, size_t bytes) const = 0;
+
+  // Sleeping without missing anything: PrepareToPark(), look once more whether there is something
+  // to do, then Park() or CancelPark(). Park() returns when a peer moved, after Wake(), on a loss,
+  // or at the deadline.
+  virtual uint32_t PrepareToPark() = 0;
+  virtual void Park(uint32_t ticket, int64_t deadline_ns) = 0;
+  virtual void CancelPark() = 0;
+  virtual void Wake() = 0;
+
+  // How many workers of the job are lost; grows only.
+  virtual uint64_t losses() const = 0;
+  // All of them, in order.
+  virtual std::vector<Loss> Lost() const = 0;
+  // Declares a worker lost that did not finish what it had begun. Others may now do it: it will not
+  // wake up and go on.
+  virtual void Expel(int rank) = 0;
+};
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_TRANSPORT_TRANSPORT_H_
