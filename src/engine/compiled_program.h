@@ -1,0 +1,52 @@
+// A program made ready to run by one of its workers: sends matched with receives, and two shapes recognised that direct
+// memory can run with fewer messages than the steps say, with the same result.
+#ifndef SYNCOPATE_ENGINE_COMPILED_PROGRAM_H_
+#define SYNCOPATE_ENGINE_COMPILED_PROGRAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "model/program.h"
+
+namespace syncopate {
+
+struct CompiledProgram {
+  enum class Shape : uint8_t {
+    kEmpty,     // nothing moves: the start gate is all there is to it
+    kOneShot,   // everyone copies its data to scratch, then folds everyone's scratch
+    kExchange,  // everyone folds its share of all workers' data and writes it to all
+    kSteps,     // anything else: step by step
+  };
+  // What one worker owns in an exchange.
+  struct Share {
+    uint64_t begin = 0;  // elements
+    uint64_t end = 0;
+    std::vector<int> order;  // the workers whose data is added, in this order
+  };
+  // One of this worker's steps.
+  struct StepPlan {
+    Step step;
+    uint32_t match = 0;                // the peer's step at the other end of a send or receive
+    uint64_t their_begin = 0;          // receives: where the bytes lie at the sender, elements
+    Space their_space = Space::kData;  // likewise
+    std::vector<uint32_t> dependents;  // steps that have this one in `after`
+  };
+
+  Program program;
+  int self = 0;
+  uint64_t digest = 0;
+  Shape shape = Shape::kSteps;
+  std::vector<int> order;      // one-shot: the order of the fold, the same on all workers
+  std::vector<Share> shares;   // exchange: by worker
+  std::vector<StepPlan> plan;  // steps: in the order of the program
+};
+
+// Validates the program, then compiles it for worker `self`. It does not prove it: whoever takes programs from outside
+// calls ProveProgram() first.
+absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileProgram(Program program, int self);
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_ENGINE_COMPILED_PROGRAM_H_

@@ -1,0 +1,166 @@
+// One collective under way on one worker: a state machine that somebody polls. It never blocks.
+//
+//   queued -> staging -> entering -> starting -> working -> finishing -> done
+//
+// Staging copies data into memory that peers reach, where that is needed. At the start gate all members commit to the
+// operation together or not at all: whoever is missing then leaves all data as it was. What happens when a member is lost
+// after that depends on how the program runs (docs/failure.md):
+//   one-shot  everything needed lies in the scratch memory of all: the survivors finish
+//   exchange  a survivor does the lost worker's share, whose journal says how far it came: the survivors finish
+//   steps     reductions run on a copy that becomes the data only when the finish gate has passed; else it is dropped
+#ifndef SYNCOPATE_ENGINE_OPERATION_H_
+#define SYNCOPATE_ENGINE_OPERATION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "engine/compiled_program.h"
+#include "engine/kernels.h"
+#include "syncopate/data_type.h"
+#include "transport/transport.h"
+
+namespace syncopate {
+
+// A group as the engine sees it.
+struct EngineGroup {
+  std::vector<int> members;  // ranks in the job
+  int self = 0;              // index in members
+  std::unique_ptr<GroupPort> port;
+  uint64_t next_sequence = 0;  // guarded by the engine's mutex
+  absl::Status failure;        // by the driver: why the group cannot be used any more
+};
+
+struct OperationSpec {
+  std::shared_ptr<EngineGroup> group;
+  std::shared_ptr<const CompiledProgram> program;
+  void* data = nullptr;
+  DataType type = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  double weight = 1;
+  int priority = 0;
+  int64_t deadline_ns = 0;
+};
+
+class Operation {
+ public:
+  Operation(OperationSpec spec, uint64_t sequence, Transport& transport);
+  ~Operation();
+  Operation(const Operation&) = delete;
+
+  enum class Outcome : uint8_t {
+    kBlocked,  // nothing to do now
+    kMoved,    // something small was done
+    kWorked,   // a quantum of bytes was moved: others may want a turn
+  };
+  // One step forward. By the driver only.
+  Outcome Poll(int64_t now_ns);
+  // A loss or the deadline may have changed what this operation waits for. By the driver only, when it is blocked.
+  Outcome CheckTroubles(int64_t now_ns, absl::Span<const Loss> losses);
+  // Ends it unless it is done: the engine goes away.
+  void CallOff(const absl::Status& why);
+
+  // The caller may have its data back. Any thread.
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  // How it ended; only once done().
+  const absl::Status& status() const { return status_; }
+  // Nothing is left to do, also for the peers; the object can go. By the driver only.
+  bool retired() const { return state_ == State::kRetired; }
+  int priority() const { return spec_.priority; }
+  int64_t deadline_ns() const { return spec_.deadline_ns; }
+  std::string Describe() const;
+
+ private:
+  enum class State : uint8_t {
+    kQueued,
+    kStaging,
+    kEntering,
+    kStarting,
+    kWorking,
+    kFinishing,
+    kCopyingOut,
+    kLingering,  // done for the caller; peers may still need our memory
+    kRetired,
+  };
+  // What the notes of a member hold in an exchange.
+  struct ShareNotes {
+    FoldJournal journal;
+    std::atomic<uint32_t> rescuer;  // 1 + index of the member that does this member's share
+  };
+  static_assert(sizeof(ShareNotes) <= Session::kNotesBytes);
+
+  using Shape = CompiledProgram::Shape;
+  const Program& program() const { return spec_.program->program; }
+  size_t element_bytes() const { return SizeOf(spec_.type); }
+  uint64_t data_bytes() const { return program().elements() * element_bytes(); }
+  uint64_t scratch_bytes() const { return program().scratch_elements() * element_bytes(); }
+  int members() const { return static_cast<int>(spec_.group->members.size()); }
+  int self() const { return spec_.group->self; }
+  FoldOp fold_op() const;
+  bool averages() const {
+    return spec_.op == ReduceOp::kAverage || spec_.op == ReduceOp::kWeightedAverage;
+  }
+  double FactorOf(int member);  // after the start gate
+  std::byte* Base(Space space) const { return space == Space::kData ? work_ : scratch_; }
+
+  Outcome Prepare();
+  Outcome Stage();
+  Outcome EnterStart();
+  Outcome AwaitStart();
+  absl::Status CompareHellos();
+  void BeginWork();
+  Outcome Work();
+  Outcome WorkOneShot();
+  Outcome WorkShare();
+  Outcome WorkSteps();
+  Outcome PollStep(uint32_t index, uint64_t& budget);
+  void StepDone(uint32_t index);
+  void FinishWork();
+  Outcome AwaitFinish();
+  Outcome CopyOut();
+  bool WritesResult() const;  // whether this member's data changes
+  // Elements of data that hold the result on this member.
+  std::pair<uint64_t, uint64_t> ResultRange() const;
+
+  // Folds `count` elements at `begin` of the share of `member` into all members' data, on record in its journal.
+  void FoldShare(int member, uint64_t begin, uint64_t count);
+  // Does what is left of the share of a lost member, unless another survivor is at it. True once it is done.
+  bool Rescue(int member, absl::Span<const Loss> losses);
+  ShareNotes& NotesOf(int member) {
+    return *reinterpret_cast<ShareNotes*>(session_->Notes(member));
+  }
+
+  void Complete(absl::Status status);
+  Outcome Fail(absl::Status status, bool breaks_group);
+  absl::Status LossStatus(absl::Span<const Loss> losses) const;
+  absl::Status LateStatus(Gate gate) const;
+
+  const OperationSpec spec_;
+  const uint64_t sequence_;
+  Transport& transport_;
+  State state_ = State::kQueued;
+  std::unique_ptr<Session> session_;
+  std::byte* work_ = nullptr;     // what the program calls data: the caller's memory or our copy
+  std::byte* staged_ = nullptr;   // our copy, if there is one
+  std::byte* scratch_ = nullptr;
+  uint64_t moved_ = 0;            // elements staged, folded or copied out in the present state
+  absl::InlinedVector<std::byte*, 8> memory_;  // exchange: members' data; one-shot: members' scratch
+  absl::InlinedVector<double, 8> factors_;     // by member, when averaging floating numbers
+  // Steps only.
+  std::vector<uint32_t> waiting_for_;  // by step: how many of `after` are not done
+  std::vector<uint64_t> step_moved_;   // by step: elements received so far
+  std::vector<uint32_t> running_;      // steps that have started and are not done
+  uint32_t steps_left_ = 0;
+
+  absl::Status status_;
+  std::atomic<bool> done_{false};
+};
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_ENGINE_OPERATION_H_
