@@ -12,6 +12,11 @@ inline constexpr int kLocalWorkersMax = 48;  // of one job on one host: a gate i
 inline constexpr uint64_t kElementsMax = uint64_t{1} << 40;        // in one buffer
 inline constexpr uint64_t kChunksMax = uint64_t{1} << 20;          // in one space of a program
 inline constexpr uint64_t kStepsPerWorkerMax = uint64_t{1} << 16;  // in a program
+inline constexpr uint64_t kAlgorithmBytesMax = 256;  // the name of a planner in a program
+inline constexpr uint64_t kProofCellsMax =
+    uint64_t{1} << 26;  // (worker, chunk) pairs, and accesses to chunks, in a proof
+inline constexpr uint64_t kProofBytesMax = uint64_t{1}
+                                           << 30;  // of sets of contributions in a proof
 inline constexpr uint64_t kProgramTextBytesMax = uint64_t{256} << 20;
 inline constexpr uint64_t kTopologyTextBytesMax = uint64_t{64} << 20;
 inline constexpr uint64_t kTopologyNodesMax = uint64_t{1} << 17;

@@ -5,11 +5,11 @@
 #ifndef SYNCOPATE_ENGINE_KERNELS_H_
 #define SYNCOPATE_ENGINE_KERNELS_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "engine/fold_journal.h"
 #include "syncopate/data_type.h"
 
 namespace syncopate {
@@ -22,39 +22,29 @@ struct FoldSource {
   double factor = 1;  // floating types with kSum only: each value is multiplied by it as it is read
 };
 
-// The write-ahead record of a Fold that overwrites its own sources. It lives in shared memory, so
-// that after the death of the folding process another one can finish its work. At any moment before
-// which the process may have died:
-//   - elements below `position` are in all destinations;
-//   - the block of up to kBytes that starts at `position` may be in some of them; if `pending` is
-//   not 0, `block` holds its
-//     first `pending` elements' results, else no destination has been touched from `position` on;
-//   - all sources from `position` + `pending` on are untouched.
-struct alignas(64) FoldJournal {
-  static constexpr size_t kBytes = 512;
-  // Low 16 bits: pending elements; the rest: position, in elements from the start of the
-  // *operation's* buffer range (the caller's `journal_origin` + index). One word, so that it
-  // changes at once.
-  std::atomic<uint64_t> state;
-  alignas(64) std::byte block[kBytes];
-};
-
 // destinations[d][i] = sources[0][i]*f0 (op) sources[1][i]*f1 (op) ... for i < elements and all d,
-// left to right. 16-bit types accumulate in float32 and are rounded once, at the end. Each
-// destination is either disjoint from every source or exactly one of them. With one source and
-// factor 1 it copies (destinations equal to the source are skipped). The result's bits do not
-// depend on the instruction set, the alignment, or on how a caller cuts the range.
+// left to right; at least one source. 16-bit types accumulate in float32 and are rounded once, at
+// the end, to nearest even. Factors are rounded to float32 (float64 for float64), and a product is
+// rounded before it is added. Integers wrap. Each destination is either disjoint from every source
+// or exactly one of them. With one source and factor 1 it copies (destinations equal to the source
+// are skipped).
 //
-// With a journal, keeps its promise above, with positions counted from `journal_origin`; at the end
-// state = (journal_origin + elements, 0 pending).
+// The result's bits do not depend on the instruction set, the alignment, or on how a caller cuts
+// the range, with one exception: where the result is NaN, its sign and payload are unspecified.
+// kMin and kMax give NaN if any of the values is NaN; of zeros that differ in sign, the first.
+//
+// With a journal, keeps its promise (fold_journal.h), with positions counted from `journal_origin`;
+// at the start state = (journal_origin, 0 pending), at the end (journal_origin + elements, 0
+// pending). A mere copy changes no source and can be done again from its start, so it stays at
+// journal_origin until it is complete.
 void Fold(DataType type, FoldOp op, absl::Span<const FoldSource> sources,
           absl::Span<void* const> destinations, uint64_t elements, FoldJournal* journal = nullptr,
           uint64_t journal_origin = 0);
 
-// data[i] = data[i] * factor, floating types.
+// data[i] = data[i] * factor, floating types. Rounds as Fold does.
 void Scale(DataType type, void* data, uint64_t elements, double factor);
 
-// data[i] = data[i] / divisor, truncated towards zero, integer types.
+// data[i] = data[i] / divisor, truncated towards zero, integer types; the divisor is not 0.
 void Divide(DataType type, void* data, uint64_t elements, int64_t divisor);
 
 // memcpy that goes past the cache (non-temporal stores) where that is quicker: for copies that will

@@ -6,7 +6,8 @@
 //   - two conflicting accesses to a chunk of one worker are ordered by `after` edges;
 //   - nothing undefined is read (scratch before it was written);
 //   - every worker ends with what the collective promises, each active contribution exactly once;
-//   - data of inactive workers is neither mixed in nor changed.
+//   - data of inactive workers is neither mixed in nor changed: no step of an inactive worker
+//   touches its data, which may not be there at all.
 // It assumes the strictest transport: a send is done only when its receive is. A program that
 // passes is safe on any transport that buffers more.
 #ifndef SYNCOPATE_MODEL_PROGRAM_VALIDATOR_H_
@@ -32,6 +33,8 @@ struct ProgramProof {
 };
 
 // The proof, or FailedPrecondition with the first fault: what, which workers, steps and chunk.
+// InvalidArgument if the program is not well-formed (Validate), ResourceExhausted if it is too
+// large to be proved (base/limits.h).
 absl::StatusOr<ProgramProof> ProveProgram(const Program& program);
 
 }  // namespace syncopate

@@ -1,0 +1,499 @@
+// Why one run is enough: messages are matched by their place in the lists, conflicting accesses are
+// ordered by `after` edges, and a step that may start stays allowed to start. So every order of
+// events gives every step the same inputs, and a program that gets stuck in one order gets stuck in
+// all. The prover therefore runs the program once, in any order, with the strictest messages: a
+// send and its receive are done together, when both may start.
+#include "model/program_validator.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "base/limits.h"
+#include "base/status.h"
+#include "model/program_checks.h"
+#include "model/program_contributions.h"
+#include "model/program_order.h"
+
+namespace syncopate {
+namespace {
+
+using StepId = uint32_t;  // over all workers
+using Id = Contributions::Id;
+constexpr StepId kNoStep = UINT32_MAX;
+constexpr size_t kDeadlockStepsShown = 8;
+
+template <typename... What>
+absl::Status Fault(const What&... what) {
+  return absl::FailedPreconditionError(absl::StrCat(what...));
+}
+
+class Prover {
+ public:
+  explicit Prover(const Program& program)
+      : program_(program),
+        chunks_(program.chunks(Space::kData)),
+        owner_(program.workers, -1),
+        values_(program.active, chunks_) {
+    for (size_t i = 0; i < program.active.size(); ++i)
+      owner_[program.active[i]] = static_cast<int>(i);
+  }
+
+  absl::StatusOr<ProgramProof> Prove() {
+    NumberSteps();
+    SYNCOPATE_RETURN_IF_ERROR(MatchMessages());
+    for (StepId id = 0; id < total_; ++id) {
+      SYNCOPATE_RETURN_IF_ERROR(CheckInactive(id));
+      SYNCOPATE_RETURN_IF_ERROR(CheckSizes(id));
+    }
+    SYNCOPATE_RETURN_IF_ERROR(CheckAccessOrder(program_));
+    SYNCOPATE_RETURN_IF_ERROR(Run());
+    SYNCOPATE_RETURN_IF_ERROR(CheckEnd());
+    proof_.same_bits_everywhere = SameBits();
+    CountSent();
+    return proof_;
+  }
+
+ private:
+  const Step& At(StepId id) const { return program_.steps[worker_[id]][IndexOf(id)]; }
+  size_t IndexOf(StepId id) const { return id - first_[worker_[id]]; }
+  std::string Place(StepId id) const { return StepPlace(program_, worker_[id], IndexOf(id)); }
+  uint64_t ChunkSize(Space space, uint32_t chunk) const {
+    return program_.begin(space, chunk + 1) - program_.begin(space, chunk);
+  }
+
+  void NumberSteps() {
+    for (int worker = 0; worker < program_.workers; ++worker) {
+      first_.push_back(total_);
+      total_ += static_cast<StepId>(program_.steps[worker].size());
+      worker_.resize(total_, worker);
+    }
+    partner_.assign(total_, kNoStep);
+  }
+
+  // Pairs the k-th send from p to q with the k-th receive from p at q.
+  absl::Status MatchMessages() {
+    const auto channel = [](int from, int to) {
+      return uint64_t{static_cast<uint32_t>(from)} << 32 | static_cast<uint32_t>(to);
+    };
+    absl::flat_hash_map<uint64_t, std::vector<StepId>> sends;
+    absl::flat_hash_map<uint64_t, size_t> received;
+    for (StepId id = 0; id < total_; ++id) {
+      const Step& step = At(id);
+      if (step.kind == StepKind::kSend) sends[channel(worker_[id], step.peer)].push_back(id);
+    }
+    for (StepId id = 0; id < total_; ++id) {
+      const Step& step = At(id);
+      if (!IsMessage(step.kind) || step.kind == StepKind::kSend) continue;
+      const uint64_t key = channel(step.peer, worker_[id]);
+      const size_t k = received[key]++;
+      const auto found = sends.find(key);
+      const size_t count = found == sends.end() ? 0 : found->second.size();
+      if (k >= count) {
+        return Fault("receive without send: ", Place(id), " is receive number ", k + 1,
+                     " from worker ", step.peer, ", which sends ", count, " to worker ",
+                     worker_[id]);
+      }
+      partner_[id] = found->second[k];
+      partner_[partner_[id]] = id;
+    }
+    for (StepId id = 0; id < total_; ++id) {
+      if (At(id).kind == StepKind::kSend && partner_[id] == kNoStep) {
+        return Fault("send without receive: ", Place(id), ": worker ", At(id).peer,
+                     " has no receive for it");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // An inactive worker may have no data at all, so no step of it may touch any.
+  absl::Status CheckInactive(StepId id) const {
+    const Step& step = At(id);
+    if (owner_[worker_[id]] >= 0 || program_.size(step) == 0) return absl::OkStatus();
+    const bool local = !IsMessage(step.kind);
+    if ((local && step.source_space == Space::kData) ||
+        (step.kind == StepKind::kSend && step.space == Space::kData)) {
+      return Fault("inactive worker's data mixed in: ", Place(id), " reads data chunk ",
+                   local ? step.source_chunk : step.chunk, " of worker ", worker_[id],
+                   ", which is not active");
+    }
+    if (step.space == Space::kData) {
+      return Fault("inactive worker's data changed: ", Place(id), " writes data chunk ", step.chunk,
+                   " of worker ", worker_[id], ", which is not active");
+    }
+    return absl::OkStatus();
+  }
+
+  // Both ends of a transfer must be cut alike. Sends are looked at from their receive.
+  absl::Status CheckSizes(StepId id) const {
+    const Step& step = At(id);
+    if (step.kind == StepKind::kSend) return absl::OkStatus();
+    const bool local = !IsMessage(step.kind);
+    const Step& source = local ? step : At(partner_[id]);
+    const auto [space, chunk] = Source(id);
+    const auto both = [&] {
+      return local ? Place(id) : absl::StrCat(Place(id), " and ", Place(partner_[id]));
+    };
+    if (step.count != source.count) {
+      return Fault("mismatched sizes: ", both(), " differ in the number of chunks, ", step.count,
+                   " and ", source.count);
+    }
+    for (uint32_t i = 0; i < step.count; ++i) {
+      const uint64_t to = ChunkSize(step.space, step.chunk + i);
+      const uint64_t from = ChunkSize(space, chunk + i);
+      if (to != from) {
+        return Fault("mismatched sizes: ", both(), ": ", Name(step.space), " chunk ",
+                     step.chunk + i, " has ", to, " elements, but ", Name(space), " chunk ",
+                     chunk + i, " has ", from);
+      }
+      if (local && to > 0 && space == step.space && chunk + i >= step.chunk &&
+          chunk + i < step.chunk + step.count) {
+        return Fault("conflicting access: ", Place(id), " reads and writes ", Name(space),
+                     " chunk ", chunk + i);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Where a copy, reduce or receive reads.
+  std::pair<Space, uint32_t> Source(StepId id) const {
+    const Step& step = At(id);
+    if (!IsMessage(step.kind)) return {step.source_space, step.source_chunk};
+    const Step& send = At(partner_[id]);
+    return {send.space, send.chunk};
+  }
+
+  absl::Status Run() {
+    PrepareRun();
+    for (StepId id = 0; id < total_; ++id) {  // a message is looked at from its receive only
+      if (waiting_[id] == 0 && At(id).kind != StepKind::kSend) MayStart(id);
+    }
+    StepId done = 0;
+    while (!runnable_.empty()) {
+      const StepId id = runnable_.back();
+      runnable_.pop_back();
+      SYNCOPATE_RETURN_IF_ERROR(Execute(id));
+      ++done;
+      Done(id);
+      if (partner_[id] != kNoStep) {
+        ++done;
+        Done(partner_[id]);
+      }
+    }
+    return done == total_ ? absl::OkStatus() : Deadlock();
+  }
+
+  void PrepareRun() {
+    waiting_.assign(total_, 0);
+    level_.assign(total_, 0);
+    done_.assign(total_, false);
+    dependents_begin_.assign(total_ + 1, 0);
+    const auto for_each_edge = [&](auto&& visit) {
+      for (StepId id = 0; id < total_; ++id) {
+        for (uint32_t index : At(id).after) visit(first_[worker_[id]] + index, id);
+      }
+    };
+    for_each_edge([&](StepId earlier, StepId id) {
+      ++waiting_[id];
+      ++dependents_begin_[earlier + 1];
+    });
+    std::partial_sum(dependents_begin_.begin(), dependents_begin_.end(), dependents_begin_.begin());
+    dependents_.resize(dependents_begin_.back());
+    std::vector<uint64_t> next(dependents_begin_.begin(), dependents_begin_.end() - 1);
+    for_each_edge([&](StepId earlier, StepId id) { dependents_[next[earlier]++] = id; });
+
+    for (auto& space : content_) space.resize(program_.workers);
+    for (int worker = 0; worker < program_.workers; ++worker) {
+      content_[1][worker].assign(program_.chunks(Space::kScratch), Contributions::kUndefined);
+      if (owner_[worker] < 0) continue;  // its data is never touched
+      content_[0][worker].resize(chunks_);
+      std::iota(content_[0][worker].begin(), content_[0][worker].end(),
+                values_.Atom(owner_[worker], 0));
+    }
+    if (program_.collective == Collective::kBarrier) {
+      words_ = (program_.active.size() + 63) / 64;
+      heard_.assign(total_ * words_, 0);
+      for (StepId id = 0; id < total_; ++id) {
+        const int owner = owner_[worker_[id]];
+        if (owner >= 0) heard_[id * words_ + owner / 64] |= uint64_t{1} << (owner % 64);
+      }
+    }
+  }
+
+  // No other step of its worker holds step `id` back. A message runs, at its receiving end, when
+  // that is true of both its ends.
+  void MayStart(StepId id) {
+    const StepId partner = partner_[id];
+    if (partner == kNoStep) {
+      runnable_.push_back(id);
+    } else if (waiting_[partner] == 0) {
+      runnable_.push_back(At(id).kind == StepKind::kSend ? partner : id);
+    }
+  }
+
+  absl::Status Execute(StepId id) {
+    const Step& step = At(id);
+    const int worker = worker_[id];
+    const bool message = IsMessage(step.kind);
+    const int from = message ? step.peer : worker;
+    if (message) {
+      const StepId send = partner_[id];
+      level_[id] = level_[send] = std::max(level_[id], level_[send]) + 1;
+      proof_.rounds = std::max(proof_.rounds, level_[id]);
+      for (size_t word = 0; word < words_; ++word) {
+        heard_[id * words_ + word] |= heard_[send * words_ + word];
+      }
+    }
+    const auto [source_space, source_chunk] = Source(id);
+    for (uint32_t i = 0; i < step.count; ++i) {
+      const uint32_t chunk = step.chunk + i;
+      if (ChunkSize(step.space, chunk) == 0) continue;
+      const Id value = Content(source_space, from)[source_chunk + i];
+      Id& target = Content(step.space, worker)[chunk];
+      if (value == Contributions::kUndefined) {
+        const StepId reader = message ? partner_[id] : id;
+        return Fault("read of undefined scratch: ", Place(reader), " reads scratch chunk ",
+                     source_chunk + i, ", which nothing has written");
+      }
+      if (!IsReducing(step.kind)) {
+        target = value;
+        continue;
+      }
+      if (target == Contributions::kUndefined) {
+        return Fault("read of undefined scratch: ", Place(id), " adds to scratch chunk ", chunk,
+                     ", which nothing has written");
+      }
+      absl::StatusOr<Id> sum = values_.Add(target, value);
+      if (!sum.ok()) {
+        return syncopate::At(absl::StrCat(Place(id), ", ", Name(step.space), " chunk ", chunk),
+                             sum.status());
+      }
+      target = *sum;
+    }
+    return absl::OkStatus();
+  }
+
+  void Done(StepId id) {
+    done_[id] = true;
+    for (uint64_t i = dependents_begin_[id]; i < dependents_begin_[id + 1]; ++i) {
+      const StepId later = dependents_[i];
+      level_[later] = std::max(level_[later], level_[id]);
+      for (size_t word = 0; word < words_; ++word) {
+        heard_[later * words_ + word] |= heard_[id * words_ + word];
+      }
+      if (--waiting_[later] == 0) MayStart(later);
+    }
+  }
+
+  // Every step that is not done waits for another one that is not done: following them from any
+  // step leads into a circle.
+  absl::Status Deadlock() const {
+    const auto waits_for = [&](StepId id) {
+      for (uint32_t index : At(id).after) {
+        const StepId earlier = first_[worker_[id]] + index;
+        if (!done_[earlier]) return earlier;
+      }
+      return partner_[id];
+    };
+    StepId id = static_cast<StepId>(std::find(done_.begin(), done_.end(), false) - done_.begin());
+    std::vector<bool> seen(total_, false);
+    for (; !seen[id]; id = waits_for(id)) seen[id] = true;
+    std::string circle;
+    const StepId start = id;
+    size_t shown = 0;
+    do {
+      const StepId next = waits_for(id);
+      if (shown++ < kDeadlockStepsShown) {
+        absl::StrAppend(&circle, circle.empty() ? "" : "; ", Place(id), " waits for ", Place(next));
+      }
+      id = next;
+    } while (id != start);
+    if (shown > kDeadlockStepsShown) {
+      absl::StrAppend(&circle, "; and so on, ", shown, " steps in a circle");
+    }
+    return Fault("deadlock: ", circle);
+  }
+
+  // What the collective promises.
+  absl::Status CheckEnd() const {
+    const std::vector<int>& active = program_.active;
+    if (program_.collective == Collective::kBarrier) return CheckBarrier();
+    for (size_t i = 0; i < active.size(); ++i) {
+      for (uint32_t chunk = 0; chunk < chunks_; ++chunk) {
+        if (ChunkSize(Space::kData, chunk) > 0) SYNCOPATE_RETURN_IF_ERROR(CheckChunk(i, chunk));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Chunk `chunk` of the `mine`-th active worker.
+  absl::Status CheckChunk(size_t mine, uint32_t chunk) const {
+    const int worker = program_.active[mine];
+    const bool at_root = worker == program_.root;
+    const auto root = [&] { return static_cast<size_t>(owner_[program_.root]); };
+    const auto block = [&] {
+      const auto& blocks = program_.blocks;
+      return static_cast<size_t>(std::upper_bound(blocks.begin(), blocks.end(), chunk) -
+                                 blocks.begin() - 1);
+    };
+    switch (program_.collective) {
+      case Collective::kAllReduce:
+        return ExpectSum(worker, chunk);
+      case Collective::kReduce:
+        return at_root ? ExpectSum(worker, chunk) : absl::OkStatus();
+      case Collective::kBroadcast:
+        return ExpectAtom(worker, chunk, root(), chunk);
+      case Collective::kAllGather:
+        return ExpectAtom(worker, chunk, block(), chunk);
+      case Collective::kReduceScatter:
+        return block() == mine ? ExpectSum(worker, chunk) : absl::OkStatus();
+      case Collective::kGather:
+        return at_root ? ExpectAtom(worker, chunk, block(), chunk) : absl::OkStatus();
+      case Collective::kScatter:
+        return block() == mine ? ExpectAtom(worker, chunk, root(), chunk) : absl::OkStatus();
+      case Collective::kAllToAll: {
+        const size_t theirs = block();
+        const uint32_t offset = chunk - program_.blocks[theirs];
+        return ExpectAtom(worker, chunk, theirs, program_.blocks[mine] + offset);
+      }
+      case Collective::kSendReceive:
+        return ExpectAtom(worker, chunk, worker == program_.target ? root() : mine, chunk);
+      case Collective::kBarrier:
+        break;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ExpectSum(int worker, uint32_t chunk) const {
+    const Id value = content_[0][worker][chunk];
+    if (values_.ChunkOf(value) != chunk) {
+      return Fault("wrong place: worker ", worker, " ends with ", values_.Describe(value),
+                   " in data chunk ", chunk);
+    }
+    for (size_t owner = 0; !values_.Complete(value) && owner < program_.active.size(); ++owner) {
+      if (!values_.Holds(value, owner)) {
+        return Fault("contribution lost: worker ", worker, " ends with ", values_.Describe(value),
+                     ", without the contribution of worker ", program_.active[owner]);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // `worker` must end with the `owner`-th active worker's chunk `from` in its data chunk `chunk`.
+  absl::Status ExpectAtom(int worker, uint32_t chunk, size_t owner, uint32_t from) const {
+    const Id value = content_[0][worker][chunk];
+    const Id expected = values_.Atom(owner, from);
+    if (value == expected) return absl::OkStatus();
+    const bool own = expected == values_.Atom(static_cast<size_t>(owner_[worker]), chunk);
+    const bool untouched = value == values_.Atom(static_cast<size_t>(owner_[worker]), chunk);
+    return Fault(own         ? "data changed"
+                 : untouched ? "contribution lost"
+                             : "wrong place",
+                 ": worker ", worker, " ends with ", values_.Describe(value), " in data chunk ",
+                 chunk, own ? ", which had to stay as it was" : "",
+                 own ? "" : absl::StrCat(", not with ", values_.Describe(expected)));
+  }
+
+  absl::Status CheckBarrier() const {
+    std::vector<uint64_t> heard;
+    for (size_t mine = 0; mine < program_.active.size(); ++mine) {
+      const int worker = program_.active[mine];
+      heard.assign(words_, 0);
+      heard[mine / 64] |= uint64_t{1} << (mine % 64);
+      for (StepId id = first_[worker]; id < first_[worker] + program_.steps[worker].size(); ++id) {
+        for (size_t word = 0; word < words_; ++word) heard[word] |= heard_[id * words_ + word];
+      }
+      for (size_t owner = 0; owner < program_.active.size(); ++owner) {
+        if ((heard[owner / 64] >> (owner % 64)) & 1) continue;
+        return Fault("contribution lost: worker ", worker,
+                     " can end before it has heard, directly or through others, that worker ",
+                     program_.active[owner], " has started");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  bool SameBits() const {
+    if (program_.collective != Collective::kAllReduce) return true;
+    for (uint32_t chunk = 0; chunk < chunks_; ++chunk) {
+      if (ChunkSize(Space::kData, chunk) == 0) continue;
+      for (int worker : program_.active) {
+        if (content_[0][worker][chunk] != content_[0][program_.active[0]][chunk]) return false;
+      }
+    }
+    return true;
+  }
+
+  void CountSent() {
+    for (const std::vector<Step>& steps : program_.steps) {
+      uint64_t sent = 0;
+      for (const Step& step : steps) {
+        if (step.kind == StepKind::kSend) sent += program_.size(step);
+      }
+      proof_.sent_elements_max = std::max(proof_.sent_elements_max, sent);
+      proof_.sent_elements_total += sent;
+    }
+  }
+
+  std::vector<Id>& Content(Space space, int worker) {
+    return content_[static_cast<int>(space)][worker];
+  }
+
+  // Constant after construction and NumberSteps().
+  const Program& program_;
+  const uint32_t chunks_;      // of data
+  std::vector<int> owner_;     // by worker: its index among the active ones, or -1
+  std::vector<StepId> first_;  // by worker
+  std::vector<int> worker_;    // by step
+  StepId total_ = 0;
+  // By step: the other end of a message.
+  std::vector<StepId> partner_;
+
+  // The run.
+  Contributions values_;
+  std::vector<std::vector<Id>> content_[2];  // by space, worker, chunk
+  std::vector<uint64_t> dependents_begin_;   // the steps that wait for step i are
+  std::vector<StepId> dependents_;           // dependents_[begin_[i]] .. [begin_[i + 1] - 1]
+  std::vector<uint32_t> waiting_;            // by step: entries of `after` that are not done
+  std::vector<bool> done_;
+  std::vector<StepId> runnable_;  // local steps and receives
+  std::vector<int> level_;        // by step: messages in the longest chain up to its end
+  // Barrier only. By step, a bit per active worker: whose start certainly came before the step's
+  // end. News travels with a message, not against it: a transport that buffers ends a send before
+  // its receive.
+  size_t words_ = 0;
+  std::vector<uint64_t> heard_;
+
+  ProgramProof proof_;
+};
+
+// Refuses what would take more memory or time than a proof is allowed.
+absl::Status CheckLimits(const Program& program) {
+  const uint64_t workers = static_cast<uint64_t>(program.workers);
+  uint64_t accesses = 0;
+  for (const std::vector<Step>& steps : program.steps) {
+    for (const Step& step : steps)
+      accesses += uint64_t{step.count} * (IsMessage(step.kind) ? 1 : 2);
+  }
+  const uint64_t chunks = uint64_t{program.chunks(Space::kData)} + program.chunks(Space::kScratch);
+  if (workers * chunks > limits::kProofCellsMax || accesses > limits::kProofCellsMax) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the program is too large to be proved: ", workers, " workers with ", chunks,
+        " chunks each and ", accesses, " accesses; the limit is ", limits::kProofCellsMax));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ProgramProof> ProveProgram(const Program& program) {
+  SYNCOPATE_RETURN_IF_ERROR(Validate(program));
+  SYNCOPATE_RETURN_IF_ERROR(CheckLimits(program));
+  return Prover(program).Prove();
+}
+
+}  // namespace syncopate
