@@ -94,7 +94,7 @@ struct Call {
 };
 
 // Memory that all workers on this host can reach, so that collectives on it copy nothing. Freed
-// with the object, which must not outlive its Worker. Not thread-safe.
+// with the object. Not thread-safe.
 class Buffer {
  public:
   Buffer(Buffer&& other) noexcept = default;
@@ -179,6 +179,8 @@ class Group {
   std::shared_ptr<internal::GroupImpl> impl_;
 };
 
+// This process's part in the job. It leaves the job when the Worker and all its groups, buffers and
+// handles are gone.
 class Worker {
  public:
   // Joins the job: returns when all its workers have come, or with an error that names the missing
@@ -191,7 +193,8 @@ class Worker {
   int local_rank() const;
   int local_size() const;
 
-  Group& world();
+  // All workers of the job.
+  Group& world() { return world_; }
   // A group of these ranks of the job (this worker among them), made by its members alone: no
   // message is sent. Members that make groups of the same ranks several times must do so in the
   // same order.
@@ -202,8 +205,9 @@ class Worker {
   absl::StatusOr<Buffer> Allocate(size_t bytes);
 
  private:
-  explicit Worker(std::unique_ptr<internal::WorkerImpl> impl);
-  std::unique_ptr<internal::WorkerImpl> impl_;
+  Worker(std::shared_ptr<internal::WorkerImpl> impl, Group world);
+  std::shared_ptr<internal::WorkerImpl> impl_;
+  Group world_;
 };
 
 }  // namespace syncopate

@@ -39,8 +39,8 @@ absl::StatusOr<std::vector<std::vector<uint32_t>>> MatchSteps(const Program& pro
       const std::vector<uint32_t>& there = sends[wire];
       const size_t next = taken[wire]++;
       if (next >= there.size()) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("worker ", w, ", step ", i, ": no send from worker ", step.peer, " matches"));
+        return absl::FailedPreconditionError(absl::StrCat(
+            "worker ", w, ", step ", i, ": no send from worker ", step.peer, " matches"));
       }
       match[w][i] = there[next];
       match[static_cast<size_t>(step.peer)][there[next]] = i;
@@ -55,10 +55,12 @@ absl::StatusOr<std::vector<std::vector<uint32_t>>> MatchSteps(const Program& pro
   return match;
 }
 
-bool After(const Step& step, uint32_t only) { return step.after.size() == 1 && step.after[0] == only; }
+bool After(const Step& step, uint32_t only) {
+  return step.after.size() == 1 && step.after[0] == only;
+}
 
-// The order in which worker `self` folds everyone's scratch, if its steps have the shape of a one-shot: copy to scratch, send
-// scratch to all, then fold into data in one chain.
+// The order in which worker `self` folds everyone's scratch, if its steps have the shape of a
+// one-shot: copy to scratch, send scratch to all, then fold into data in one chain.
 std::optional<std::vector<int>> OneShotOrder(const Program& program, int self) {
   const std::vector<Step>& steps = program.steps[static_cast<size_t>(self)];
   const size_t workers = program.steps.size();
@@ -96,7 +98,8 @@ std::optional<std::vector<int>> OneShotOrder(const Program& program, int self) {
   std::vector<int> sorted = order;
   std::sort(sorted.begin(), sorted.end());
   for (size_t w = 0; w < workers; ++w) {
-    if (!sent[w] || sorted.size() != workers || sorted[w] != static_cast<int>(w)) return std::nullopt;
+    if (!sent[w] || sorted.size() != workers || sorted[w] != static_cast<int>(w))
+      return std::nullopt;
   }
   return order;
 }
@@ -109,8 +112,9 @@ std::optional<std::vector<int>> FindOneShot(const Program& program) {
   return common;
 }
 
-// The share of worker `self`, if its steps have the shape of an exchange: hand every other worker its share to fold, fold the
-// own one in a chain, hand the result to all, take the others' results where their shares were read.
+// The share of worker `self`, if its steps have the shape of an exchange: hand every other worker
+// its share to fold, fold the own one in a chain, hand the result to all, take the others' results
+// where their shares were read.
 std::optional<Share> ShareOf(const Program& program,
                              const std::vector<std::vector<uint32_t>>& match, int self) {
   const std::vector<Step>& steps = program.steps[static_cast<size_t>(self)];
@@ -141,11 +145,13 @@ std::optional<Share> ShareOf(const Program& program,
   Share share = {.begin = program.begin(Space::kData, own.chunk),
                  .end = program.begin(Space::kData, own.chunk + own.count),
                  .order = {self}};
-  auto is_own = [&](const Step& step) { return step.chunk == own.chunk && step.count == own.count; };
+  auto is_own = [&](const Step& step) {
+    return step.chunk == own.chunk && step.count == own.count;
+  };
   for (size_t c = 0; c < chain.size(); ++c) {
     const Step& step = steps[chain[c]];
-    const Step& there = program.steps[static_cast<size_t>(step.peer)]
-                                     [match[static_cast<size_t>(self)][chain[c]]];
+    const Step& there =
+        program.steps[static_cast<size_t>(step.peer)][match[static_cast<size_t>(self)][chain[c]]];
     if (!is_own(step) || !is_own(there) || !there.after.empty() ||
         (c == 0 ? !step.after.empty() : !After(step, chain[c - 1]))) {
       return std::nullopt;
@@ -156,7 +162,8 @@ std::optional<Share> ShareOf(const Program& program,
     if (!is_own(steps[i]) || !After(steps[i], chain.back())) return std::nullopt;
   }
   for (uint32_t i : takes) {
-    // What is taken is the result of a chain there, and it overwrites only what that chain has read.
+    // What is taken is the result of a chain there, and it overwrites only what that chain has
+    // read.
     const Step& take = steps[i];
     const Step& there =
         program.steps[static_cast<size_t>(take.peer)][match[static_cast<size_t>(self)][i]];
@@ -227,7 +234,7 @@ absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileProgram(Program pr
   compiled->self = self;
   compiled->digest = DigestOf(program).low;
   const bool all_active = static_cast<int>(program.active.size()) == program.workers;
-  if (program.elements() == 0) {
+  if (program.elements() == 0 || program.workers == 1) {
     compiled->shape = CompiledProgram::Shape::kEmpty;
   } else if (program.collective == Collective::kAllReduce && all_active) {
     if (std::optional<std::vector<int>> order = FindOneShot(program)) {

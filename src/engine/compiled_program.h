@@ -1,5 +1,6 @@
-// A program made ready to run by one of its workers: sends matched with receives, and two shapes recognised that direct
-// memory can run with fewer messages than the steps say, with the same result.
+// A program made ready to run by one of its workers: sends matched with receives, and two shapes
+// recognised that direct memory can run with fewer messages than the steps say, with the same
+// result.
 #ifndef SYNCOPATE_ENGINE_COMPILED_PROGRAM_H_
 #define SYNCOPATE_ENGINE_COMPILED_PROGRAM_H_
 
@@ -14,7 +15,7 @@ namespace syncopate {
 
 struct CompiledProgram {
   enum class Shape : uint8_t {
-    kEmpty,     // nothing moves: the start gate is all there is to it
+    kEmpty,     // nothing moves (no elements, or one worker): the start gate is all there is to it
     kOneShot,   // everyone copies its data to scratch, then folds everyone's scratch
     kExchange,  // everyone folds its share of all workers' data and writes it to all
     kSteps,     // anything else: step by step
@@ -43,8 +44,8 @@ struct CompiledProgram {
   std::vector<StepPlan> plan;  // steps: in the order of the program
 };
 
-// Validates the program, then compiles it for worker `self`. It does not prove it: whoever takes programs from outside
-// calls ProveProgram() first.
+// Validates the program, then compiles it for worker `self`. It does not prove it: whoever takes
+// programs from outside calls ProveProgram() first.
 absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileProgram(Program program, int self);
 
 }  // namespace syncopate

@@ -2,12 +2,14 @@
 //
 //   queued -> staging -> entering -> starting -> working -> finishing -> done
 //
-// Staging copies data into memory that peers reach, where that is needed. At the start gate all members commit to the
-// operation together or not at all: whoever is missing then leaves all data as it was. What happens when a member is lost
-// after that depends on how the program runs (docs/failure.md):
+// Staging copies data into memory that peers reach, where that is needed. At the start gate all
+// members commit to the operation together or not at all: whoever is missing then leaves all data
+// as it was. What happens when a member is lost after that depends on how the program runs
+// (docs/failure.md):
 //   one-shot  everything needed lies in the scratch memory of all: the survivors finish
-//   exchange  a survivor does the lost worker's share, whose journal says how far it came: the survivors finish
-//   steps     reductions run on a copy that becomes the data only when the finish gate has passed; else it is dropped
+//   exchange  a survivor does the lost worker's share, whose journal says how far it came: the
+//   survivors finish steps     reductions run on a copy that becomes the data only when the finish
+//   gate has passed; else it is dropped
 #ifndef SYNCOPATE_ENGINE_OPERATION_H_
 #define SYNCOPATE_ENGINE_OPERATION_H_
 
@@ -21,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "engine/compiled_program.h"
+#include "engine/fold_journal.h"
 #include "engine/kernels.h"
 #include "syncopate/data_type.h"
 #include "transport/transport.h"
@@ -60,7 +63,8 @@ class Operation {
   };
   // One step forward. By the driver only.
   Outcome Poll(int64_t now_ns);
-  // A loss or the deadline may have changed what this operation waits for. By the driver only, when it is blocked.
+  // A loss or the deadline may have changed what this operation waits for. By the driver only, when
+  // it is blocked.
   Outcome CheckTroubles(int64_t now_ns, absl::Span<const Loss> losses);
   // Ends it unless it is done: the engine goes away.
   void CallOff(const absl::Status& why);
@@ -105,52 +109,59 @@ class Operation {
   bool averages() const {
     return spec_.op == ReduceOp::kAverage || spec_.op == ReduceOp::kWeightedAverage;
   }
-  double FactorOf(int member);  // after the start gate
   std::byte* Base(Space space) const { return space == Space::kData ? work_ : scratch_; }
 
   Outcome Prepare();
+  // Copies data into staged_ (times `factor`), a quantum at a time. True when all of it is there.
+  bool CopyIn(double factor);
   Outcome Stage();
   Outcome EnterStart();
   Outcome AwaitStart();
-  absl::Status CompareHellos();
-  void BeginWork();
+  absl::Status ReadHellos();
+  absl::Status BeginWork();
   Outcome Work();
   Outcome WorkOneShot();
-  Outcome WorkShare();
+  Outcome WorkExchange();
   Outcome WorkSteps();
   Outcome PollStep(uint32_t index, uint64_t& budget);
   void StepDone(uint32_t index);
   void FinishWork();
   Outcome AwaitFinish();
   Outcome CopyOut();
-  bool WritesResult() const;  // whether this member's data changes
-  // Elements of data that hold the result on this member.
+  // The elements of data that hold the result on this member; empty if there are none.
   std::pair<uint64_t, uint64_t> ResultRange() const;
 
-  // Folds `count` elements at `begin` of the share of `member` into all members' data, on record in its journal.
+  // Folds `count` elements at `begin` of the share of `member` into all members' data, on record in
+  // its journal.
   void FoldShare(int member, uint64_t begin, uint64_t count);
-  // Does what is left of the share of a lost member, unless another survivor is at it. True once it is done.
+  absl::InlinedVector<void*, 8> Destinations(uint64_t begin) const;
+  // Does what is left of the share of a lost member, unless another survivor is at it. True once it
+  // is done.
   bool Rescue(int member, absl::Span<const Loss> losses);
+  bool IsLost(int member, absl::Span<const Loss> losses) const;
   ShareNotes& NotesOf(int member) {
     return *reinterpret_cast<ShareNotes*>(session_->Notes(member));
   }
 
   void Complete(absl::Status status);
   Outcome Fail(absl::Status status, bool breaks_group);
-  absl::Status LossStatus(absl::Span<const Loss> losses) const;
-  absl::Status LateStatus(Gate gate) const;
+  // Why `gate` broke: the first loss among the members, or who had not entered.
+  absl::Status BrokenStatus(Gate gate, absl::Span<const Loss> losses) const;
 
   const OperationSpec spec_;
   const uint64_t sequence_;
   Transport& transport_;
+  const Shape shape_;  // how it runs on this transport
   State state_ = State::kQueued;
   std::unique_ptr<Session> session_;
-  std::byte* work_ = nullptr;     // what the program calls data: the caller's memory or our copy
-  std::byte* staged_ = nullptr;   // our copy, if there is one
+  std::byte* work_ = nullptr;    // what the program calls data: the caller's memory or our copy
+  std::byte* staged_ = nullptr;  // our copy, if there is one
   std::byte* scratch_ = nullptr;
-  uint64_t moved_ = 0;            // elements staged, folded or copied out in the present state
-  absl::InlinedVector<std::byte*, 8> memory_;  // exchange: members' data; one-shot: members' scratch
-  absl::InlinedVector<double, 8> factors_;     // by member, when averaging floating numbers
+  bool taken_in_ = false;  // steps: data is in staged_
+  uint64_t moved_ = 0;     // elements staged, folded or copied out in the present state
+  absl::InlinedVector<std::byte*, 8>
+      memory_;                              // exchange: members' data; one-shot: members' scratch
+  absl::InlinedVector<double, 8> factors_;  // by member, when averaging floating numbers
   // Steps only.
   std::vector<uint32_t> waiting_for_;  // by step: how many of `after` are not done
   std::vector<uint64_t> step_moved_;   // by step: elements received so far

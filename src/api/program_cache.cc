@@ -1,0 +1,52 @@
+#include "api/program_cache.h"
+
+#include <utility>
+
+#include "absl/hash/hash.h"
+#include "base/status.h"
+#include "model/program_validator.h"
+#include "plan/collective/planners.h"
+
+namespace syncopate {
+namespace {
+
+// Where one-shot ends and direct begins on one host, in bytes.
+constexpr uint64_t kOneShotBytesMax = 16 << 10;
+
+std::string ChooseAlgorithm(const CollectiveRequest& request, uint64_t bytes, int) {
+  if (request.collective == Collective::kBarrier) return "dissemination";
+  if (request.collective == Collective::kAllReduce && bytes <= kOneShotBytesMax) return "one-shot";
+  return "direct";
+}
+
+}  // namespace
+
+size_t ProgramCache::Hash::operator()(const ProgramKey& key) const {
+  return absl::HashOf(key.request.collective, key.request.workers, key.request.root,
+                      key.request.target, key.request.elements, key.request.block_elements,
+                      key.element_bytes, key.algorithm, key.self);
+}
+
+absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramCache::Plan(
+    const ProgramKey& key) const {
+  const std::string algorithm =
+      key.algorithm.empty()
+          ? ChooseAlgorithm(key.request, key.request.elements * key.element_bytes, cores_)
+          : key.algorithm;
+  SYNCOPATE_ASSIGN_OR_RETURN(const PlannerInfo* planner,
+                             FindPlanner(key.request.collective, algorithm));
+  SYNCOPATE_ASSIGN_OR_RETURN(Program program, planner->plan(key.request, {}));
+  return CompileProgram(std::move(program), key.self);
+}
+
+absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramCache::Get(const ProgramKey& key) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = programs_.find(key);
+  if (found != programs_.end()) return found->second;
+  SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledProgram> program, Plan(key));
+  if (programs_.size() >= kProgramsMax) programs_.clear();
+  programs_[key] = program;
+  return program;
+}
+
+}  // namespace syncopate

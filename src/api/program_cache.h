@@ -1,0 +1,55 @@
+// From a call to the compiled program that runs it: plans once, remembers.
+#ifndef SYNCOPATE_API_PROGRAM_CACHE_H_
+#define SYNCOPATE_API_PROGRAM_CACHE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/compiled_program.h"
+#include "plan/collective/request.h"
+
+namespace syncopate {
+
+// What a program depends on. All workers of `request` are active.
+struct ProgramKey {
+  CollectiveRequest request;
+  uint64_t element_bytes = 4;  // the choice of the algorithm depends on bytes
+  std::string algorithm;       // empty: choose
+  int self = 0;
+
+  friend bool operator==(const ProgramKey&, const ProgramKey&) = default;
+};
+
+// Thread-safe.
+class ProgramCache {
+ public:
+  // `cores`: that the workers share.
+  explicit ProgramCache(int cores) : cores_(cores) {}
+
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Get(const ProgramKey& key);
+
+ private:
+  struct Hash {
+    size_t operator()(const ProgramKey& key) const;
+  };
+  // Jobs use few different calls; one that does not must not fill the memory.
+  static constexpr size_t kProgramsMax = 4096;
+
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Plan(const ProgramKey& key) const;
+
+  const int cores_;
+  absl::Mutex mutex_;
+  absl::flat_hash_map<ProgramKey, std::shared_ptr<const CompiledProgram>, Hash> programs_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_API_PROGRAM_CACHE_H_

@@ -1,0 +1,344 @@
+// The public interface (syncopate/syncopate.h) over the planners, the engine and the shared-memory
+// transport.
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+#include "api/job_environment.h"
+#include "api/program_cache.h"
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/environment.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "engine/engine.h"
+#include "syncopate/syncopate.h"
+#include "transport/shm/shm_transport.h"
+
+namespace syncopate {
+namespace internal {
+
+// What a worker is made of. Groups, buffers and handles keep it alive.
+class WorkerImpl {
+ public:
+  WorkerImpl(Job job_in, int64_t timeout_ns_in, std::unique_ptr<Transport> transport_in, int cores)
+      : job(std::move(job_in)),
+        timeout_ns(timeout_ns_in),
+        transport(std::move(transport_in)),
+        programs(cores),
+        engine(*transport, MonotonicClock()) {}
+
+  absl::StatusOr<std::shared_ptr<EngineGroup>> MakeGroup(const std::vector<int>& members) {
+    absl::MutexLock lock(&mutex);
+    const uint64_t instance = group_instances[members]++;
+    const std::string name = absl::StrCat("group ", absl::StrJoin(members, ","), " ", instance);
+    return engine.MakeGroup(DigestOf(name).low | 1, members);  // 0 means no group
+  }
+
+  const Job job;
+  const int64_t timeout_ns;
+  const std::unique_ptr<Transport> transport;
+  ProgramCache programs;
+  Engine engine;
+  absl::Mutex mutex;
+  std::map<std::vector<int>, uint64_t> group_instances ABSL_GUARDED_BY(mutex);
+};
+
+struct BufferOwner {
+  BufferOwner(std::shared_ptr<WorkerImpl> worker_in, std::byte* memory_in)
+      : worker(std::move(worker_in)), memory(memory_in) {}
+  BufferOwner(const BufferOwner&) = delete;
+  ~BufferOwner() { worker->transport->Free(memory); }
+  const std::shared_ptr<WorkerImpl> worker;
+  std::byte* const memory;
+};
+
+class OperationState {
+ public:
+  const std::shared_ptr<WorkerImpl> worker;
+  const std::shared_ptr<Operation> operation;  // null: it never started
+  const absl::Status refusal;                  // why
+};
+
+class GroupImpl {
+ public:
+  GroupImpl(std::shared_ptr<WorkerImpl> worker_in, std::shared_ptr<EngineGroup> group_in)
+      : worker(std::move(worker_in)), group(std::move(group_in)) {}
+
+  int size() const { return static_cast<int>(group->members.size()); }
+
+  absl::StatusOr<OperationSpec> Prepare(const Call& call) {
+    SYNCOPATE_RETURN_IF_ERROR(Check(call));
+    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledProgram> program, ProgramFor(call));
+    const int64_t timeout_ns =
+        call.timeout ? absl::ToInt64Nanoseconds(*call.timeout) : worker->timeout_ns;
+    return OperationSpec{.group = group,
+                         .program = std::move(program),
+                         .data = call.data.data,
+                         .type = call.data.type,
+                         .op = Reduces(call.collective) ? call.op : ReduceOp::kSum,
+                         .weight = call.weight,
+                         .priority = call.priority,
+                         .deadline_ns = MonotonicClock().NowNs() + timeout_ns};
+  }
+
+  const std::shared_ptr<WorkerImpl> worker;
+  const std::shared_ptr<EngineGroup> group;
+
+ private:
+  absl::Status Check(const Call& call) const {
+    auto refuse = [&](const auto&... why) {
+      return WithBlast(
+          absl::InvalidArgumentError(absl::StrCat(Name(call.collective), ": ", why...)),
+          BlastRadius::kOperation);
+    };
+    if (call.data.elements > limits::kElementsMax) {
+      return refuse(call.data.elements, " elements are more than the limit of ",
+                    limits::kElementsMax);
+    }
+    if (call.data.elements > 0 && call.data.data == nullptr) return refuse("data is null");
+    if (HasRoot(call.collective) && (call.root < 0 || call.root >= size())) {
+      return refuse("root ", call.root, " is not a rank of a group of ", size());
+    }
+    if (call.collective == Collective::kSendReceive && (call.target < 0 || call.target >= size())) {
+      return refuse("target ", call.target, " is not a rank of a group of ", size());
+    }
+    if (Reduces(call.collective) && call.op == ReduceOp::kWeightedAverage) {
+      if (!IsFloating(call.data.type)) {
+        return refuse("a weighted average needs a floating type, not ", Name(call.data.type));
+      }
+      if (!std::isfinite(call.weight) || call.weight < 0) {
+        return refuse("weight ", call.weight, " is not a finite number of 0 or more");
+      }
+    }
+    if (HasBlocks(call.collective)) {
+      const uint64_t n = static_cast<uint64_t>(size());
+      if (call.block_elements.empty() && call.data.elements % n != 0) {
+        return refuse(call.data.elements, " elements cannot be cut into ", n,
+                      " equal blocks; give block_elements");
+      }
+      if (!call.block_elements.empty() &&
+          (call.block_elements.size() != n ||
+           std::accumulate(call.block_elements.begin(), call.block_elements.end(), uint64_t{0}) !=
+               call.data.elements)) {
+        return refuse("block_elements must have ", n, " entries that add up to the ",
+                      call.data.elements, " elements of data");
+      }
+    }
+    if (call.timeout && *call.timeout <= absl::ZeroDuration())
+      return refuse("the timeout is not positive");
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramFor(const Call& call) {
+    const uint64_t element_bytes = SizeOf(call.data.type);
+    absl::MutexLock lock(&mutex_);
+    // The same call again is the usual case.
+    const bool same =
+        last_ != nullptr && last_key_.request.collective == call.collective &&
+        last_key_.request.elements == call.data.elements &&
+        last_key_.element_bytes == element_bytes && last_key_.algorithm == call.algorithm &&
+        (!HasRoot(call.collective) || last_key_.request.root == call.root) &&
+        (call.collective != Collective::kSendReceive || last_key_.request.target == call.target) &&
+        last_blocks_ == call.block_elements;
+    if (same) return last_;
+    ProgramKey key;
+    key.request.collective = call.collective;
+    key.request.workers = size();
+    key.request.active.resize(static_cast<size_t>(size()));
+    std::iota(key.request.active.begin(), key.request.active.end(), 0);
+    if (HasRoot(call.collective)) key.request.root = call.root;
+    if (call.collective == Collective::kSendReceive) key.request.target = call.target;
+    key.request.elements = call.data.elements;
+    if (HasBlocks(call.collective)) {
+      key.request.block_elements = call.block_elements;
+      if (call.block_elements.empty()) {
+        key.request.block_elements.assign(static_cast<size_t>(size()),
+                                          call.data.elements / static_cast<uint64_t>(size()));
+      }
+    }
+    key.element_bytes = element_bytes;
+    key.algorithm = call.algorithm;
+    key.self = group->self;
+    SYNCOPATE_ASSIGN_OR_RETURN(last_, worker->programs.Get(key));
+    last_key_ = std::move(key);
+    last_blocks_ = call.block_elements;
+    return last_;
+  }
+
+  absl::Mutex mutex_;
+  ProgramKey last_key_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> last_blocks_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const CompiledProgram> last_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace internal
+
+namespace {
+
+constexpr int64_t kTimeoutNsDefault = 300'000'000'000;
+constexpr uint64_t kArenaBytesMin = uint64_t{16} << 20;
+constexpr uint64_t kArenaBytesMax = uint64_t{1} << 42;
+
+absl::StatusOr<Job> ResolveJob(const Options& options, const Environment& environment) {
+  if (options.job) return *options.job;
+  SYNCOPATE_ASSIGN_OR_RETURN(std::optional<Job> job, JobFromEnvironment(environment));
+  if (job) return *std::move(job);
+  Job alone;
+  alone.id = absl::StrCat("alone-", getpid());
+  return alone;
+}
+
+absl::StatusOr<int64_t> ResolveTimeoutNs(const Options& options, const Environment& environment) {
+  if (options.timeout) {
+    if (*options.timeout <= absl::ZeroDuration()) {
+      return absl::InvalidArgumentError("Options::timeout is not positive");
+    }
+    return absl::ToInt64Nanoseconds(*options.timeout);
+  }
+  const std::optional<std::string> text = environment("SYNCOPATE_TIMEOUT");
+  if (!text) return kTimeoutNsDefault;
+  absl::StatusOr<int64_t> timeout_ns = ParseDurationNs(*text);
+  if (!timeout_ns.ok()) return At("SYNCOPATE_TIMEOUT", timeout_ns.status());
+  return timeout_ns;
+}
+
+absl::StatusOr<uint64_t> ResolveArenaBytes(const Options& options, const Environment& environment,
+                                           int local_size) {
+  uint64_t bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                   static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 4 /
+                   static_cast<uint64_t>(std::max(local_size, 1));
+  if (options.arena_bytes) bytes = *options.arena_bytes;
+  const std::optional<std::string> text = environment("SYNCOPATE_ARENA_BYTES");
+  if (!options.arena_bytes && text) {
+    absl::StatusOr<uint64_t> parsed = ParseBytes(*text, kArenaBytesMax);
+    if (!parsed.ok()) return At("SYNCOPATE_ARENA_BYTES", parsed.status());
+    bytes = *parsed;
+  }
+  constexpr uint64_t kPage = 4096;
+  return std::clamp(bytes, kArenaBytesMin, kArenaBytesMax) / kPage * kPage;
+}
+
+int AvailableCores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+}  // namespace
+
+bool Handle::Done() const { return state_->operation == nullptr || state_->operation->done(); }
+
+absl::Status Handle::Wait() {
+  if (state_->operation == nullptr) return state_->refusal;
+  return state_->worker->engine.Wait(state_->operation);
+}
+
+int Group::rank() const { return impl_->group->self; }
+int Group::size() const { return impl_->size(); }
+const std::vector<int>& Group::members() const { return impl_->group->members; }
+
+Handle Group::Start(const Call& call) {
+  absl::StatusOr<OperationSpec> spec = impl_->Prepare(call);
+  std::shared_ptr<Operation> operation;
+  if (spec.ok()) operation = impl_->worker->engine.Start(*std::move(spec));
+  return Handle(std::make_shared<internal::OperationState>(internal::OperationState{
+      .worker = impl_->worker, .operation = std::move(operation), .refusal = spec.status()}));
+}
+
+absl::Status Group::Run(const Call& call) {
+  SYNCOPATE_ASSIGN_OR_RETURN(OperationSpec spec, impl_->Prepare(call));
+  return impl_->worker->engine.Run(std::move(spec));
+}
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
+  const Environment environment = ProcessEnvironment();
+  SYNCOPATE_ASSIGN_OR_RETURN(Job job, ResolveJob(options, environment));
+  SYNCOPATE_RETURN_IF_ERROR(
+      SetUpLog(environment("SYNCOPATE_DEBUG").value_or(""), absl::StrCat("rank ", job.rank)));
+  SYNCOPATE_ASSIGN_OR_RETURN(const int64_t timeout_ns, ResolveTimeoutNs(options, environment));
+  SYNCOPATE_ASSIGN_OR_RETURN(const uint64_t arena_bytes,
+                             ResolveArenaBytes(options, environment, job.local_size));
+  if (job.local_size != job.size) {
+    return WithBlast(absl::UnimplementedError(absl::StrCat(
+                         "the job has ", job.size, " workers but only ", job.local_size,
+                         " on this host; jobs across hosts are not supported")),
+                     BlastRadius::kJob);
+  }
+  const int cores = AvailableCores();
+  SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
+                             StartShmTransport({.job = job.id,
+                                                .rank = job.rank,
+                                                .size = job.size,
+                                                .arena_bytes = arena_bytes,
+                                                .cores = cores,
+                                                .start_timeout_ns = timeout_ns},
+                                               MonotonicClock()));
+  auto impl = std::make_shared<internal::WorkerImpl>(std::move(job), timeout_ns,
+                                                     std::move(transport), cores);
+  std::vector<int> everyone(static_cast<size_t>(impl->job.size));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<EngineGroup> world, impl->MakeGroup(everyone));
+  auto group = std::make_shared<internal::GroupImpl>(impl, std::move(world));
+  return std::unique_ptr<Worker>(new Worker(std::move(impl), Group(std::move(group))));
+}
+
+Worker::Worker(std::shared_ptr<internal::WorkerImpl> impl, Group world)
+    : impl_(std::move(impl)), world_(std::move(world)) {}
+Worker::~Worker() = default;
+
+int Worker::rank() const { return impl_->job.rank; }
+int Worker::size() const { return impl_->job.size; }
+int Worker::local_rank() const { return impl_->job.local_rank; }
+int Worker::local_size() const { return impl_->job.local_size; }
+
+absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members) {
+  const std::string list = absl::StrCat("group {", absl::StrJoin(members, ","), "}");
+  for (int member : members) {
+    if (member < 0 || member >= size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(list, ": ", member, " is not a rank of a job of ", size()));
+    }
+  }
+  if (std::set<int>(members.begin(), members.end()).size() != members.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(list, ": a rank stands there twice"));
+  }
+  for (const Loss& loss : impl_->transport->Lost()) {
+    if (std::find(members.begin(), members.end(), loss.rank) == members.end()) continue;
+    return WithBlast(
+        absl::FailedPreconditionError(absl::StrCat(list, ": worker ", loss.rank, " ", loss.cause)),
+        loss.rank == rank() ? BlastRadius::kJob : BlastRadius::kOperation, loss.rank);
+  }
+  absl::StatusOr<std::shared_ptr<EngineGroup>> group = impl_->MakeGroup(members);
+  if (!group.ok()) return At(list, group.status());
+  return Group(std::make_shared<internal::GroupImpl>(impl_, *std::move(group)));
+}
+
+std::vector<int> Worker::Lost() const {
+  std::vector<int> ranks;
+  for (const Loss& loss : impl_->transport->Lost()) ranks.push_back(loss.rank);
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+absl::StatusOr<Buffer> Worker::Allocate(size_t bytes) {
+  SYNCOPATE_ASSIGN_OR_RETURN(std::byte * memory, impl_->transport->Allocate(bytes));
+  return Buffer(std::make_shared<internal::BufferOwner>(impl_, memory), memory, bytes);
+}
+
+}  // namespace syncopate

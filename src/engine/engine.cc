@@ -1,0 +1,285 @@
+#include "engine/engine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/parse.h"
+#include "base/status.h"
+
+namespace syncopate {
+namespace {
+
+// Deadlines and losses are looked after once in so many idle rounds.
+constexpr uint32_t kLookAroundRounds = 64;
+// The longest sleep of a driver: a lost wake-up, which should not happen, costs no more than this.
+constexpr int64_t kSleepNs = 100'000'000;
+
+inline void Pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+}  // namespace
+
+// With a core for every worker, spinning is the quickest way to wait. With more workers than cores
+// the one that we wait for may need our core: give it away at once.
+Engine::Engine(Transport& transport, const Clock& clock, Pump pump)
+    : transport_(transport),
+      clock_(clock),
+      spin_rounds_(transport.crowded() ? 0 : 3000),
+      yield_rounds_(transport.crowded() ? 200 : 50) {
+  if (pump == Pump::kThread) pump_ = std::thread([this] { PumpLoop(); });
+}
+
+Engine::~Engine() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    pump_wanted_.Signal();
+  }
+  transport_.Wake();
+  if (pump_.joinable()) pump_.join();
+  TakeInbox();
+  for (const auto& operation : operations_) {
+    operation->CallOff(absl::CancelledError("the worker ended while it was under way"));
+  }
+}
+
+absl::StatusOr<std::shared_ptr<EngineGroup>> Engine::MakeGroup(uint64_t key,
+                                                               std::vector<int> members) {
+  auto group = std::make_shared<EngineGroup>();
+  const auto self = std::find(members.begin(), members.end(), transport_.rank());
+  if (self == members.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("worker ", transport_.rank(),
+                                                   " is not a member of the group ",
+                                                   FormatRanks(members), " that it makes"));
+  }
+  group->self = static_cast<int>(self - members.begin());
+  SYNCOPATE_ASSIGN_OR_RETURN(group->port, transport_.OpenGroup(key, members));
+  group->members = std::move(members);
+  return group;
+}
+
+std::shared_ptr<Operation> Engine::Submit(OperationSpec spec) {
+  const uint64_t sequence = spec.group->next_sequence++;
+  auto operation = std::make_shared<Operation>(std::move(spec), sequence, transport_);
+  inbox_.push_back(operation);
+  inbox_full_.store(true, std::memory_order_release);
+  return operation;
+}
+
+std::shared_ptr<Operation> Engine::Start(OperationSpec spec) {
+  std::shared_ptr<Operation> operation;
+  bool driven = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    operation = Submit(std::move(spec));
+    pump_needed_ = true;
+    driven = driving_;
+    if (!driven) pump_wanted_.Signal();
+  }
+  if (driven) transport_.Wake();  // the driver may sleep
+  return operation;
+}
+
+absl::Status Engine::Run(OperationSpec spec) {
+  std::shared_ptr<Operation> operation;
+  bool driven = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    operation = Submit(std::move(spec));
+    driven = driving_;
+  }
+  if (driven) transport_.Wake();
+  return Wait(operation);
+}
+
+absl::Status Engine::Wait(const std::shared_ptr<Operation>& operation) {
+  if (operation->done()) return operation->status();
+  absl::MutexLock lock(&mutex_);
+  ++waiters_;
+  while (!operation->done()) {
+    if (driving_) {
+      // The driver tells when operations get done; their deadlines, which it keeps, bound this
+      // wait. The timeout here only guards against a driver that ends at the wrong moment.
+      news_.WaitWithTimeout(&mutex_, absl::Milliseconds(100));
+      continue;
+    }
+    driving_ = true;
+    mutex_.Unlock();
+    Drive(operation.get());
+    mutex_.Lock();
+    StopDriving();
+  }
+  --waiters_;
+  return operation->status();
+}
+
+void Engine::StopDriving() {
+  driving_ = false;
+  if (waiters_ > 1) news_.SignalAll();
+  if (pump_needed_) pump_wanted_.Signal();
+}
+
+void Engine::PumpLoop() {
+  absl::MutexLock lock(&mutex_);
+  while (!stopping_) {
+    if (driving_ || !pump_needed_) {
+      pump_wanted_.Wait(&mutex_);
+      continue;
+    }
+    driving_ = true;
+    pump_needed_ = false;
+    mutex_.Unlock();
+    Drive(nullptr);
+    mutex_.Lock();
+    driving_ = false;
+    if (waiters_ > 0) news_.SignalAll();
+  }
+}
+
+void Engine::TakeInbox() {
+  if (!inbox_full_.load(std::memory_order_acquire)) return;
+  std::vector<std::shared_ptr<Operation>> arrived;
+  {
+    absl::MutexLock lock(&mutex_);
+    arrived.swap(inbox_);
+    inbox_full_.store(false, std::memory_order_relaxed);
+  }
+  for (std::shared_ptr<Operation>& operation : arrived) {
+    const auto place = std::upper_bound(
+        operations_.begin(), operations_.end(), operation->priority(),
+        [](int priority, const auto& other) { return priority > other->priority(); });
+    operations_.insert(place, std::move(operation));
+  }
+}
+
+void Engine::Retire() {
+  std::erase_if(operations_, [](const auto& operation) { return operation->retired(); });
+}
+
+// One poll of each operation. After a quantum of work of one, those of higher priority are asked
+// again before the next one of its own priority, which it has let pass.
+Operation::Outcome Engine::PollAll() {
+  const int64_t now_ns = 0;  // polling needs no time; LookAround() does
+  Operation::Outcome outcome = Operation::Outcome::kBlocked;
+  bool retired = false;
+  for (size_t i = 0; i < operations_.size(); ++i) {
+    Operation& operation = *operations_[i];
+    const bool was_done = operation.done();
+    const Operation::Outcome moved = operation.Poll(now_ns);
+    completed_ |= !was_done && operation.done();
+    retired |= operation.retired();
+    outcome = std::max(outcome, moved);
+    if (moved == Operation::Outcome::kWorked && operations_.size() > 1 &&
+        operations_.front()->priority() > operation.priority()) {
+      size_t last = i;
+      while (last + 1 < operations_.size() &&
+             operations_[last + 1]->priority() == operation.priority()) {
+        ++last;
+      }
+      std::rotate(operations_.begin() + static_cast<long>(i),
+                  operations_.begin() + static_cast<long>(i) + 1,
+                  operations_.begin() + static_cast<long>(last) + 1);
+      break;
+    }
+  }
+  if (retired) Retire();
+  return outcome;
+}
+
+Operation::Outcome Engine::LookAround(int64_t now_ns) {
+  std::vector<Loss> losses;
+  if (transport_.losses() > 0) losses = transport_.Lost();
+  Operation::Outcome outcome = Operation::Outcome::kBlocked;
+  for (const auto& operation : operations_) {
+    if (losses.empty() && now_ns < operation->deadline_ns()) continue;
+    const bool was_done = operation->done();
+    outcome = std::max(outcome, operation->CheckTroubles(now_ns, losses));
+    completed_ |= !was_done && operation->done();
+  }
+  Retire();
+  return outcome;
+}
+
+bool Engine::DriveOnce() {
+  TakeInbox();
+  const Operation::Outcome polled = PollAll();
+  return std::max(polled, LookAround(clock_.NowNs())) != Operation::Outcome::kBlocked;
+}
+
+void Engine::Drive(const Operation* until) {
+  int idle_rounds = 0;
+  for (;;) {
+    TakeInbox();
+    const Operation::Outcome outcome = PollAll();
+    if (completed_) {
+      completed_ = false;
+      if (waiters_ > (until != nullptr ? 1 : 0)) {
+        absl::MutexLock lock(&mutex_);
+        news_.SignalAll();
+      }
+    }
+    if (until != nullptr && until->done()) break;
+    if (until == nullptr && std::all_of(operations_.begin(), operations_.end(),
+                                        [](const auto& operation) { return operation->done(); })) {
+      absl::MutexLock lock(&mutex_);
+      if (inbox_.empty() || stopping_) return;
+      continue;
+    }
+    if (outcome != Operation::Outcome::kBlocked) {
+      idle_rounds = 0;
+      continue;
+    }
+    Rest(idle_rounds, until == nullptr);
+    if (until == nullptr && stopping_) return;
+  }
+  // Operations that nobody waits for are left to the pump.
+  if (std::any_of(operations_.begin(), operations_.end(),
+                  [](const auto& operation) { return !operation->done(); })) {
+    absl::MutexLock lock(&mutex_);
+    pump_needed_ = true;
+  }
+}
+
+// Nothing could move. `patient`: nobody waits, so the core is given away sooner.
+void Engine::Rest(int& idle_rounds, bool patient) {
+  ++idle_rounds;
+  if (++rounds_ % kLookAroundRounds == 0 &&
+      LookAround(clock_.NowNs()) != Operation::Outcome::kBlocked) {
+    idle_rounds = 0;
+    return;
+  }
+  const int spin = patient ? 0 : spin_rounds_;
+  const int yield = patient ? 5 : yield_rounds_;
+  if (idle_rounds <= spin) {
+    Pause();
+    return;
+  }
+  if (idle_rounds <= spin + yield) {
+    sched_yield();
+    return;
+  }
+  const uint32_t ticket = transport_.PrepareToPark();
+  const int64_t now_ns = clock_.NowNs();
+  // Whoever moved before we said that we sleep did not ring.
+  if (inbox_full_.load(std::memory_order_acquire) || PollAll() != Operation::Outcome::kBlocked ||
+      LookAround(now_ns) != Operation::Outcome::kBlocked) {
+    transport_.CancelPark();
+    idle_rounds = 0;
+    return;
+  }
+  int64_t wake_ns = now_ns + kSleepNs;
+  for (const auto& operation : operations_) {
+    if (!operation->done()) wake_ns = std::min(wake_ns, std::max(now_ns, operation->deadline_ns()));
+  }
+  transport_.Park(ticket, wake_ns);
+}
+
+}  // namespace syncopate

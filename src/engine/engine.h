@@ -1,0 +1,90 @@
+// Runs operations, many at once, on one transport.
+//
+// Somebody must drive: poll the operations that are under way. A thread that waits for its own
+// operation drives, if nobody else does; a pump thread drives for operations that nobody waits for.
+// So a blocking call costs no thread switch, and an idle engine no processor time: the pump sleeps.
+//
+// Turns: operations of higher priority first; within a priority each gets a quantum in turn, so
+// that a small one does not wait for a large one.
+//
+// Thread-safe.
+#ifndef SYNCOPATE_ENGINE_ENGINE_H_
+#define SYNCOPATE_ENGINE_ENGINE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "engine/operation.h"
+#include "transport/transport.h"
+
+namespace syncopate {
+
+class Engine {
+ public:
+  enum class Pump : uint8_t { kThread, kNone };  // kNone: for tests that call Drive() themselves
+
+  // The transport and the clock must outlive the engine.
+  Engine(Transport& transport, const Clock& clock, Pump pump = Pump::kThread);
+  // Calls off what is under way.
+  ~Engine();
+  Engine(const Engine&) = delete;
+
+  absl::StatusOr<std::shared_ptr<EngineGroup>> MakeGroup(uint64_t key, std::vector<int> members);
+
+  // Starts an operation. Operations of one group start in the order of these calls.
+  std::shared_ptr<Operation> Start(OperationSpec spec);
+  // Waits until it is done, which its deadline bounds. Returns its status.
+  absl::Status Wait(const std::shared_ptr<Operation>& operation);
+  // Start and Wait, without waking the pump.
+  absl::Status Run(OperationSpec spec);
+
+  // One round over all operations; true if anything moved. For tests with Pump::kNone.
+  bool DriveOnce();
+
+ private:
+  std::shared_ptr<Operation> Submit(OperationSpec spec) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // By the thread that drives, until `until` is done, or, without one, until nothing is under way.
+  void Drive(const Operation* until);
+  Operation::Outcome PollAll();
+  Operation::Outcome LookAround(int64_t now_ns);  // losses and deadlines
+  void TakeInbox();
+  void Retire();
+  void Rest(int& idle_rounds, bool patient);
+  void PumpLoop();
+  void StopDriving() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Transport& transport_;
+  const Clock& clock_;
+  const int spin_rounds_;   // how long a driver polls before it gives its core away
+  const int yield_rounds_;  // and how long it then polls before it sleeps
+
+  absl::Mutex mutex_;
+  bool driving_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::CondVar pump_wanted_;          // the pump should drive, or end
+  absl::CondVar news_;                 // an operation got done, or nobody drives any more
+  std::atomic<bool> stopping_{false};  // written under the mutex
+  std::atomic<int> waiters_{0};        // threads in Wait(); written under the mutex
+  std::vector<std::shared_ptr<Operation>> inbox_ ABSL_GUARDED_BY(mutex_);
+  bool pump_needed_ ABSL_GUARDED_BY(mutex_) =
+      false;                             // an operation that nobody waits for is under way
+  std::atomic<bool> inbox_full_{false};  // inbox_ is not empty; to look without the mutex
+
+  // By the driver only.
+  std::vector<std::shared_ptr<Operation>> operations_;  // by priority, highest first
+  bool completed_ = false;  // an operation got done since waiters were last told
+  uint32_t rounds_ = 0;
+
+  std::thread pump_;
+};
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_ENGINE_ENGINE_H_

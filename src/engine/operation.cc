@@ -1,0 +1,610 @@
+#include "engine/operation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/parse.h"
+#include "base/status.h"
+
+namespace syncopate {
+namespace {
+
+// How many bytes are moved before other operations get a turn: small enough that an urgent one
+// waits for some tens of microseconds, large enough that turns cost nothing.
+constexpr uint64_t kQuantumBytes = 1 << 20;
+// An exchange that has started is finished by members that are alive within moments. One that is
+// not done so long after the deadline belongs to a worker that is stuck.
+constexpr int64_t kFinishGraceNs = 10'000'000'000;
+
+using Shape = CompiledProgram::Shape;
+
+Shape ShapeOn(const Transport& transport, Shape shape) {
+  return transport.direct() || shape == Shape::kEmpty ? shape : Shape::kSteps;
+}
+
+uint64_t Mix(uint64_t digest, DataType type, ReduceOp op) {
+  return (digest ^ (static_cast<uint64_t>(type) << 8 | static_cast<uint64_t>(op))) *
+         0x9e3779b97f4a7c15u;
+}
+
+}  // namespace
+
+Operation::Operation(OperationSpec spec, uint64_t sequence, Transport& transport)
+    : spec_(std::move(spec)),
+      sequence_(sequence),
+      transport_(transport),
+      shape_(ShapeOn(transport, spec_.program->shape)) {}
+
+Operation::~Operation() {
+  session_.reset();
+  if (staged_ != nullptr) transport_.Free(staged_);
+  if (scratch_ != nullptr) transport_.Free(scratch_);
+}
+
+std::string Operation::Describe() const {
+  return absl::StrCat(Name(program().collective), " ", sequence_, " of workers ",
+                      FormatRanks(spec_.group->members));
+}
+
+FoldOp Operation::fold_op() const {
+  switch (spec_.op) {
+    case ReduceOp::kMin:
+      return FoldOp::kMin;
+    case ReduceOp::kMax:
+      return FoldOp::kMax;
+    case ReduceOp::kProduct:
+      return FoldOp::kProduct;
+    case ReduceOp::kSum:
+    case ReduceOp::kAverage:
+    case ReduceOp::kWeightedAverage:
+      break;
+  }
+  return FoldOp::kSum;
+}
+
+Operation::Outcome Operation::Poll(int64_t) {
+  switch (state_) {
+    case State::kQueued:
+      return Prepare();
+    case State::kStaging:
+      return Stage();
+    case State::kEntering:
+      return EnterStart();
+    case State::kStarting:
+      return AwaitStart();
+    case State::kWorking:
+      return Work();
+    case State::kFinishing:
+      return AwaitFinish();
+    case State::kCopyingOut:
+      return CopyOut();
+    case State::kLingering:
+      if (session_->State(Gate::kFinish) == GateState::kOpen) return Outcome::kBlocked;
+      state_ = State::kRetired;
+      return Outcome::kMoved;
+    case State::kRetired:
+      break;
+  }
+  return Outcome::kBlocked;
+}
+
+// Takes memory and opens the session.
+Operation::Outcome Operation::Prepare() {
+  if (!spec_.group->failure.ok()) return Fail(spec_.group->failure, /*breaks_group=*/false);
+  const bool reduces = Reduces(program().collective);
+  const bool reachable = transport_.Owns(spec_.data, data_bytes());
+  // Steps of a reduction run on a copy, so that the data is untouched until all have finished.
+  const bool stage = (shape_ == Shape::kExchange && !reachable) ||
+                     (shape_ == Shape::kSteps && (reduces || !reachable));
+  work_ = static_cast<std::byte*>(spec_.data);
+  absl::Status memory;
+  auto take = [&](uint64_t bytes) -> std::byte* {
+    absl::StatusOr<std::byte*> taken = transport_.Allocate(bytes);
+    if (taken.ok()) return *taken;
+    memory = taken.status();
+    return nullptr;
+  };
+  if (stage && staged_ == nullptr) staged_ = take(data_bytes());
+  if (stage) work_ = staged_;
+  if (shape_ != Shape::kEmpty && scratch_bytes() > 0 && scratch_ == nullptr && memory.ok()) {
+    scratch_ = take(scratch_bytes());
+  }
+  absl::StatusOr<std::unique_ptr<Session>> session = spec_.group->port->Open(
+      {.sequence = sequence_,
+       .digest = Mix(spec_.program->digest, spec_.type, spec_.op),
+       .weight = spec_.weight,
+       .data = shape_ == Shape::kOneShot ? nullptr : work_,
+       .data_bytes = shape_ == Shape::kOneShot ? 0 : data_bytes(),
+       .scratch = scratch_,
+       .scratch_bytes = scratch_bytes(),
+       .steps = shape_ == Shape::kSteps ? static_cast<uint32_t>(spec_.program->plan.size()) : 0});
+  if (!session.ok()) return Outcome::kBlocked;  // an earlier operation must retire first
+  session_ = *std::move(session);
+  if (!memory.ok()) {
+    session_->Break(Gate::kStart);  // the others need not wait for us
+    return Fail(At(Describe(), memory), /*breaks_group=*/true);
+  }
+  if (shape_ == Shape::kExchange) {
+    ShareNotes& notes = NotesOf(self());
+    notes.journal.state.store(
+        FoldJournal::Pack(spec_.program->shares[static_cast<size_t>(self())].begin, 0, 0),
+        std::memory_order_relaxed);
+    notes.rescuer.store(0, std::memory_order_relaxed);
+  }
+  state_ = State::kStaging;
+  return Stage();
+}
+
+bool Operation::CopyIn(double factor) {
+  const uint64_t quantum = kQuantumBytes / element_bytes();
+  const uint64_t count = std::min(quantum, program().elements() - moved_);
+  const size_t offset = moved_ * element_bytes();
+  const std::byte* from = static_cast<const std::byte*>(spec_.data) + offset;
+  void* to = staged_ + offset;
+  if (factor == 1) {
+    StreamCopy(to, from, count * element_bytes());
+  } else {
+    const FoldSource source = {.data = from, .factor = factor};
+    Fold(spec_.type, FoldOp::kSum, {&source, 1}, {&to, 1}, count);
+  }
+  moved_ += count;
+  if (moved_ < program().elements()) return false;
+  moved_ = 0;
+  return true;
+}
+
+// What peers will read as soon as the start gate passes is put where they reach it.
+Operation::Outcome Operation::Stage() {
+  if (shape_ == Shape::kOneShot) {
+    std::memcpy(scratch_, spec_.data, data_bytes());
+  } else if (shape_ == Shape::kExchange && staged_ != nullptr) {
+    if (!CopyIn(1)) return Outcome::kWorked;
+  }
+  state_ = State::kEntering;
+  return EnterStart();
+}
+
+Operation::Outcome Operation::EnterStart() {
+  if (!session_->Enter(Gate::kStart, self())) return Outcome::kBlocked;
+  state_ = State::kStarting;
+  AwaitStart();
+  return Outcome::kMoved;
+}
+
+Operation::Outcome Operation::AwaitStart() {
+  switch (session_->State(Gate::kStart)) {
+    case GateState::kOpen:
+      return Outcome::kBlocked;
+    case GateState::kBroken:
+      return Fail(BrokenStatus(Gate::kStart, transport_.Lost()), /*breaks_group=*/true);
+    case GateState::kPassed:
+      break;
+  }
+  if (absl::Status status = BeginWork(); !status.ok()) {
+    // Every member finds the same fault, so the group stays in step and can be used again.
+    session_->Enter(Gate::kFinish, self());
+    Complete(WithBlast(At(Describe(), status), BlastRadius::kOperation));
+    state_ = State::kLingering;
+    return Outcome::kMoved;
+  }
+  state_ = State::kWorking;
+  return Work();
+}
+
+// All members must run the same program on the same kind of data; their weights become factors.
+absl::Status Operation::ReadHellos() {
+  const uint64_t digest = Mix(spec_.program->digest, spec_.type, spec_.op);
+  double sum = 0;
+  factors_.resize(static_cast<size_t>(members()));
+  for (int member = 0; member < members(); ++member) {
+    const Hello hello = session_->HelloOf(member);
+    if (hello.digest != digest) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("worker ", spec_.group->members[static_cast<size_t>(member)],
+                       " runs something else (digest ", absl::Hex(hello.digest, absl::kZeroPad16),
+                       ") than this worker (", absl::Hex(digest, absl::kZeroPad16),
+                       "): all members of a group must make the same calls in the same order"));
+    }
+    const double weight = spec_.op == ReduceOp::kWeightedAverage ? hello.weight : 1;
+    factors_[static_cast<size_t>(member)] = weight;
+    sum += weight;
+  }
+  const bool scales = averages() && IsFloating(spec_.type);
+  if (scales && !(sum > 0 && std::isfinite(sum))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the weights of all members add up to ", sum, "; give at least one a weight"));
+  }
+  for (double& factor : factors_) factor = scales ? factor / sum : 1;
+  return absl::OkStatus();
+}
+
+absl::Status Operation::BeginWork() {
+  SYNCOPATE_RETURN_IF_ERROR(ReadHellos());
+  if (shape_ == Shape::kOneShot || shape_ == Shape::kExchange) {
+    const Space space = shape_ == Shape::kOneShot ? Space::kScratch : Space::kData;
+    memory_.resize(static_cast<size_t>(members()));
+    for (int member = 0; member < members(); ++member) {
+      std::byte* memory = session_->Memory(member, space);
+      if (memory == nullptr) {
+        return absl::InternalError(absl::StrCat("worker ",
+                                                spec_.group->members[static_cast<size_t>(member)],
+                                                " announced memory that it does not have"));
+      }
+      memory_[static_cast<size_t>(member)] = memory;
+    }
+    moved_ =
+        shape_ == Shape::kExchange ? spec_.program->shares[static_cast<size_t>(self())].begin : 0;
+  }
+  if (shape_ == Shape::kSteps) {
+    const auto& plan = spec_.program->plan;
+    steps_left_ = static_cast<uint32_t>(plan.size());
+    waiting_for_.resize(plan.size());
+    step_moved_.resize(plan.size());
+    for (size_t i = 0; i < plan.size(); ++i) {
+      waiting_for_[i] = static_cast<uint32_t>(plan[i].step.after.size());
+    }
+  }
+  return absl::OkStatus();
+}
+
+Operation::Outcome Operation::Work() {
+  switch (shape_) {
+    case Shape::kEmpty:
+      FinishWork();
+      return Outcome::kMoved;
+    case Shape::kOneShot:
+      return WorkOneShot();
+    case Shape::kExchange:
+      return WorkExchange();
+    case Shape::kSteps:
+      return WorkSteps();
+  }
+  return Outcome::kBlocked;
+}
+
+Operation::Outcome Operation::WorkOneShot() {
+  absl::InlinedVector<FoldSource, 8> sources;
+  for (int member : spec_.program->order) {
+    sources.push_back({.data = memory_[static_cast<size_t>(member)],
+                       .factor = factors_[static_cast<size_t>(member)]});
+  }
+  void* destination = spec_.data;
+  Fold(spec_.type, fold_op(), sources, {&destination, 1}, program().elements());
+  FinishWork();
+  return Outcome::kWorked;
+}
+
+absl::InlinedVector<void*, 8> Operation::Destinations(uint64_t begin) const {
+  absl::InlinedVector<void*, 8> destinations;
+  for (std::byte* memory : memory_) destinations.push_back(memory + begin * element_bytes());
+  return destinations;
+}
+
+void Operation::FoldShare(int member, uint64_t begin, uint64_t count) {
+  absl::InlinedVector<FoldSource, 8> sources;
+  for (int from : spec_.program->shares[static_cast<size_t>(member)].order) {
+    sources.push_back({.data = memory_[static_cast<size_t>(from)] + begin * element_bytes(),
+                       .factor = factors_[static_cast<size_t>(from)]});
+  }
+  Fold(spec_.type, fold_op(), sources, Destinations(begin), count, &NotesOf(member).journal, begin);
+}
+
+Operation::Outcome Operation::WorkExchange() {
+  const CompiledProgram::Share& share = spec_.program->shares[static_cast<size_t>(self())];
+  const uint64_t quantum = std::max<uint64_t>(
+      kQuantumBytes / (element_bytes() * static_cast<uint64_t>(members())), 4096);
+  const uint64_t count = std::min(quantum, share.end - moved_);
+  FoldShare(self(), moved_, count);
+  moved_ += count;
+  if (moved_ == share.end) FinishWork();
+  return Outcome::kWorked;
+}
+
+// ---- step by step
+
+Operation::Outcome Operation::WorkSteps() {
+  if (!taken_in_) {
+    if (staged_ != nullptr && !CopyIn(factors_[static_cast<size_t>(self())]))
+      return Outcome::kWorked;
+    taken_in_ = true;
+    for (uint32_t i = 0; i < waiting_for_.size(); ++i) {
+      if (waiting_for_[i] == 0) running_.push_back(i);
+    }
+    if (steps_left_ == 0) FinishWork();
+    return Outcome::kMoved;
+  }
+  uint64_t budget = kQuantumBytes;
+  Outcome outcome = Outcome::kBlocked;
+  const std::vector<uint32_t> started = std::exchange(running_, {});
+  for (uint32_t index : started) {
+    outcome = std::max(outcome, PollStep(index, budget));
+  }
+  if (steps_left_ == 0) FinishWork();
+  return outcome;
+}
+
+// Moves step `index` forward; it stays in running_ unless it got done.
+Operation::Outcome Operation::PollStep(uint32_t index, uint64_t& budget) {
+  const CompiledProgram::StepPlan& plan = spec_.program->plan[index];
+  const Step& step = plan.step;
+  const uint64_t elements = program().size(step);
+  const uint64_t begin = program().begin(step.space, step.chunk);
+  std::byte* here = Base(step.space) + begin * element_bytes();
+  if (step.kind == StepKind::kSend) {
+    Outcome outcome = Outcome::kBlocked;
+    if (step_moved_[index] == 0) {
+      step_moved_[index] = 1;  // offered
+      session_->Offer(index, step.peer, here,
+                      {step.space, begin * element_bytes(), elements * element_bytes()});
+      outcome = Outcome::kMoved;
+    }
+    if (!session_->Consumed(step.peer, index, plan.match)) {
+      running_.push_back(index);
+      return outcome;
+    }
+    StepDone(index);
+    return Outcome::kMoved;
+  }
+  const bool receives = step.kind == StepKind::kReceive || step.kind == StepKind::kReceiveReduce;
+  const bool reduces = step.kind == StepKind::kReceiveReduce || step.kind == StepKind::kReduce;
+  const std::byte* there =
+      receives ? session_->Arrived(step.peer, plan.match,
+                                   {plan.their_space, plan.their_begin * element_bytes(),
+                                    elements * element_bytes()})
+               : Base(step.source_space) +
+                     program().begin(step.source_space, step.source_chunk) * element_bytes();
+  if (there == nullptr || (budget == 0 && elements > 0)) {
+    running_.push_back(index);
+    return Outcome::kBlocked;
+  }
+  uint64_t& moved = step_moved_[index];
+  const uint64_t count =
+      std::min(elements - moved, std::max<uint64_t>(budget / element_bytes(), 1));
+  const size_t offset = moved * element_bytes();
+  void* destination = here + offset;
+  const FoldSource sources[2] = {{.data = here + offset}, {.data = there + offset}};
+  Fold(spec_.type, fold_op(), absl::MakeSpan(sources).subspan(reduces ? 0 : 1), {&destination, 1},
+       count);
+  moved += count;
+  budget -= std::min(budget, count * element_bytes());
+  if (moved < elements) {
+    running_.push_back(index);
+  } else {
+    if (receives) session_->Consume(index, step.peer, plan.match);
+    StepDone(index);
+  }
+  return Outcome::kWorked;
+}
+
+void Operation::StepDone(uint32_t index) {
+  --steps_left_;
+  for (uint32_t dependent : spec_.program->plan[index].dependents) {
+    if (--waiting_for_[dependent] == 0) running_.push_back(dependent);
+  }
+}
+
+// ---- the end
+
+void Operation::FinishWork() {
+  session_->Enter(Gate::kFinish, self());
+  moved_ = ResultRange().first;
+  // A one-shot's result is the caller's own; steps that reduce nothing have no undoing. Others wait
+  // for all.
+  const bool waits =
+      shape_ == Shape::kExchange || (shape_ == Shape::kSteps && Reduces(program().collective));
+  state_ = waits ? State::kFinishing : State::kCopyingOut;
+  if (waits) {
+    AwaitFinish();
+  } else {
+    CopyOut();
+  }
+}
+
+Operation::Outcome Operation::AwaitFinish() {
+  switch (session_->State(Gate::kFinish)) {
+    case GateState::kOpen:
+      return Outcome::kBlocked;
+    case GateState::kBroken:
+      return Fail(BrokenStatus(Gate::kFinish, transport_.Lost()), /*breaks_group=*/true);
+    case GateState::kPassed:
+      break;
+  }
+  state_ = State::kCopyingOut;
+  return CopyOut();
+}
+
+std::pair<uint64_t, uint64_t> Operation::ResultRange() const {
+  const Program& p = program();
+  const auto place = std::find(p.active.begin(), p.active.end(), self());
+  const std::pair<uint64_t, uint64_t> none = {0, 0}, all = {0, p.elements()};
+  if (place == p.active.end()) return none;
+  const size_t index = static_cast<size_t>(place - p.active.begin());
+  switch (p.collective) {
+    case Collective::kReduce:
+    case Collective::kGather:
+      return self() == p.root ? all : none;
+    case Collective::kSendReceive:
+      return self() == p.target ? all : none;
+    case Collective::kReduceScatter:
+    case Collective::kScatter:
+      return {p.data_bounds[p.blocks[index]], p.data_bounds[p.blocks[index + 1]]};
+    default:
+      return all;
+  }
+}
+
+// Brings the result from our copy to the caller's data, and does the division of an average of
+// integers.
+Operation::Outcome Operation::CopyOut() {
+  const uint64_t end = ResultRange().second;
+  const bool copies = staged_ != nullptr;
+  const bool divides =
+      averages() && !IsFloating(spec_.type) && Reduces(program().collective) && members() > 1;
+  Outcome outcome = Outcome::kMoved;
+  if ((copies || divides) && moved_ < end) {
+    const uint64_t count = std::min(kQuantumBytes / element_bytes(), end - moved_);
+    std::byte* to = static_cast<std::byte*>(spec_.data) + moved_ * element_bytes();
+    if (copies) StreamCopy(to, work_ + moved_ * element_bytes(), count * element_bytes());
+    if (divides) Divide(spec_.type, to, count, members());
+    moved_ += count;
+    outcome = Outcome::kWorked;
+    if (moved_ < end) return outcome;
+  }
+  Complete(absl::OkStatus());
+  state_ = State::kLingering;
+  if (session_->State(Gate::kFinish) == GateState::kPassed) state_ = State::kRetired;
+  return outcome;
+}
+
+void Operation::Complete(absl::Status status) {
+  status_ = std::move(status);
+  done_.store(true, std::memory_order_release);
+}
+
+Operation::Outcome Operation::Fail(absl::Status status, bool breaks_group) {
+  if (breaks_group) {
+    status = WithBlast(std::move(status), BlastRadius::kGroup);
+    if (spec_.group->failure.ok()) spec_.group->failure = status;
+  }
+  Complete(std::move(status));
+  session_.reset();
+  state_ = State::kRetired;
+  return Outcome::kMoved;
+}
+
+void Operation::CallOff(const absl::Status& why) {
+  if (retired()) return;
+  if (session_ != nullptr && state_ <= State::kStarting) session_->Break(Gate::kStart);
+  if (session_ != nullptr && shape_ == Shape::kSteps) session_->Break(Gate::kFinish);
+  if (!done()) Complete(At(Describe(), why));
+  session_.reset();
+  state_ = State::kRetired;
+}
+
+// ---- troubles
+
+bool Operation::IsLost(int member, absl::Span<const Loss> losses) const {
+  const int rank = spec_.group->members[static_cast<size_t>(member)];
+  return std::any_of(losses.begin(), losses.end(),
+                     [&](const Loss& loss) { return loss.rank == rank; });
+}
+
+absl::Status Operation::BrokenStatus(Gate gate, absl::Span<const Loss> losses) const {
+  for (const Loss& loss : losses) {  // in order: all survivors name the same first one
+    const auto& ranks = spec_.group->members;
+    if (std::find(ranks.begin(), ranks.end(), loss.rank) == ranks.end()) continue;
+    if (loss.rank == transport_.rank()) {
+      return WithBlast(absl::AbortedError(absl::StrCat(Describe(), ": this worker ", loss.cause,
+                                                       " in the eyes of the others")),
+                       BlastRadius::kJob, loss.rank);
+    }
+    return WithBlast(
+        absl::UnavailableError(absl::StrCat(Describe(), ": worker ", loss.rank, " ", loss.cause,
+                                            "; this group is lost, make a new one without it")),
+        BlastRadius::kGroup, loss.rank);
+  }
+  std::vector<int> missing;
+  for (int member = 0; member < members(); ++member) {
+    if (!session_->Entered(gate, member)) {
+      missing.push_back(spec_.group->members[static_cast<size_t>(member)]);
+    }
+  }
+  const bool self_missing =
+      std::find(missing.begin(), missing.end(), transport_.rank()) != missing.end();
+  const int suspect = missing.empty() ? -1 : missing.front();
+  const absl::string_view what = gate == Gate::kStart ? "join" : "finish";
+  return WithBlast(
+      absl::DeadlineExceededError(
+          self_missing
+              ? absl::StrCat(Describe(), ": the others gave up before this worker could ", what)
+              : absl::StrCat(Describe(), ": workers ", FormatRanks(missing), " did not ", what,
+                             " in time; this group is lost")),
+      BlastRadius::kGroup, suspect);
+}
+
+bool Operation::Rescue(int member, absl::Span<const Loss> losses) {
+  ShareNotes& notes = NotesOf(member);
+  uint32_t holder = notes.rescuer.load(std::memory_order_acquire);
+  const uint32_t mine = static_cast<uint32_t>(self()) + 1;
+  if (holder != mine) {
+    if (holder != 0 && !IsLost(static_cast<int>(holder) - 1, losses)) return false;
+    if (!notes.rescuer.compare_exchange_strong(holder, mine)) return false;
+  }
+  const CompiledProgram::Share& share = spec_.program->shares[static_cast<size_t>(member)];
+  const absl::StatusOr<uint64_t> done = ReplayJournal(
+      &notes.journal, spec_.type, Destinations(share.begin), share.end - share.begin, share.begin);
+  if (!done.ok()) {
+    Fail(WithBlast(At(Describe(), done.status()), BlastRadius::kJob), /*breaks_group=*/true);
+    return false;
+  }
+  const uint64_t from = share.begin + *done;
+  FoldShare(member, from, share.end - from);
+  session_->Enter(Gate::kFinish, member);
+  return true;
+}
+
+Operation::Outcome Operation::CheckTroubles(int64_t now_ns, absl::Span<const Loss> losses) {
+  const bool late = now_ns >= spec_.deadline_ns;
+  auto missing_is_lost = [&](Gate gate) {
+    for (int member = 0; member < members(); ++member) {
+      if (IsLost(member, losses) && !session_->Entered(gate, member)) return true;
+    }
+    return false;
+  };
+  switch (state_) {
+    case State::kQueued:
+      if (!late) return Outcome::kBlocked;
+      return Fail(
+          WithBlast(absl::DeadlineExceededError(absl::StrCat(
+                        Describe(), ": earlier operations of the group did not end in time")),
+                    BlastRadius::kGroup),
+          /*breaks_group=*/true);
+    case State::kEntering:  // the group's first member has not made the group
+      if (!late && !IsLost(0, losses)) return Outcome::kBlocked;
+      session_->Break(Gate::kStart);
+      return Fail(BrokenStatus(Gate::kStart, losses), /*breaks_group=*/true);
+    case State::kStarting:
+      if (!late && !missing_is_lost(Gate::kStart)) return Outcome::kBlocked;
+      if (session_->Break(Gate::kStart) == GateState::kPassed) return AwaitStart();
+      return Fail(BrokenStatus(Gate::kStart, losses), /*breaks_group=*/true);
+    case State::kWorking:
+    case State::kFinishing:
+    case State::kLingering:
+      break;
+    default:
+      return Outcome::kBlocked;
+  }
+  if (shape_ == Shape::kSteps) {
+    if (!late && !missing_is_lost(Gate::kFinish)) return Outcome::kBlocked;
+    if (session_->Break(Gate::kFinish) == GateState::kPassed) return Outcome::kMoved;
+    if (state_ == State::kLingering) {  // done for the caller; only the group is lost
+      if (spec_.group->failure.ok()) {
+        spec_.group->failure = BrokenStatus(Gate::kFinish, losses);
+      }
+      state_ = State::kRetired;
+      return Outcome::kMoved;
+    }
+    return Fail(BrokenStatus(Gate::kFinish, losses), /*breaks_group=*/true);
+  }
+  // The data is committed: whatever the lost ones left undone, somebody else does.
+  Outcome outcome = Outcome::kBlocked;
+  for (int member = 0; member < members() && !retired(); ++member) {
+    if (session_->Entered(Gate::kFinish, member)) continue;
+    if (IsLost(member, losses)) {
+      if (shape_ == Shape::kExchange) {
+        if (Rescue(member, losses)) outcome = Outcome::kWorked;
+      } else {
+        session_->Enter(Gate::kFinish, member);
+        outcome = Outcome::kMoved;
+      }
+    } else if (shape_ == Shape::kExchange && now_ns >= spec_.deadline_ns + kFinishGraceNs) {
+      transport_.Expel(spec_.group->members[static_cast<size_t>(member)]);
+    }
+  }
+  return outcome;
+}
+
+}  // namespace syncopate
