@@ -21,6 +21,10 @@ inline constexpr uint64_t kProgramTextBytesMax = uint64_t{256} << 20;
 inline constexpr uint64_t kTopologyTextBytesMax = uint64_t{64} << 20;
 inline constexpr uint64_t kTopologyNodesMax = uint64_t{1} << 17;
 inline constexpr uint64_t kTopologyLinksMax = uint64_t{1} << 20;
+inline constexpr uint64_t kTopologyCapacitiesMax = uint64_t{1} << 20;
+inline constexpr uint64_t kTopologyRoutesMax = uint64_t{1} << 20;
+inline constexpr uint64_t kTopologyNameBytesMax = 256;  // an id, a group, a source
+inline constexpr double kTopologyLatencySecondsMax = 60;
 inline constexpr uint64_t kEnvironmentValueBytesMax = 4096;
 
 }  // namespace syncopate::limits

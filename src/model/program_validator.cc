@@ -11,20 +11,19 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/limits.h"
 #include "base/status.h"
 #include "model/program_checks.h"
 #include "model/program_contributions.h"
 #include "model/program_order.h"
+#include "model/program_steps.h"
 
 namespace syncopate {
 namespace {
 
-using StepId = uint32_t;  // over all workers
+using StepId = StepTable::Id;
 using Id = Contributions::Id;
-constexpr StepId kNoStep = UINT32_MAX;
 constexpr size_t kDeadlockStepsShown = 8;
 
 template <typename... What>
@@ -34,19 +33,19 @@ absl::Status Fault(const What&... what) {
 
 class Prover {
  public:
-  explicit Prover(const Program& program)
+  Prover(const Program& program, StepTable steps)
       : program_(program),
+        steps_(std::move(steps)),
         chunks_(program.chunks(Space::kData)),
         owner_(program.workers, -1),
         values_(program.active, chunks_) {
-    for (size_t i = 0; i < program.active.size(); ++i)
+    for (size_t i = 0; i < program.active.size(); ++i) {
       owner_[program.active[i]] = static_cast<int>(i);
+    }
   }
 
   absl::StatusOr<ProgramProof> Prove() {
-    NumberSteps();
-    SYNCOPATE_RETURN_IF_ERROR(MatchMessages());
-    for (StepId id = 0; id < total_; ++id) {
+    for (StepId id = 0; id < steps_.size(); ++id) {
       SYNCOPATE_RETURN_IF_ERROR(CheckInactive(id));
       SYNCOPATE_RETURN_IF_ERROR(CheckSizes(id));
     }
@@ -59,84 +58,38 @@ class Prover {
   }
 
  private:
-  const Step& At(StepId id) const { return program_.steps[worker_[id]][IndexOf(id)]; }
-  size_t IndexOf(StepId id) const { return id - first_[worker_[id]]; }
-  std::string Place(StepId id) const { return StepPlace(program_, worker_[id], IndexOf(id)); }
   uint64_t ChunkSize(Space space, uint32_t chunk) const {
     return program_.begin(space, chunk + 1) - program_.begin(space, chunk);
   }
 
-  void NumberSteps() {
-    for (int worker = 0; worker < program_.workers; ++worker) {
-      first_.push_back(total_);
-      total_ += static_cast<StepId>(program_.steps[worker].size());
-      worker_.resize(total_, worker);
-    }
-    partner_.assign(total_, kNoStep);
-  }
-
-  // Pairs the k-th send from p to q with the k-th receive from p at q.
-  absl::Status MatchMessages() {
-    const auto channel = [](int from, int to) {
-      return uint64_t{static_cast<uint32_t>(from)} << 32 | static_cast<uint32_t>(to);
-    };
-    absl::flat_hash_map<uint64_t, std::vector<StepId>> sends;
-    absl::flat_hash_map<uint64_t, size_t> received;
-    for (StepId id = 0; id < total_; ++id) {
-      const Step& step = At(id);
-      if (step.kind == StepKind::kSend) sends[channel(worker_[id], step.peer)].push_back(id);
-    }
-    for (StepId id = 0; id < total_; ++id) {
-      const Step& step = At(id);
-      if (!IsMessage(step.kind) || step.kind == StepKind::kSend) continue;
-      const uint64_t key = channel(step.peer, worker_[id]);
-      const size_t k = received[key]++;
-      const auto found = sends.find(key);
-      const size_t count = found == sends.end() ? 0 : found->second.size();
-      if (k >= count) {
-        return Fault("receive without send: ", Place(id), " is receive number ", k + 1,
-                     " from worker ", step.peer, ", which sends ", count, " to worker ",
-                     worker_[id]);
-      }
-      partner_[id] = found->second[k];
-      partner_[partner_[id]] = id;
-    }
-    for (StepId id = 0; id < total_; ++id) {
-      if (At(id).kind == StepKind::kSend && partner_[id] == kNoStep) {
-        return Fault("send without receive: ", Place(id), ": worker ", At(id).peer,
-                     " has no receive for it");
-      }
-    }
-    return absl::OkStatus();
-  }
-
   // An inactive worker may have no data at all, so no step of it may touch any.
   absl::Status CheckInactive(StepId id) const {
-    const Step& step = At(id);
-    if (owner_[worker_[id]] >= 0 || program_.size(step) == 0) return absl::OkStatus();
+    const Step& step = steps_[id];
+    if (owner_[steps_.worker(id)] >= 0 || program_.size(step) == 0) return absl::OkStatus();
     const bool local = !IsMessage(step.kind);
     if ((local && step.source_space == Space::kData) ||
         (step.kind == StepKind::kSend && step.space == Space::kData)) {
-      return Fault("inactive worker's data mixed in: ", Place(id), " reads data chunk ",
-                   local ? step.source_chunk : step.chunk, " of worker ", worker_[id],
+      return Fault("inactive worker's data mixed in: ", steps_.Place(id), " reads data chunk ",
+                   local ? step.source_chunk : step.chunk, " of worker ", steps_.worker(id),
                    ", which is not active");
     }
     if (step.space == Space::kData) {
-      return Fault("inactive worker's data changed: ", Place(id), " writes data chunk ", step.chunk,
-                   " of worker ", worker_[id], ", which is not active");
+      return Fault("inactive worker's data changed: ", steps_.Place(id), " writes data chunk ",
+                   step.chunk, " of worker ", steps_.worker(id), ", which is not active");
     }
     return absl::OkStatus();
   }
 
   // Both ends of a transfer must be cut alike. Sends are looked at from their receive.
   absl::Status CheckSizes(StepId id) const {
-    const Step& step = At(id);
+    const Step& step = steps_[id];
     if (step.kind == StepKind::kSend) return absl::OkStatus();
     const bool local = !IsMessage(step.kind);
-    const Step& source = local ? step : At(partner_[id]);
-    const auto [space, chunk] = Source(id);
+    const Step& source = local ? step : steps_[steps_.partner(id)];
+    const auto [space, chunk] = steps_.Source(id);
     const auto both = [&] {
-      return local ? Place(id) : absl::StrCat(Place(id), " and ", Place(partner_[id]));
+      return local ? steps_.Place(id)
+                   : absl::StrCat(steps_.Place(id), " and ", steps_.Place(steps_.partner(id)));
     };
     if (step.count != source.count) {
       return Fault("mismatched sizes: ", both(), " differ in the number of chunks, ", step.count,
@@ -152,25 +105,17 @@ class Prover {
       }
       if (local && to > 0 && space == step.space && chunk + i >= step.chunk &&
           chunk + i < step.chunk + step.count) {
-        return Fault("conflicting access: ", Place(id), " reads and writes ", Name(space),
+        return Fault("conflicting access: ", steps_.Place(id), " reads and writes ", Name(space),
                      " chunk ", chunk + i);
       }
     }
     return absl::OkStatus();
   }
 
-  // Where a copy, reduce or receive reads.
-  std::pair<Space, uint32_t> Source(StepId id) const {
-    const Step& step = At(id);
-    if (!IsMessage(step.kind)) return {step.source_space, step.source_chunk};
-    const Step& send = At(partner_[id]);
-    return {send.space, send.chunk};
-  }
-
   absl::Status Run() {
     PrepareRun();
-    for (StepId id = 0; id < total_; ++id) {  // a message is looked at from its receive only
-      if (waiting_[id] == 0 && At(id).kind != StepKind::kSend) MayStart(id);
+    for (StepId id = 0; id < steps_.size(); ++id) {  // a message is looked at from its receive only
+      if (waiting_[id] == 0 && steps_[id].kind != StepKind::kSend) MayStart(id);
     }
     StepId done = 0;
     while (!runnable_.empty()) {
@@ -179,22 +124,22 @@ class Prover {
       SYNCOPATE_RETURN_IF_ERROR(Execute(id));
       ++done;
       Done(id);
-      if (partner_[id] != kNoStep) {
+      if (steps_.partner(id) != StepTable::kNone) {
         ++done;
-        Done(partner_[id]);
+        Done(steps_.partner(id));
       }
     }
-    return done == total_ ? absl::OkStatus() : Deadlock();
+    return done == steps_.size() ? absl::OkStatus() : Deadlock();
   }
 
   void PrepareRun() {
-    waiting_.assign(total_, 0);
-    level_.assign(total_, 0);
-    done_.assign(total_, false);
-    dependents_begin_.assign(total_ + 1, 0);
+    waiting_.assign(steps_.size(), 0);
+    level_.assign(steps_.size(), 0);
+    done_.assign(steps_.size(), false);
+    dependents_begin_.assign(steps_.size() + 1, 0);
     const auto for_each_edge = [&](auto&& visit) {
-      for (StepId id = 0; id < total_; ++id) {
-        for (uint32_t index : At(id).after) visit(first_[worker_[id]] + index, id);
+      for (StepId id = 0; id < steps_.size(); ++id) {
+        for (uint32_t index : steps_[id].after) visit(steps_.begin(steps_.worker(id)) + index, id);
       }
     };
     for_each_edge([&](StepId earlier, StepId id) {
@@ -216,9 +161,9 @@ class Prover {
     }
     if (program_.collective == Collective::kBarrier) {
       words_ = (program_.active.size() + 63) / 64;
-      heard_.assign(total_ * words_, 0);
-      for (StepId id = 0; id < total_; ++id) {
-        const int owner = owner_[worker_[id]];
+      heard_.assign(steps_.size() * words_, 0);
+      for (StepId id = 0; id < steps_.size(); ++id) {
+        const int owner = owner_[steps_.worker(id)];
         if (owner >= 0) heard_[id * words_ + owner / 64] |= uint64_t{1} << (owner % 64);
       }
     }
@@ -227,36 +172,36 @@ class Prover {
   // No other step of its worker holds step `id` back. A message runs, at its receiving end, when
   // that is true of both its ends.
   void MayStart(StepId id) {
-    const StepId partner = partner_[id];
-    if (partner == kNoStep) {
+    const StepId partner = steps_.partner(id);
+    if (partner == StepTable::kNone) {
       runnable_.push_back(id);
     } else if (waiting_[partner] == 0) {
-      runnable_.push_back(At(id).kind == StepKind::kSend ? partner : id);
+      runnable_.push_back(steps_[id].kind == StepKind::kSend ? partner : id);
     }
   }
 
   absl::Status Execute(StepId id) {
-    const Step& step = At(id);
-    const int worker = worker_[id];
+    const Step& step = steps_[id];
+    const int worker = steps_.worker(id);
     const bool message = IsMessage(step.kind);
     const int from = message ? step.peer : worker;
     if (message) {
-      const StepId send = partner_[id];
+      const StepId send = steps_.partner(id);
       level_[id] = level_[send] = std::max(level_[id], level_[send]) + 1;
       proof_.rounds = std::max(proof_.rounds, level_[id]);
       for (size_t word = 0; word < words_; ++word) {
         heard_[id * words_ + word] |= heard_[send * words_ + word];
       }
     }
-    const auto [source_space, source_chunk] = Source(id);
+    const auto [source_space, source_chunk] = steps_.Source(id);
     for (uint32_t i = 0; i < step.count; ++i) {
       const uint32_t chunk = step.chunk + i;
       if (ChunkSize(step.space, chunk) == 0) continue;
       const Id value = Content(source_space, from)[source_chunk + i];
       Id& target = Content(step.space, worker)[chunk];
       if (value == Contributions::kUndefined) {
-        const StepId reader = message ? partner_[id] : id;
-        return Fault("read of undefined scratch: ", Place(reader), " reads scratch chunk ",
+        const StepId reader = message ? steps_.partner(id) : id;
+        return Fault("read of undefined scratch: ", steps_.Place(reader), " reads scratch chunk ",
                      source_chunk + i, ", which nothing has written");
       }
       if (!IsReducing(step.kind)) {
@@ -264,13 +209,13 @@ class Prover {
         continue;
       }
       if (target == Contributions::kUndefined) {
-        return Fault("read of undefined scratch: ", Place(id), " adds to scratch chunk ", chunk,
-                     ", which nothing has written");
+        return Fault("read of undefined scratch: ", steps_.Place(id), " adds to scratch chunk ",
+                     chunk, ", which nothing has written");
       }
       absl::StatusOr<Id> sum = values_.Add(target, value);
       if (!sum.ok()) {
-        return syncopate::At(absl::StrCat(Place(id), ", ", Name(step.space), " chunk ", chunk),
-                             sum.status());
+        return At(absl::StrCat(steps_.Place(id), ", ", Name(step.space), " chunk ", chunk),
+                  sum.status());
       }
       target = *sum;
     }
@@ -293,14 +238,14 @@ class Prover {
   // step leads into a circle.
   absl::Status Deadlock() const {
     const auto waits_for = [&](StepId id) {
-      for (uint32_t index : At(id).after) {
-        const StepId earlier = first_[worker_[id]] + index;
+      for (uint32_t index : steps_[id].after) {
+        const StepId earlier = steps_.begin(steps_.worker(id)) + index;
         if (!done_[earlier]) return earlier;
       }
-      return partner_[id];
+      return steps_.partner(id);
     };
     StepId id = static_cast<StepId>(std::find(done_.begin(), done_.end(), false) - done_.begin());
-    std::vector<bool> seen(total_, false);
+    std::vector<bool> seen(steps_.size(), false);
     for (; !seen[id]; id = waits_for(id)) seen[id] = true;
     std::string circle;
     const StepId start = id;
@@ -308,7 +253,8 @@ class Prover {
     do {
       const StepId next = waits_for(id);
       if (shown++ < kDeadlockStepsShown) {
-        absl::StrAppend(&circle, circle.empty() ? "" : "; ", Place(id), " waits for ", Place(next));
+        absl::StrAppend(&circle, circle.empty() ? "" : "; ", steps_.Place(id), " waits for ",
+                        steps_.Place(next));
       }
       id = next;
     } while (id != start);
@@ -404,7 +350,7 @@ class Prover {
       const int worker = program_.active[mine];
       heard.assign(words_, 0);
       heard[mine / 64] |= uint64_t{1} << (mine % 64);
-      for (StepId id = first_[worker]; id < first_[worker] + program_.steps[worker].size(); ++id) {
+      for (StepId id = steps_.begin(worker); id < steps_.begin(worker + 1); ++id) {
         for (size_t word = 0; word < words_; ++word) heard[word] |= heard_[id * words_ + word];
       }
       for (size_t owner = 0; owner < program_.active.size(); ++owner) {
@@ -443,15 +389,11 @@ class Prover {
     return content_[static_cast<int>(space)][worker];
   }
 
-  // Constant after construction and NumberSteps().
+  // Constant after construction.
   const Program& program_;
-  const uint32_t chunks_;      // of data
-  std::vector<int> owner_;     // by worker: its index among the active ones, or -1
-  std::vector<StepId> first_;  // by worker
-  std::vector<int> worker_;    // by step
-  StepId total_ = 0;
-  // By step: the other end of a message.
-  std::vector<StepId> partner_;
+  const StepTable steps_;
+  const uint32_t chunks_;   // of data
+  std::vector<int> owner_;  // by worker: its index among the active ones, or -1
 
   // The run.
   Contributions values_;
@@ -493,7 +435,8 @@ absl::Status CheckLimits(const Program& program) {
 absl::StatusOr<ProgramProof> ProveProgram(const Program& program) {
   SYNCOPATE_RETURN_IF_ERROR(Validate(program));
   SYNCOPATE_RETURN_IF_ERROR(CheckLimits(program));
-  return Prover(program).Prove();
+  SYNCOPATE_ASSIGN_OR_RETURN(StepTable steps, StepTable::Make(program));
+  return Prover(program, std::move(steps)).Prove();
 }
 
 }  // namespace syncopate

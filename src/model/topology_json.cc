@@ -1,0 +1,405 @@
+// The text form of a Topology: JSON, read with bounds and written so that it round-trips.
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/limits.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "base/units.h"
+#include "model/topology.h"
+#include "nlohmann/json.hpp"
+
+namespace syncopate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Ids = absl::flat_hash_map<std::string, int>;
+
+constexpr size_t kDepthMax = 5;  // the document, a list, its element, a list in it, one to spare
+
+absl::Status Fault(absl::string_view path, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
+}
+
+// A piece of the document and where it stands in it.
+struct Place {
+  const Json& json;
+  std::string path;
+
+  Place Element(size_t index) const { return {json[index], absl::StrCat(path, "[", index, "]")}; }
+  Place Field(const char* key) const {
+    return {json[key], path.empty() ? std::string(key) : absl::StrCat(path, ".", key)};
+  }
+};
+
+// The first bytes of a value, for messages.
+std::string Excerpt(const Json& json) {
+  constexpr size_t kExcerptBytesMax = 60;
+  if (json.is_object()) return "an object";
+  if (json.is_array()) return "a list";
+  std::string text = json.dump(-1, ' ', true);
+  if (text.size() > kExcerptBytesMax) text = text.substr(0, kExcerptBytesMax) + "...";
+  return text;
+}
+
+absl::Status CheckObject(const Place& place, std::initializer_list<const char*> required,
+                         std::initializer_list<const char*> optional) {
+  const std::string path = place.path.empty() ? "the document" : place.path;
+  if (!place.json.is_object()) {
+    return Fault(path, absl::StrCat(Excerpt(place.json), " is not an object"));
+  }
+  for (const auto& [key, value] : place.json.items()) {
+    const auto is_key = [&](const char* known) { return key == known; };
+    if (std::any_of(required.begin(), required.end(), is_key)) continue;
+    if (std::any_of(optional.begin(), optional.end(), is_key)) continue;
+    return Fault(path, absl::StrCat("unknown key ", Excerpt(Json(key)), "; the keys here are ",
+                                    absl::StrJoin(required, ", "), optional.size() == 0 ? "" : ", ",
+                                    absl::StrJoin(optional, ", ")));
+  }
+  for (const char* key : required) {
+    if (!place.json.contains(key)) return Fault(path, absl::StrCat("\"", key, "\" is missing"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckList(const Place& place, uint64_t max) {
+  if (!place.json.is_array()) {
+    return Fault(place.path, absl::StrCat(Excerpt(place.json), " is not a list"));
+  }
+  if (place.json.size() > max) {
+    return Fault(place.path,
+                 absl::StrCat(place.json.size(), " entries are more than the limit of ", max));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadString(const Place& place) {
+  if (!place.json.is_string()) {
+    return Fault(place.path, absl::StrCat(Excerpt(place.json), " is not a string"));
+  }
+  return place.json.get<std::string>();
+}
+
+absl::StatusOr<uint64_t> ReadCount(const Place& place) {
+  if (!place.json.is_number_unsigned()) {
+    return Fault(place.path, absl::StrCat(Excerpt(place.json), " is not a whole number"));
+  }
+  return place.json.get<uint64_t>();
+}
+
+// A number, or a string that `parse` reads.
+absl::StatusOr<double> ReadNumber(const Place& place,
+                                  absl::StatusOr<double> (*parse)(absl::string_view)) {
+  if (place.json.is_number()) return place.json.get<double>();
+  if (!place.json.is_string()) {
+    return Fault(place.path, absl::StrCat(Excerpt(place.json), " is not a number"));
+  }
+  const std::string& text = place.json.get_ref<const std::string&>();
+  absl::StatusOr<double> number = text.size() <= limits::kTopologyNameBytesMax
+                                      ? parse(text)
+                                      : absl::InvalidArgumentError("the text is too long");
+  if (!number.ok()) return At(place.path, number.status());
+  return number;
+}
+
+absl::StatusOr<int> ReadReference(const Place& place, const Ids& ids, absl::string_view what) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string id, ReadString(place));
+  const auto found = ids.find(id);
+  if (found == ids.end()) {
+    return Fault(place.path, absl::StrCat(Excerpt(place.json), " is not the id of a ", what));
+  }
+  return found->second;
+}
+
+absl::StatusOr<std::vector<int>> ReadReferences(const Place& place, const Ids& ids,
+                                                absl::string_view what, uint64_t max) {
+  SYNCOPATE_RETURN_IF_ERROR(CheckList(place, max));
+  std::vector<int> indices;
+  indices.reserve(place.json.size());
+  for (size_t i = 0; i < place.json.size(); ++i) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const int index, ReadReference(place.Element(i), ids, what));
+    indices.push_back(index);
+  }
+  return indices;
+}
+
+// Where the first element with each id stands; that ids are unique is Validate()'s business.
+template <typename T>
+Ids IdsOf(const std::vector<T>& elements) {
+  Ids ids;
+  for (size_t i = 0; i < elements.size(); ++i) ids.emplace(elements[i].id, static_cast<int>(i));
+  return ids;
+}
+
+absl::Status ReadCapacities(const Place& list, Topology& topology) {
+  SYNCOPATE_RETURN_IF_ERROR(CheckList(list, limits::kTopologyCapacitiesMax));
+  for (size_t i = 0; i < list.json.size(); ++i) {
+    const Place place = list.Element(i);
+    SYNCOPATE_RETURN_IF_ERROR(
+        CheckObject(place, {"id", "bandwidth"}, {"cached_bandwidth", "cache_bytes"}));
+    Topology::Capacity capacity;
+    SYNCOPATE_ASSIGN_OR_RETURN(capacity.id, ReadString(place.Field("id")));
+    SYNCOPATE_ASSIGN_OR_RETURN(capacity.bandwidth, ReadNumber(place.Field("bandwidth"), ParseRate));
+    if (place.json.contains("cached_bandwidth")) {
+      SYNCOPATE_ASSIGN_OR_RETURN(capacity.cached_bandwidth,
+                                 ReadNumber(place.Field("cached_bandwidth"), ParseRate));
+    }
+    if (place.json.contains("cache_bytes")) {
+      SYNCOPATE_ASSIGN_OR_RETURN(capacity.cache_bytes, ReadCount(place.Field("cache_bytes")));
+    }
+    topology.capacities.push_back(std::move(capacity));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NodeKind> ReadKind(const Place& place) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string name, ReadString(place));
+  for (const NodeKind kind : {NodeKind::kDevice, NodeKind::kHost, NodeKind::kSwitch}) {
+    if (name == Name(kind)) return kind;
+  }
+  return Fault(place.path,
+               absl::StrCat(Excerpt(place.json), " is not a kind; write device, host or switch"));
+}
+
+absl::Status ReadNodes(const Place& list, const Ids& capacities, Topology& topology) {
+  SYNCOPATE_RETURN_IF_ERROR(CheckList(list, limits::kTopologyNodesMax));
+  for (size_t i = 0; i < list.json.size(); ++i) {
+    const Place place = list.Element(i);
+    SYNCOPATE_RETURN_IF_ERROR(
+        CheckObject(place, {"id", "kind"}, {"host", "group", "memory", "message_overhead"}));
+    Topology::Node node;
+    SYNCOPATE_ASSIGN_OR_RETURN(node.id, ReadString(place.Field("id")));
+    SYNCOPATE_ASSIGN_OR_RETURN(node.kind, ReadKind(place.Field("kind")));
+    if (place.json.contains("group")) {
+      SYNCOPATE_ASSIGN_OR_RETURN(node.group, ReadString(place.Field("group")));
+    }
+    if (place.json.contains("memory")) {
+      SYNCOPATE_ASSIGN_OR_RETURN(node.memory,
+                                 ReadReferences(place.Field("memory"), capacities, "capacity",
+                                                limits::kTopologyCapacitiesMax));
+    }
+    if (place.json.contains("message_overhead")) {
+      SYNCOPATE_ASSIGN_OR_RETURN(node.message_overhead,
+                                 ReadNumber(place.Field("message_overhead"), ParseSeconds));
+    }
+    topology.nodes.push_back(std::move(node));
+  }
+  return absl::OkStatus();
+}
+
+// After all nodes are read: a device may stand before its host.
+absl::Status ReadHosts(const Place& list, const Ids& nodes, Topology& topology) {
+  for (size_t i = 0; i < list.json.size(); ++i) {
+    const Place place = list.Element(i);
+    if (!place.json.contains("host")) continue;
+    SYNCOPATE_ASSIGN_OR_RETURN(topology.nodes[i].host,
+                               ReadReference(place.Field("host"), nodes, "node"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadLinks(const Place& list, const Ids& nodes, const Ids& capacities,
+                       Topology& topology) {
+  SYNCOPATE_RETURN_IF_ERROR(CheckList(list, limits::kTopologyLinksMax));
+  for (size_t i = 0; i < list.json.size(); ++i) {
+    const Place place = list.Element(i);
+    SYNCOPATE_RETURN_IF_ERROR(
+        CheckObject(place, {"id", "from", "to", "bandwidth", "latency"}, {"capacities"}));
+    Topology::Link link;
+    SYNCOPATE_ASSIGN_OR_RETURN(link.id, ReadString(place.Field("id")));
+    SYNCOPATE_ASSIGN_OR_RETURN(link.from, ReadReference(place.Field("from"), nodes, "node"));
+    SYNCOPATE_ASSIGN_OR_RETURN(link.to, ReadReference(place.Field("to"), nodes, "node"));
+    SYNCOPATE_ASSIGN_OR_RETURN(link.bandwidth, ReadNumber(place.Field("bandwidth"), ParseRate));
+    SYNCOPATE_ASSIGN_OR_RETURN(link.latency, ReadNumber(place.Field("latency"), ParseSeconds));
+    if (place.json.contains("capacities")) {
+      SYNCOPATE_ASSIGN_OR_RETURN(link.capacities,
+                                 ReadReferences(place.Field("capacities"), capacities, "capacity",
+                                                limits::kTopologyCapacitiesMax));
+    }
+    topology.links.push_back(std::move(link));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadRoutes(const Place& list, const Ids& nodes, Topology& topology) {
+  SYNCOPATE_RETURN_IF_ERROR(CheckList(list, limits::kTopologyRoutesMax));
+  const Ids links = IdsOf(topology.links);
+  for (size_t i = 0; i < list.json.size(); ++i) {
+    const Place place = list.Element(i);
+    SYNCOPATE_RETURN_IF_ERROR(CheckObject(place, {"from", "to", "links"}, {}));
+    Topology::Route route;
+    SYNCOPATE_ASSIGN_OR_RETURN(route.from, ReadReference(place.Field("from"), nodes, "node"));
+    SYNCOPATE_ASSIGN_OR_RETURN(route.to, ReadReference(place.Field("to"), nodes, "node"));
+    SYNCOPATE_ASSIGN_OR_RETURN(route.links, ReadReferences(place.Field("links"), links, "link",
+                                                           limits::kTopologyNodesMax));
+    topology.routes.push_back(std::move(route));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Topology> ReadTopology(const Place& document) {
+  SYNCOPATE_RETURN_IF_ERROR(
+      CheckObject(document, {"nodes", "links"}, {"version", "source", "capacities", "routes"}));
+  Topology topology;
+  if (document.json.contains("version")) {
+    SYNCOPATE_ASSIGN_OR_RETURN(topology.version, ReadCount(document.Field("version")));
+  }
+  if (document.json.contains("source")) {
+    SYNCOPATE_ASSIGN_OR_RETURN(topology.source, ReadString(document.Field("source")));
+  }
+  if (document.json.contains("capacities")) {
+    SYNCOPATE_RETURN_IF_ERROR(ReadCapacities(document.Field("capacities"), topology));
+  }
+  const Ids capacities = IdsOf(topology.capacities);
+  SYNCOPATE_RETURN_IF_ERROR(ReadNodes(document.Field("nodes"), capacities, topology));
+  const Ids nodes = IdsOf(topology.nodes);
+  SYNCOPATE_RETURN_IF_ERROR(ReadHosts(document.Field("nodes"), nodes, topology));
+  SYNCOPATE_RETURN_IF_ERROR(ReadLinks(document.Field("links"), nodes, capacities, topology));
+  if (document.json.contains("routes")) {
+    SYNCOPATE_RETURN_IF_ERROR(ReadRoutes(document.Field("routes"), nodes, topology));
+  }
+  SYNCOPATE_RETURN_IF_ERROR(Validate(topology));
+  return topology;
+}
+
+// Thrown by Guard and caught in ParseJson.
+struct Refused {
+  std::string why;
+};
+
+// Watches the parser: stops it at nesting that no topology has, before memory is spent on it, and
+// at a key that stands twice in one object, of which the library would silently keep one.
+class Guard {
+ public:
+  bool operator()(int /*depth*/, Json::parse_event_t event, Json& parsed) {
+    switch (event) {
+      case Json::parse_event_t::object_start:
+      case Json::parse_event_t::array_start:
+        if (keys_.size() == kDepthMax) throw Refused{"the document is nested too deeply"};
+        keys_.emplace_back();
+        break;
+      case Json::parse_event_t::object_end:
+      case Json::parse_event_t::array_end:
+        keys_.pop_back();
+        break;
+      case Json::parse_event_t::key:
+        if (!keys_.back().insert(parsed.get<std::string>()).second) {
+          throw Refused{absl::StrCat("key ", Excerpt(parsed), " stands twice in one object")};
+        }
+        break;
+      default:
+        break;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::set<std::string>> keys_;  // of the objects that are open, outermost first
+};
+
+absl::StatusOr<Json> ParseJson(absl::string_view text) {
+  constexpr size_t kReasonBytesMax = 300;
+  try {
+    return Json::parse(text.begin(), text.end(), Guard());
+  } catch (const Refused& refused) {
+    return absl::InvalidArgumentError(refused.why);
+  } catch (const Json::exception& error) {
+    // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
+    absl::string_view reason = error.what();
+    if (const size_t end = reason.find("] "); end != absl::string_view::npos) {
+      reason.remove_prefix(end + 2);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("not JSON: ", reason.substr(0, kReasonBytesMax)));
+  }
+}
+
+template <typename T>
+Json IdList(const std::vector<int>& indices, const std::vector<T>& elements) {
+  Json list = Json::array();
+  for (const int index : indices) list.push_back(elements[index].id);
+  return list;
+}
+
+Json ToJsonValue(const Topology& topology, const Topology::Node& node) {
+  Json json = {{"id", node.id}, {"kind", std::string(Name(node.kind))}};
+  if (node.host >= 0) json["host"] = topology.nodes[node.host].id;
+  if (!node.group.empty()) json["group"] = node.group;
+  if (!node.memory.empty()) json["memory"] = IdList(node.memory, topology.capacities);
+  if (node.message_overhead != 0) json["message_overhead"] = node.message_overhead;
+  return json;
+}
+
+Json ToJsonValue(const Topology::Capacity& capacity) {
+  Json json = {{"id", capacity.id}, {"bandwidth", capacity.bandwidth}};
+  if (capacity.cache_bytes != 0) {
+    json["cached_bandwidth"] = capacity.cached_bandwidth;
+    json["cache_bytes"] = capacity.cache_bytes;
+  }
+  return json;
+}
+
+Json ToJsonValue(const Topology& topology, const Topology::Link& link) {
+  Json json = {{"id", link.id},
+               {"from", topology.nodes[link.from].id},
+               {"to", topology.nodes[link.to].id},
+               {"bandwidth", link.bandwidth},
+               {"latency", link.latency}};
+  if (!link.capacities.empty()) json["capacities"] = IdList(link.capacities, topology.capacities);
+  return json;
+}
+
+Json ToJsonValue(const Topology& topology, const Topology::Route& route) {
+  return {{"from", topology.nodes[route.from].id},
+          {"to", topology.nodes[route.to].id},
+          {"links", IdList(route.links, topology.links)}};
+}
+
+// One element a line: short enough to read, and a diff shows what changed.
+void AppendList(const char* key, const std::vector<Json>& elements, std::string& text) {
+  absl::StrAppend(&text, ",\n \"", key, "\": [");
+  for (size_t i = 0; i < elements.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? "\n  " : ",\n  ",
+                    elements[i].dump(-1, ' ', true, Json::error_handler_t::replace));
+  }
+  absl::StrAppend(&text, "]");
+}
+
+}  // namespace
+
+absl::StatusOr<Topology> ParseTopology(absl::string_view json) {
+  if (json.size() > limits::kTopologyTextBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("the topology has ", FormatBytes(json.size()),
+                                                   ", more than the limit of ",
+                                                   FormatBytes(limits::kTopologyTextBytesMax)));
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(const Json document, ParseJson(json));
+  return ReadTopology({document, ""});
+}
+
+std::string ToJson(const Topology& topology) {
+  std::vector<Json> nodes, capacities, links, routes;
+  for (const auto& node : topology.nodes) nodes.push_back(ToJsonValue(topology, node));
+  for (const auto& capacity : topology.capacities) capacities.push_back(ToJsonValue(capacity));
+  for (const auto& link : topology.links) links.push_back(ToJsonValue(topology, link));
+  for (const auto& route : topology.routes) routes.push_back(ToJsonValue(topology, route));
+  std::string text =
+      absl::StrCat("{\"version\": ", topology.version, ",\n \"source\": ",
+                   Json(topology.source).dump(-1, ' ', true, Json::error_handler_t::replace));
+  AppendList("capacities", capacities, text);
+  AppendList("nodes", nodes, text);
+  AppendList("links", links, text);
+  AppendList("routes", routes, text);
+  absl::StrAppend(&text, "}\n");
+  return text;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,51 @@
+// Topologies that come up again and again, made from a few numbers.
+//
+// Devices are called "device0", "device1", ...; worker i is meant to be on the i-th. Latencies are
+// those of a whole way between two devices unless a comment says otherwise. The results are valid
+// for counts of at least 1 and positive finite rates.
+#ifndef SYNCOPATE_MODEL_TOPOLOGY_MAKERS_H_
+#define SYNCOPATE_MODEL_TOPOLOGY_MAKERS_H_
+
+#include <cstdint>
+
+#include "model/topology.h"
+
+namespace syncopate {
+
+// What synchronizing costs among processes of one machine. The defaults are those of a small
+// server.
+struct HostCosts {
+  int cores = 2;
+  double memory_bandwidth = 30e9;   // bytes/s read and written, all cores together
+  double cached_bandwidth = 100e9;  // likewise for data that stays in the cache
+  uint64_t cache_bytes = uint64_t{24} << 20;
+  double handover = 0.3e-6;  // seconds until a waiting worker sees a flag
+  // Likewise when it must be given a core first, for each worker that a core has to serve.
+  double handover_oversubscribed = 3e-6;
+  double message_overhead = 0.05e-6;  // seconds of a worker's time for each message, each way
+};
+
+// Seconds until a flag that one worker sets is seen by another, with that many workers.
+double HandoverSeconds(const HostCosts& costs, int workers);
+
+// One machine: the devices hand over through its memory, which all share.
+Topology SingleHostTopology(int workers, const HostCosts& costs);
+
+// Devices around one switch; each has a NIC that carries `bandwidth` in each direction.
+Topology StarTopology(int devices, double bandwidth, double latency);
+
+// Every ordered pair of devices has its own link.
+Topology MeshTopology(int devices, double bandwidth, double latency);
+
+// Two racks, each a star as above, joined by an uplink of `uplink_bandwidth` in each direction. A
+// way between racks has twice the latency of one inside.
+Topology TwoRackTopology(int devices_per_rack, double nic_bandwidth, double uplink_bandwidth,
+                         double latency);
+
+// Some valid topology of that many devices, for tests: stars, meshes, trees of switches, several
+// devices a host, uneven rates, half-duplex NICs. The same seed gives the same one.
+Topology RandomTopology(int devices, uint64_t seed);
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_MODEL_TOPOLOGY_MAKERS_H_

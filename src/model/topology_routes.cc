@@ -1,0 +1,142 @@
+#include "model/topology_routes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <queue>
+#include <tuple>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+
+namespace syncopate {
+namespace {
+
+// Latencies are compared in whole picoseconds, so that the order of additions does not decide
+// between equal paths. The limits on latency and nodes keep the sum within 63 bits.
+int64_t Picoseconds(double seconds) { return std::llround(seconds * 1e12); }
+
+bool PassesOn(const Topology& topology, int node) {
+  return topology.nodes[node].kind != NodeKind::kDevice;
+}
+
+// For each node, the nodes at the other ends of its links: out of it, or into it.
+std::vector<std::vector<int>> Neighbours(const Topology& topology, bool out) {
+  std::vector<std::vector<int>> neighbours(topology.nodes.size());
+  for (const Topology::Link& link : topology.links) {
+    const int near = out ? link.from : link.to;
+    const int far = out ? link.to : link.from;
+    neighbours[near].push_back(far);
+  }
+  return neighbours;
+}
+
+// Marks all nodes that a walk from `start` along `neighbours` meets.
+std::vector<bool> Meets(const Topology& topology, const std::vector<std::vector<int>>& neighbours,
+                        int start) {
+  std::vector<bool> met(topology.nodes.size(), false);
+  std::vector<int> todo = {start};
+  met[start] = true;
+  while (!todo.empty()) {
+    const int node = todo.back();
+    todo.pop_back();
+    if (node != start && !PassesOn(topology, node)) continue;
+    for (const int next : neighbours[node]) {
+      if (met[next]) continue;
+      met[next] = true;
+      todo.push_back(next);
+    }
+  }
+  return met;
+}
+
+}  // namespace
+
+Routes::Routes(const Topology& topology) : topology_(topology), links_out_(topology.nodes.size()) {
+  for (size_t i = 0; i < topology.links.size(); ++i) {
+    links_out_[topology.links[i].from].push_back(static_cast<int>(i));
+  }
+  for (size_t i = 0; i < topology.routes.size(); ++i) {
+    named_[{topology.routes[i].from, topology.routes[i].to}] = static_cast<int>(i);
+  }
+}
+
+const std::vector<int>& Routes::LastLinks(int source) {
+  auto [found, is_new] = last_by_source_.try_emplace(source);
+  std::vector<int>& last = found->second;
+  if (!is_new) return last;
+  last.assign(topology_.nodes.size(), -1);
+  using Key = std::tuple<int64_t, int, int>;  // picoseconds, links, node
+  std::vector<std::pair<int64_t, int>> best(topology_.nodes.size(), {INT64_MAX, 0});
+  std::priority_queue<Key, std::vector<Key>, std::greater<Key>> queue;
+  best[source] = {0, 0};
+  queue.emplace(0, 0, source);
+  while (!queue.empty()) {
+    const auto [picoseconds, hops, node] = queue.top();
+    queue.pop();
+    if (best[node] != std::make_pair(picoseconds, hops)) continue;
+    if (node != source && !PassesOn(topology_, node)) continue;
+    for (const int index : links_out_[node]) {
+      const Topology::Link& link = topology_.links[index];
+      const auto reached = std::make_pair(picoseconds + Picoseconds(link.latency), hops + 1);
+      if (reached >= best[link.to]) continue;
+      best[link.to] = reached;
+      last[link.to] = index;
+      queue.emplace(reached.first, reached.second, link.to);
+    }
+  }
+  return last;
+}
+
+absl::StatusOr<std::vector<int>> Routes::Between(int from, int to) {
+  std::vector<int> route;
+  if (from == to) return route;
+  if (const auto named = named_.find({from, to}); named != named_.end()) {
+    return topology_.routes[named->second].links;
+  }
+  const std::vector<int>& last = LastLinks(from);
+  for (int at = to; at != from;) {
+    const int index = last[at];
+    if (index < 0) {
+      return absl::FailedPreconditionError(absl::StrCat("there is no route from device \"",
+                                                        topology_.nodes[from].id, "\" to device \"",
+                                                        topology_.nodes[to].id, "\""));
+    }
+    route.push_back(index);
+    at = topology_.links[index].from;
+  }
+  std::reverse(route.begin(), route.end());
+  return route;
+}
+
+absl::Status CheckReachability(const Topology& topology) {
+  const std::vector<int> devices = Devices(topology);
+  const std::vector<std::vector<int>> out = Neighbours(topology, true);
+  // The usual case, in one walk each way: all devices reach some switch or host and are reached
+  // from it.
+  for (size_t node = 0; node < topology.nodes.size(); ++node) {
+    const int pivot = static_cast<int>(node);
+    if (!PassesOn(topology, pivot) || out[node].empty()) continue;
+    const std::vector<bool> down = Meets(topology, out, pivot);
+    const std::vector<bool> up = Meets(topology, Neighbours(topology, false), pivot);
+    if (std::all_of(devices.begin(), devices.end(),
+                    [&](int device) { return up[device] && down[device]; })) {
+      return absl::OkStatus();
+    }
+    break;
+  }
+  absl::flat_hash_set<std::pair<int, int>> named;
+  for (const Topology::Route& route : topology.routes) named.emplace(route.from, route.to);
+  for (const int from : devices) {
+    const std::vector<bool> met = Meets(topology, out, from);
+    for (const int to : devices) {
+      if (met[to] || named.contains({from, to})) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "links: there is no route from device \"", topology.nodes[from].id, "\" to device \"",
+          topology.nodes[to].id, "\" (hosts and switches pass messages on, devices do not)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace syncopate
