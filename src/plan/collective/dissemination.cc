@@ -19,18 +19,14 @@ absl::StatusOr<Program> PlanDisseminationBarrier(const CollectiveRequest& reques
   for (size_t distance = 1; distance < size; distance *= 2) {
     for (size_t i = 0; i < size; ++i) {
       std::vector<Step>& steps = program.steps[static_cast<size_t>(active[i])];
-      Step send, receive;
-      send.kind = StepKind::kSend;
-      send.peer = active[(i + distance) % size];
-      receive.kind = StepKind::kReceive;
-      receive.peer = active[(i + size - distance) % size];
-      if (!steps.empty()) {
-        const uint32_t heard = static_cast<uint32_t>(steps.size() - 1);
-        send.after.push_back(heard);
-        receive.after.push_back(heard);
+      const uint32_t heard = static_cast<uint32_t>(steps.size()) - 1;
+      const int peers[] = {active[(i + distance) % size], active[(i + size - distance) % size]};
+      for (StepKind kind : {StepKind::kSend, StepKind::kReceive}) {
+        Step& step = steps.emplace_back();
+        step.kind = kind;
+        step.peer = peers[kind == StepKind::kReceive];
+        if (distance > 1) step.after.push_back(heard);
       }
-      steps.push_back(std::move(send));
-      steps.push_back(std::move(receive));
     }
   }
   return program;

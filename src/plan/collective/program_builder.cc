@@ -140,39 +140,40 @@ void ProgramBuilder::Thin(int worker, Candidates* candidates) {
 
 void ProgramBuilder::Message(StepKind kind, int worker, int peer, Chunks chunks,
                              Candidates* candidates) {
-  Step step;
-  step.kind = kind;
-  step.space = chunks.space;
-  step.peer = peer;
-  step.chunk = chunks.first;
-  step.count = chunks.count;
-  Append(worker, std::move(step), candidates);
+  Step* step = Append(worker, candidates);
+  if (step == nullptr) return;
+  step->kind = kind;
+  step->space = chunks.space;
+  step->peer = peer;
+  step->chunk = chunks.first;
+  step->count = chunks.count;
 }
 
 void ProgramBuilder::Local(StepKind kind, int worker, Chunks source, Chunks destination) {
-  Step step;
-  step.kind = kind;
-  step.space = destination.space;
-  step.source_space = source.space;
-  step.chunk = destination.first;
-  step.source_chunk = source.first;
-  step.count = destination.count;
   Candidates candidates;
   NoteRead(worker, source, &candidates);
   NoteWrite(worker, destination, &candidates);
-  Append(worker, std::move(step), &candidates);
+  Step* step = Append(worker, &candidates);
+  if (step == nullptr) return;
+  step->kind = kind;
+  step->space = destination.space;
+  step->source_space = source.space;
+  step->chunk = destination.first;
+  step->source_chunk = source.first;
+  step->count = destination.count;
 }
 
-void ProgramBuilder::Append(int worker, Step step, Candidates* candidates) {
+Step* ProgramBuilder::Append(int worker, Candidates* candidates) {
   std::vector<Step>& steps = program_.steps[static_cast<size_t>(worker)];
   // The program is lost then; what is noted no longer matters.
   if (too_long_ || steps.size() >= limits::kStepsPerWorkerMax) {
     too_long_ = true;
-    return;
+    return nullptr;
   }
   Thin(worker, candidates);
+  Step& step = steps.emplace_back();
   step.after.assign(candidates->begin(), candidates->end());
-  steps.push_back(std::move(step));
+  return &step;
 }
 
 }  // namespace syncopate

@@ -78,7 +78,8 @@ class ProgramBuilder {
   void Thin(int worker, Candidates* candidates);
   void Message(StepKind kind, int worker, int peer, Chunks chunks, Candidates* candidates);
   void Local(StepKind kind, int worker, Chunks source, Chunks destination);
-  void Append(int worker, Step step, Candidates* candidates);
+  // The worker's next step, with its edges; nullptr if the program has become too long.
+  Step* Append(int worker, Candidates* candidates);
 
   Program program_;
   bool too_long_ = false;
