@@ -25,7 +25,7 @@ struct ProgramProof {
   // the same bits. Reducing collectives with one result per chunk only (all-reduce); true for the
   // others.
   bool same_bits_everywhere = false;
-  // The longest chain of messages that wait for one another.
+  // The longest chain of messages each of which can be sent only after the one before has arrived.
   int rounds = 0;
   // Elements sent by the worker that sends most, and by all together.
   uint64_t sent_elements_max = 0;

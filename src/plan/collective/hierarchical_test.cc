@@ -1,0 +1,76 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "plan/collective/planner_testing.h"
+
+namespace syncopate::testing {
+namespace {
+
+// Elements that cross from one group to another.
+uint64_t CrossingElements(const Plan& plan, const std::vector<std::vector<int>>& groups) {
+  std::vector<size_t> group_of(static_cast<size_t>(plan.request.workers));
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (int rank : groups[g]) group_of[static_cast<size_t>(rank)] = g;
+  }
+  uint64_t elements = 0;
+  for (size_t rank = 0; rank < plan.program.steps.size(); ++rank) {
+    for (const Step& step : plan.program.steps[rank]) {
+      if (step.kind != StepKind::kSend) continue;
+      if (group_of[rank] != group_of[static_cast<size_t>(step.peer)]) {
+        elements += plan.program.size(step);
+      }
+    }
+  }
+  return elements;
+}
+
+TEST(HierarchicalTest, AllReduce) {
+  ProveRandomPlans(Collective::kAllReduce, PlanHierarchicalAllReduce, [](const Plan& plan) {
+    EXPECT_LE(plan.proof.rounds, 2 * (static_cast<int>(plan.options.levels.size()) + 1));
+    EXPECT_EQ(plan.proof.sent_elements_total, 2 * (plan.size() - 1) * plan.request.elements);
+    for (const auto& groups : plan.options.levels) {
+      EXPECT_EQ(CrossingElements(plan, groups), 2 * (groups.size() - 1) * plan.request.elements);
+    }
+  });
+}
+
+TEST(HierarchicalTest, EqualGroupsShareTheWorkEvenly) {
+  PlannerOptions options;
+  options.levels = {{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}, {12, 13, 14, 15}},
+                    {{0, 1, 2, 3, 4, 5, 6, 7}, {8, 9, 10, 11, 12, 13, 14, 15}}};
+  const uint64_t elements = 64 * 16;
+  const Plan plan = PlanAndProve(PlanHierarchicalAllReduce,
+                                 FullRequest(Collective::kAllReduce, 16, elements), options);
+  EXPECT_EQ(plan.proof.rounds, 6);
+  EXPECT_EQ(plan.proof.sent_elements_max, 2 * elements * 15 / 16);
+}
+
+TEST(HierarchicalTest, UnevenGroupsLeaveNobodyIdleAmongGroups) {
+  PlannerOptions options;
+  options.levels = {{{0, 1, 2, 3}, {4, 5}}};
+  const Plan plan = PlanAndProve(PlanHierarchicalAllReduce,
+                                 FullRequest(Collective::kAllReduce, 6, 6400), options);
+  for (size_t rank = 0; rank < 6; ++rank) {
+    bool crosses = false;
+    for (const Step& step : plan.program.steps[rank]) {
+      crosses |= step.kind == StepKind::kSend && (step.peer < 4) != (rank < 4);
+    }
+    EXPECT_TRUE(crosses) << rank;
+  }
+}
+
+TEST(HierarchicalTest, MoreChunksThanAllowedAreRefused) {
+  // One group of 100 and 100 groups of one, ten times over: 100^10 shares.
+  CollectiveRequest request = FullRequest(Collective::kAllReduce, 2000, 10);
+  std::vector<std::vector<int>> groups(1);
+  for (int rank = 0; rank < 1000; ++rank) groups[0].push_back(rank);
+  for (int rank = 1000; rank < 2000; ++rank) groups.push_back({rank});
+  PlannerOptions options;
+  options.levels = {groups};
+  options.pieces = 100;
+  absl::StatusOr<Program> program = PlanHierarchicalAllReduce(request, options);
+  ASSERT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(program.status().message()), ::testing::HasSubstr("use fewer pieces"));
+}
+
+}  // namespace
+}  // namespace syncopate::testing

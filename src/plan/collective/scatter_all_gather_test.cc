@@ -1,0 +1,27 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "plan/collective/planner_testing.h"
+
+namespace syncopate::testing {
+namespace {
+
+TEST(ScatterAllGatherTest, Broadcast) {
+  ProveRandomPlans(Collective::kBroadcast, PlanScatterAllGatherBroadcast, [](const Plan& plan) {
+    EXPECT_LE(plan.proof.rounds, plan.size());
+    EXPECT_LE(plan.proof.sent_elements_max, 2 * plan.request.elements);
+  });
+}
+
+TEST(ScatterAllGatherTest, NobodySendsTwiceTheData) {
+  for (int workers = 2; workers <= 20; ++workers) {
+    const uint64_t elements = static_cast<uint64_t>(workers) * 64;
+    const Plan plan = PlanAndProve(PlanScatterAllGatherBroadcast,
+                                   FullRequest(Collective::kBroadcast, workers, elements));
+    EXPECT_EQ(plan.proof.sent_elements_max, 2 * (workers - 1) * 64u);
+    EXPECT_LE(plan.proof.rounds, workers);
+    EXPECT_EQ(plan.Messages(), (workers - 1) + (workers - 1) * (workers - 1));
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::testing
