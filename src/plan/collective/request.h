@@ -1,14 +1,16 @@
-// What a collective planner is asked for.
+// What a collective planner is asked for, and with which options.
 #ifndef SYNCOPATE_PLAN_COLLECTIVE_REQUEST_H_
 #define SYNCOPATE_PLAN_COLLECTIVE_REQUEST_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "model/program.h"
 
 namespace syncopate {
 
+// Fields that the collective has no use for are ignored.
 struct CollectiveRequest {
   Collective collective = Collective::kAllReduce;
   int workers = 0;
@@ -19,6 +21,25 @@ struct CollectiveRequest {
   std::vector<uint64_t>
       block_elements;  // where HasBlocks(collective): one entry per active worker, 0 allowed
 };
+
+// Options that a planner has no use for are ignored.
+struct PlannerOptions {
+  // Into how many pieces a share is cut, so that its pieces follow each other through the network.
+  int pieces = 1;
+  // Hierarchical: from the smallest groups to the largest; each level is a partition of the active
+  // ranks, each of its groups inside one group of the next level. All active workers together are
+  // the last level, whether it is given or not.
+  std::vector<std::vector<std::vector<int>>> levels;
+  // Parameter server: the ranks that add, active or not. Empty: the first active one.
+  std::vector<int> servers;
+  // Ring, chain: the active ranks in the order in which they pass data on. Empty: ascending.
+  std::vector<int> order;
+};
+
+// OK if a planner for `collective` can answer the request with these options; else InvalidArgument
+// with the first fault. Options are checked also where the planner has no use for them.
+absl::Status ValidateRequest(Collective collective, const CollectiveRequest& request,
+                             const PlannerOptions& options);
 
 }  // namespace syncopate
 

@@ -1,0 +1,154 @@
+// Every pair of workers that must exchange data does so in one message: the fewest rounds, and
+// where workers share memory each reads its peers' buffers in place. On a network the many messages
+// at once can collide.
+//
+// The engine recognises the programs of all-reduce, reduce-scatter, all-gather, broadcast and
+// reduce by the order of their steps and runs them faster, so that order is a promise
+// (direct_test.cc spells it out); messages are sent even where a chunk is empty.
+#include "base/status.h"
+#include "plan/collective/planners.h"
+#include "plan/collective/program_builder.h"
+#include "plan/collective/shares.h"
+
+namespace syncopate {
+namespace {
+
+// Chunk i belongs to the i-th active worker. Everybody sends everybody their chunk; then each adds
+// up its own chunk in the order of the ranks.
+void ExchangeShares(const CollectiveRequest& request, size_t k, ProgramBuilder* builder) {
+  const std::vector<int>& active = request.active;
+  for (size_t j = 0; j < active.size(); ++j) {
+    if (j != k) builder->Send(active[k], active[j], Data(static_cast<uint32_t>(j)));
+  }
+  for (size_t j = 0; j < active.size(); ++j) {
+    if (j != k) builder->ReceiveReduce(active[k], active[j], Data(static_cast<uint32_t>(k)));
+  }
+}
+
+// Everybody sends their own chunk to everybody.
+void CollectShares(const CollectiveRequest& request, size_t k, ProgramBuilder* builder) {
+  const std::vector<int>& active = request.active;
+  for (size_t j = 0; j < active.size(); ++j) {
+    if (j != k) builder->Send(active[k], active[j], Data(static_cast<uint32_t>(k)));
+  }
+  for (size_t j = 0; j < active.size(); ++j) {
+    if (j != k) builder->Receive(active[k], active[j], Data(static_cast<uint32_t>(j)));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Program> PlanDirectAllReduce(const CollectiveRequest& request,
+                                            const PlannerOptions& options) {
+  SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kAllReduce, request, options));
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<uint64_t> bounds,
+                             CutEvenly(request.elements, request.active.size()));
+  ProgramBuilder builder(request, "direct", std::move(bounds));
+  for (size_t k = 0; k < request.active.size(); ++k) {
+    ExchangeShares(request, k, &builder);
+    CollectShares(request, k, &builder);
+  }
+  return builder.Finish();
+}
+
+absl::StatusOr<Program> PlanDirectReduceScatter(const CollectiveRequest& request,
+                                                const PlannerOptions& options) {
+  SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kReduceScatter, request, options));
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<uint64_t> bounds, CutBlocks(request, 1));
+  ProgramBuilder builder(request, "direct", std::move(bounds));
+  for (size_t k = 0; k < request.active.size(); ++k) ExchangeShares(request, k, &builder);
+  return builder.Finish();
+}
+
+absl::StatusOr<Program> PlanDirectAllGather(const CollectiveRequest& request,
+                                            const PlannerOptions& options) {
+  SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kAllGather, request, options));
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<uint64_t> bounds, CutBlocks(request, 1));
+  ProgramBuilder builder(request, "direct", std::move(bounds));
+  for (size_t k = 0; k < request.active.size(); ++k) CollectShares(request, k, &builder);
+  return builder.Finish();
+}
+
+absl::StatusOr<Program> PlanDirectBroadcast(const CollectiveRequest& request,
+                                            const PlannerOptions& options) {
+  SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kBroadcast, request, options));
+  ProgramBuilder builder(request, "direct", {0, request.elements});
+  for (int rank : request.active) {
+    if (rank == request.root) continue;
+    builder.Send(request.root, rank, Data(0));
+    builder.Receive(rank, request.root, Data(0));
+  }
+  return builder.Finish();
+}
+
+absl::StatusOr<Program> PlanDirectReduce(const CollectiveRequest& request,
+                                         const PlannerOptions& options) {
+  SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kReduce, request, options));
+  ProgramBuilder builder(request, "direct", {0, request.elements});
+  for (int rank : request.active) {
+    if (rank == request.root) continue;
+    builder.Send(rank, request.root, Data(0));
+    builder.ReceiveReduce(request.root, rank, Data(0));
+  }
+  return builder.Finish();
+}
+
+absl::StatusOr<Program> PlanDirectGather(const CollectiveRequest& request,
+                                         const PlannerOptions& options) {
+  SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kGather, request, options));
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<uint64_t> bounds, CutBlocks(request, 1));
+  ProgramBuilder builder(request, "direct", std::move(bounds));
+  for (size_t i = 0; i < request.active.size(); ++i) {
+    if (request.active[i] == request.root) continue;
+    builder.Move(request.active[i], request.root, Data(static_cast<uint32_t>(i)));
+  }
+  return builder.Finish();
+}
+
+absl::StatusOr<Program> PlanDirectScatter(const CollectiveRequest& request,
+                                          const PlannerOptions& options) {
+  SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kScatter, request, options));
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<uint64_t> bounds, CutBlocks(request, 1));
+  ProgramBuilder builder(request, "direct", std::move(bounds));
+  for (size_t i = 0; i < request.active.size(); ++i) {
+    if (request.active[i] == request.root) continue;
+    builder.Move(request.root, request.active[i], Data(static_cast<uint32_t>(i)));
+  }
+  return builder.Finish();
+}
+
+absl::StatusOr<Program> PlanDirectAllToAll(const CollectiveRequest& request,
+                                           const PlannerOptions& options) {
+  SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kAllToAll, request, options));
+  const std::vector<int>& active = request.active;
+  const uint32_t size = static_cast<uint32_t>(active.size());
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<uint64_t> bounds, CutBlocks(request, 1));
+  if (size == 1 || request.elements == 0) {
+    return ProgramBuilder(request, "direct", std::move(bounds)).Finish();
+  }
+  // A block is overwritten by the peer whom it is for, so it is sent from a copy.
+  ProgramBuilder builder(request, "direct", bounds, bounds);
+  for (uint32_t i = 0; i < size; ++i) {
+    for (uint32_t j = 0; j < size; ++j) {
+      if (i != j) builder.Copy(active[i], Data(j), Scratch(j));
+    }
+  }
+  // In each round everybody sends to one peer and receives from one, so that nobody is rushed.
+  for (uint32_t distance = 1; distance < size; ++distance) {
+    for (uint32_t i = 0; i < size; ++i) {
+      const uint32_t j = (i + distance) % size;
+      builder.Move(active[i], Scratch(j), active[j], Data(i));
+    }
+  }
+  return builder.Finish();
+}
+
+absl::StatusOr<Program> PlanDirectSendReceive(const CollectiveRequest& request,
+                                              const PlannerOptions& options) {
+  SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kSendReceive, request, options));
+  ProgramBuilder builder(request, "direct", {0, request.elements});
+  if (request.root != request.target) builder.Move(request.root, request.target, Data(0));
+  return builder.Finish();
+}
+
+}  // namespace syncopate

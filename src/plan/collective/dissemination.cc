@@ -1,0 +1,39 @@
+// A barrier in which news spreads: in round r every worker tells the one 2^r further on that it and
+// everybody it has heard of have started. After ceil(log2 n) rounds everybody has heard of
+// everybody.
+#include "base/status.h"
+#include "plan/collective/planners.h"
+#include "plan/collective/program_builder.h"
+
+namespace syncopate {
+
+absl::StatusOr<Program> PlanDisseminationBarrier(const CollectiveRequest& request,
+                                                 const PlannerOptions& options) {
+  SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kBarrier, request, options));
+  SYNCOPATE_ASSIGN_OR_RETURN(Program program,
+                             ProgramBuilder(request, "dissemination", {0, 0}).Finish());
+  // The messages carry no data, so the edges are written here: a message may go when the one of the
+  // round before has come; sending and receiving in one round do not wait for each other.
+  const std::vector<int>& active = request.active;
+  const size_t size = active.size();
+  for (size_t distance = 1; distance < size; distance *= 2) {
+    for (size_t i = 0; i < size; ++i) {
+      std::vector<Step>& steps = program.steps[static_cast<size_t>(active[i])];
+      Step send, receive;
+      send.kind = StepKind::kSend;
+      send.peer = active[(i + distance) % size];
+      receive.kind = StepKind::kReceive;
+      receive.peer = active[(i + size - distance) % size];
+      if (!steps.empty()) {
+        const uint32_t heard = static_cast<uint32_t>(steps.size() - 1);
+        send.after.push_back(heard);
+        receive.after.push_back(heard);
+      }
+      steps.push_back(std::move(send));
+      steps.push_back(std::move(receive));
+    }
+  }
+  return program;
+}
+
+}  // namespace syncopate
