@@ -20,6 +20,8 @@ struct CollectiveRequest {
   uint64_t elements = 0;    // of data; where HasBlocks(collective) the sum of block_elements
   std::vector<uint64_t>
       block_elements;  // where HasBlocks(collective): one entry per active worker, 0 allowed
+
+  friend bool operator==(const CollectiveRequest&, const CollectiveRequest&) = default;
 };
 
 // Options that a planner has no use for are ignored.

@@ -1,0 +1,76 @@
+#include "tools/command_line.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace syncopate {
+namespace {
+
+void SayOneLine(absl::string_view command, absl::string_view message) {
+  const std::string line = absl::StrJoin(absl::StrSplit(message, '\n', absl::SkipEmpty()), " ");
+  std::cerr << absl::StrCat("syncopate", command.empty() ? "" : " ", command, ": ", line, "\n")
+            << std::flush;
+}
+
+// CLI11 takes a "--" before the program of a prefix command (`launch -n 4 -- sh -c true`) for the
+// end of the sub-command. Without it the program is where the first word stands that is neither an
+// option nor an option's value, so a "--" just there can go. One that comes later belongs to the
+// program.
+std::vector<std::string> WithoutMark(const CLI::App& app, std::vector<std::string> words) {
+  const std::vector<const CLI::App*> found = app.get_subcommands([&](const CLI::App* command) {
+    return !words.empty() && command->get_name() == words[0] && command->get_prefix_command();
+  });
+  if (found.empty()) return words;
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--") {
+      words.erase(words.begin() + static_cast<ptrdiff_t>(i));
+      break;
+    }
+    if (words[i].size() < 2 || words[i][0] != '-') break;
+    const CLI::Option* option = found[0]->get_option_no_throw(words[i]);
+    if (option != nullptr && option->get_items_expected_max() > 0) ++i;
+  }
+  return words;
+}
+
+}  // namespace
+
+int Complain(absl::string_view command, const absl::Status& status) {
+  SayOneLine(command, status.message());
+  return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? kBadUsage : kFailed;
+}
+
+int RunCommandLine(CLI::App& app, int argc, const char* const* argv, const int& exit_code) {
+  if (argc <= 1) {
+    std::cout << app.help() << std::flush;
+    return kDone;
+  }
+  try {
+    std::vector<std::string> words = WithoutMark(app, {argv + 1, argv + argc});
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    app.parse(std::move(words));
+    return exit_code;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      return app.exit(error);  // help or version was asked for
+    }
+    std::string command;
+    for (const CLI::App* deeper = &app; !deeper->get_subcommands().empty();) {
+      deeper = deeper->get_subcommands().front();
+      absl::StrAppend(&command, command.empty() ? "" : " ", deeper->get_name());
+    }
+    SayOneLine(command, absl::StrCat(error.what(), "; syncopate ", command,
+                                     command.empty() ? "" : " ", "--help shows what is possible"));
+    return kBadUsage;
+  }
+}
+
+}  // namespace syncopate

@@ -1,0 +1,25 @@
+// What all sub-commands of `syncopate` share: how errors look and which exit code they give.
+#ifndef SYNCOPATE_TOOLS_COMMAND_LINE_H_
+#define SYNCOPATE_TOOLS_COMMAND_LINE_H_
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace syncopate {
+
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kBadUsage = 2;
+
+// Says `syncopate COMMAND: message` in one line on standard error and returns the exit code:
+// kBadUsage for what the user gave (invalid arguments, files not found), else kFailed.
+int Complain(absl::string_view command, const absl::Status& status);
+
+// Parses and runs. Wrong usage becomes one line and kBadUsage; no arguments print the help.
+// `exit_code` is the one that the sub-commands set; returns what the process shall exit with.
+int RunCommandLine(CLI::App& app, int argc, const char* const* argv, const int& exit_code);
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_TOOLS_COMMAND_LINE_H_

@@ -1,0 +1,14 @@
+// Whether workers can talk to each other here: what shared memory needs, by trying it.
+#ifndef SYNCOPATE_TOOLS_DOCTOR_TRANSPORT_FINDINGS_H_
+#define SYNCOPATE_TOOLS_DOCTOR_TRANSPORT_FINDINGS_H_
+
+#include "tools/doctor/finding.h"
+
+namespace syncopate {
+
+// The last one says which transports work; it is kBroken if none does.
+Findings TransportFindings();
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_TOOLS_DOCTOR_TRANSPORT_FINDINGS_H_

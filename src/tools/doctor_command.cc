@@ -1,0 +1,98 @@
+#include "tools/doctor_command.h"
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/environment.h"
+#include "nlohmann/json.hpp"
+#include "tools/command_line.h"
+#include "tools/doctor/machine_findings.h"
+#include "tools/doctor/peer_findings.h"
+#include "tools/doctor/transport_findings.h"
+
+namespace syncopate {
+namespace {
+
+const char* LevelName(Finding::Level level) {
+  switch (level) {
+    case Finding::Level::kOk:
+      return "ok";
+    case Finding::Level::kPoor:
+      return "poor";
+    case Finding::Level::kMissing:
+      return "missing";
+    case Finding::Level::kBroken:
+      return "broken";
+  }
+  return "?";
+}
+
+Findings AllFindings() {
+  Findings all = MachineFindings(MonotonicClock());
+  for (Finding& finding : TransportFindings()) all.push_back(std::move(finding));
+  for (Finding& finding : PeerFindings(ProcessEnvironment(), ProgramFolder())) {
+    all.push_back(std::move(finding));
+  }
+  return all;
+}
+
+}  // namespace
+
+bool Usable(const Findings& findings) {
+  return std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.level == Finding::Level::kBroken;
+  });
+}
+
+std::string FormatFindings(const Findings& findings) {
+  size_t width = 0;
+  for (const Finding& finding : findings) width = std::max(width, finding.name.size());
+  std::string text;
+  for (const Finding& finding : findings) {
+    absl::StrAppend(&text, absl::StrFormat("%-*s  %-7s  %s\n", width, finding.name,
+                                           LevelName(finding.level), finding.value));
+    if (!finding.advice.empty()) {
+      absl::StrAppend(&text, absl::StrFormat("%-*s  %-7s  -> %s\n", width, "", "", finding.advice));
+    }
+  }
+  absl::StrAppend(&text, Usable(findings)
+                             ? "usable: workers on this machine can share memory\n"
+                             : "not usable: workers on this machine cannot share memory\n");
+  return text;
+}
+
+std::string FindingsToJson(const Findings& findings) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings) {
+    rows.push_back({{"name", finding.name},
+                    {"level", LevelName(finding.level)},
+                    {"value", finding.value},
+                    {"advice", finding.advice}});
+  }
+  const nlohmann::ordered_json report = {{"usable", Usable(findings)}, {"findings", rows}};
+  return report.dump(2);
+}
+
+void AddDoctorCommand(CLI::App& app, int& exit_code) {
+  CLI::App* doctor = app.add_subcommand("doctor", "Tell what this machine has and what it lacks");
+  auto json = std::make_shared<bool>(false);
+  doctor->add_flag("--json", *json, "Print JSON instead of a table");
+  doctor->footer(
+      "Takes less than a second. Exit code: 0 usable, 1 workers cannot share memory here.\n"
+      "\n"
+      "Examples:\n"
+      "  syncopate doctor\n"
+      "  syncopate doctor --json | jq '.findings[] | select(.level != \"ok\")'");
+  doctor->callback([json, &exit_code] {
+    const Findings findings = AllFindings();
+    std::cout << (*json ? FindingsToJson(findings) + "\n" : FormatFindings(findings)) << std::flush;
+    exit_code = Usable(findings) ? kDone : kFailed;
+  });
+}
+
+}  // namespace syncopate

@@ -1,0 +1,21 @@
+// The `syncopate` command.
+#include "CLI/CLI.hpp"
+#include "tools/command_line.h"
+#include "tools/doctor_command.h"
+#include "tools/launch_command.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Syncopate: data-parallel training on imperfect networks", "syncopate");
+  app.set_version_flag("--version", "syncopate " SYNCOPATE_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Examples:\n"
+      "  syncopate doctor\n"
+      "  syncopate launch -n 4 -- ./my_training\n"
+      "syncopate COMMAND --help tells more about a command.");
+
+  int exit_code = syncopate::kDone;
+  syncopate::AddLaunchCommand(app, exit_code);
+  syncopate::AddDoctorCommand(app, exit_code);
+  return syncopate::RunCommandLine(app, argc, argv, exit_code);
+}
