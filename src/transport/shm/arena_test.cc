@@ -63,11 +63,11 @@ TEST(ArenaTest, KnowsItsOwnMemory) {
 
 TEST(MemoryFileTest, RefusesWhatIsNotSealedOrHasAnotherSize) {
   MemoryFile file = *MemoryFile::Create("test", 8192);
-  EXPECT_TRUE(MemoryFile::Open(FileDescriptor(dup(file.fd())), 8192).ok());
-  EXPECT_FALSE(MemoryFile::Open(FileDescriptor(dup(file.fd())), 4096).ok());
+  EXPECT_TRUE(MemoryFile::Open(UniqueFd(dup(file.fd())), 8192).ok());
+  EXPECT_FALSE(MemoryFile::Open(UniqueFd(dup(file.fd())), 4096).ok());
   FILE* plain = tmpfile();
   ASSERT_EQ(ftruncate(fileno(plain), 8192), 0);
-  EXPECT_FALSE(MemoryFile::Open(FileDescriptor(dup(fileno(plain))), 8192).ok());
+  EXPECT_FALSE(MemoryFile::Open(UniqueFd(dup(fileno(plain))), 8192).ok());
   fclose(plain);
 }
 

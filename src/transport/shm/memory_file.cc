@@ -32,18 +32,9 @@ absl::StatusOr<std::byte*> Map(int fd, size_t bytes) {
 }
 }  // namespace
 
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 absl::StatusOr<MemoryFile> MemoryFile::Create(const std::string& name, size_t bytes) {
-  FileDescriptor fd(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid()) {
+  UniqueFd fd(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.ok()) {
     return absl::UnavailableError(
         absl::StrCat("cannot make shared memory (memfd_create): ", std::strerror(errno),
                      "; `syncopate doctor` tells more"));
@@ -57,7 +48,7 @@ absl::StatusOr<MemoryFile> MemoryFile::Create(const std::string& name, size_t by
   return MemoryFile(std::move(fd), data, bytes);
 }
 
-absl::StatusOr<MemoryFile> MemoryFile::Open(FileDescriptor fd, size_t bytes) {
+absl::StatusOr<MemoryFile> MemoryFile::Open(UniqueFd fd, size_t bytes) {
   struct stat info;
   if (fstat(fd.get(), &info) != 0 || static_cast<size_t>(info.st_size) != bytes ||
       !SizeIsSealed(fd.get())) {

@@ -8,23 +8,9 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 
 namespace syncopate {
-
-// A file descriptor that closes itself.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
-  ~FileDescriptor();
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 class MemoryFile {
  public:
@@ -33,7 +19,7 @@ class MemoryFile {
   static absl::StatusOr<MemoryFile> Create(const std::string& name, size_t bytes);
   // A peer's memory. Refused unless it is a file of just this size whose size is sealed, so that no
   // peer can make an access fail by shrinking it.
-  static absl::StatusOr<MemoryFile> Open(FileDescriptor fd, size_t bytes);
+  static absl::StatusOr<MemoryFile> Open(UniqueFd fd, size_t bytes);
 
   MemoryFile(MemoryFile&& other) noexcept;
   MemoryFile& operator=(MemoryFile&& other) = delete;
@@ -44,9 +30,9 @@ class MemoryFile {
   int fd() const { return fd_.get(); }
 
  private:
-  MemoryFile(FileDescriptor fd, std::byte* data, size_t bytes)
+  MemoryFile(UniqueFd fd, std::byte* data, size_t bytes)
       : fd_(std::move(fd)), data_(data), bytes_(bytes) {}
-  FileDescriptor fd_;
+  UniqueFd fd_;
   std::byte* data_;
   size_t bytes_;
 };

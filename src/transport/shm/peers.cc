@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
-#include "base/parse.h"
+#include "base/pidfd.h"
 #include "base/status.h"
 #include "transport/shm/futex.h"
 #include "transport/shm/rendezvous.h"
@@ -109,9 +108,9 @@ void Peers::RingAll() {
 }
 
 void Peers::Fence(int rank) {
-  const FileDescriptor& process = processes_[static_cast<size_t>(rank)];
-  if (!process.valid()) return;
-  syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+  const UniqueFd& process = processes_[static_cast<size_t>(rank)];
+  if (!process.ok()) return;
+  SendSignal(process, SIGKILL);
   pollfd gone{.fd = process.get(), .events = POLLIN, .revents = 0};
   if (poll(&gone, 1, kFenceMs) != 1) {
     Log(LogLevel::kWarn, "worker ", rank, " could not be ended within ", kFenceMs, " ms");
@@ -133,7 +132,7 @@ void Peers::Watch() {
   std::vector<pollfd> watched = {{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
   std::vector<int> ranks = {-1};
   for (int rank = 0; rank < options_.size; ++rank) {
-    if (!processes_[static_cast<size_t>(rank)].valid()) continue;
+    if (!processes_[static_cast<size_t>(rank)].ok()) continue;
     watched.push_back(
         {.fd = processes_[static_cast<size_t>(rank)].get(), .events = POLLIN, .revents = 0});
     ranks.push_back(rank);

@@ -56,12 +56,12 @@ class Peers {
   MemoryFile control_memory_;
   Arena arena_;
   std::vector<MemoryFile> mapped_;  // peers' memory
-  std::vector<FileDescriptor>
+  std::vector<UniqueFd>
       processes_;  // pidfds by rank; invalid for this process and where there is none
   std::vector<Control*> controls_;
   std::vector<std::byte*> arenas_;
   std::vector<uint64_t> arena_bytes_;
-  FileDescriptor stop_;  // eventfd: the sentry ends
+  UniqueFd stop_;  // eventfd: the sentry ends
   std::thread sentry_;
 };
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/pidfd.h"
 #include "base/status.h"
 #include "transport/shm/control.h"
 
@@ -98,11 +98,11 @@ absl::StatusOr<Greeting> ReceiveHello(int fd, int64_t wait_ns) {
     const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     int fds[2] = {-1, -1};
     std::memcpy(fds, CMSG_DATA(header), std::min<size_t>(count, 2) * sizeof(int));
-    greeting.introduction.control = FileDescriptor(fds[0]);
-    greeting.introduction.arena = FileDescriptor(fds[1]);
+    greeting.introduction.control = UniqueFd(fds[0]);
+    greeting.introduction.arena = UniqueFd(fds[1]);
   }
   if (got != static_cast<ssize_t>(sizeof(greeting.hello)) || greeting.hello.magic != kMagic ||
-      !greeting.introduction.control.valid() || !greeting.introduction.arena.valid()) {
+      !greeting.introduction.control.ok() || !greeting.introduction.arena.ok()) {
     return absl::InvalidArgumentError(
         "a peer's greeting is not Syncopate's, or of another version");
   }
@@ -113,8 +113,7 @@ absl::StatusOr<Greeting> ReceiveHello(int fd, int64_t wait_ns) {
   }
   greeting.introduction.pid = peer.pid;
   greeting.introduction.arena_bytes = greeting.hello.arena_bytes;
-  greeting.introduction.process =
-      FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));
+  greeting.introduction.process = OpenPidFd(peer.pid);
   return greeting;
 }
 
@@ -139,10 +138,10 @@ class Meeting {
 
  private:
   absl::Status Listen() {
-    listener_ = FileDescriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    listener_ = UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     socklen_t length = 0;
     const sockaddr_un address = Address(job_, spec_.rank, length);
-    if (!listener_.valid() ||
+    if (!listener_.ok() ||
         bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
       if (errno == EADDRINUSE) {
         return absl::AlreadyExistsError(
@@ -162,8 +161,8 @@ class Meeting {
     socklen_t length = 0;
     const sockaddr_un address = Address(job_, rank, length);
     for (int64_t pause_ns = kRetryNsMin;; pause_ns = std::min(2 * pause_ns, kRetryNsMax)) {
-      FileDescriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-      if (!fd.valid()) {
+      UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+      if (!fd.ok()) {
         return absl::UnavailableError(absl::StrCat("cannot make a socket: ", std::strerror(errno)));
       }
       if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0) {
@@ -184,8 +183,8 @@ class Meeting {
     pollfd ready{.fd = listener_.get(), .events = POLLIN, .revents = 0};
     if (LeftNs() <= 0) return TooLate();
     if (poll(&ready, 1, static_cast<int>(LeftNs() / 1'000'000) + 1) != 1) return absl::OkStatus();
-    FileDescriptor fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!fd.valid()) return absl::OkStatus();
+    UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!fd.ok()) return absl::OkStatus();
     absl::StatusOr<Greeting> greeting = ReceiveHello(fd.get(), std::min(LeftNs(), kHelloNs));
     if (!greeting.ok()) {  // whoever it was, it was not one of ours
       Log(LogLevel::kInfo, "turned a connection away: ", greeting.status().message());
@@ -217,16 +216,15 @@ class Meeting {
   }
 
   int Missing() const {
-    return static_cast<int>(
-               std::count_if(peers_.begin(), peers_.end(),
-                             [](const Introduction& p) { return !p.control.valid(); })) -
+    return static_cast<int>(std::count_if(peers_.begin(), peers_.end(),
+                                          [](const Introduction& p) { return !p.control.ok(); })) -
            1;  // this worker itself
   }
 
   absl::Status TooLate() const {
     std::vector<int> missing;
     for (int rank = 0; rank < spec_.size; ++rank) {
-      if (rank != spec_.rank && !peers_[static_cast<size_t>(rank)].control.valid()) {
+      if (rank != spec_.rank && !peers_[static_cast<size_t>(rank)].control.ok()) {
         missing.push_back(rank);
       }
     }
@@ -247,7 +245,7 @@ class Meeting {
   const int64_t deadline_ns_;
   const Digest job_;
   const HelloMessage hello_;
-  FileDescriptor listener_;
+  UniqueFd listener_;
   std::vector<Introduction> peers_;
 };
 

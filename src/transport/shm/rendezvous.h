@@ -18,9 +18,9 @@ namespace syncopate::shm {
 struct Introduction {
   int pid = 0;
   uint64_t arena_bytes = 0;
-  FileDescriptor control;
-  FileDescriptor arena;
-  FileDescriptor process;  // pidfd
+  UniqueFd control;
+  UniqueFd arena;
+  UniqueFd process;  // pidfd
 };
 
 struct RendezvousSpec {

@@ -1,0 +1,323 @@
+// The conformance suite: what every transport promises, tested on each of them.
+#include "transport/transport.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "gtest/gtest.h"
+#include "transport/loop/loop_transport.h"
+#include "transport/shm/shm_transport.h"
+
+namespace syncopate {
+namespace {
+
+// All workers of a job in this process; one thread polls them all.
+class World {
+ public:
+  virtual ~World() = default;
+  virtual Transport& transport(int rank) = 0;
+  virtual void Pass() {}  // lets time pass where the transport has none of its own
+  // Ends a worker as if it had died.
+  virtual void Lose(int rank) = 0;
+};
+
+class LoopTestWorld final : public World {
+ public:
+  explicit LoopTestWorld(int size) : network_(size, 42) {
+    for (int rank = 0; rank < size; ++rank) transports_.push_back(network_.Attach(rank));
+  }
+  Transport& transport(int rank) override { return *transports_[static_cast<size_t>(rank)]; }
+  void Pass() override { network_.Tick(); }
+  void Lose(int rank) override { network_.Kill(rank); }
+
+ private:
+  LoopNetwork network_;
+  std::vector<std::unique_ptr<Transport>> transports_;
+};
+
+class ShmTestWorld final : public World {
+ public:
+  explicit ShmTestWorld(int size) : transports_(static_cast<size_t>(size)) {
+    static int jobs = 0;
+    const std::string job =
+        "transport-test-" + std::to_string(getpid()) + "-" + std::to_string(++jobs);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        transports_[static_cast<size_t>(rank)] = *StartShmTransport(
+            {.job = job, .rank = rank, .size = size, .arena_bytes = 1 << 20}, MonotonicClock());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  Transport& transport(int rank) override { return *transports_[static_cast<size_t>(rank)]; }
+  void Lose(int rank) override { transports_[static_cast<size_t>(rank)].reset(); }
+
+ private:
+  std::vector<std::unique_ptr<Transport>> transports_;
+};
+
+using MakeWorld = std::function<std::unique_ptr<World>(int size)>;
+
+class TransportTest : public ::testing::TestWithParam<std::pair<const char*, MakeWorld>> {
+ protected:
+  void Make(int size) {
+    world_ = GetParam().second(size);
+    std::vector<int> everyone(static_cast<size_t>(size));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    for (int rank = 0; rank < size; ++rank) {
+      ports_.push_back(*world_->transport(rank).OpenGroup(77, everyone));
+      memory_.push_back(*world_->transport(rank).Allocate(4096));
+    }
+  }
+
+  std::unique_ptr<Session> Open(int rank, uint64_t sequence, uint32_t steps = 8) {
+    auto session =
+        ports_[static_cast<size_t>(rank)]->Open({.sequence = sequence,
+                                                 .digest = 1000 + static_cast<uint64_t>(rank),
+                                                 .weight = 0.5 + rank,
+                                                 .data = memory_[static_cast<size_t>(rank)],
+                                                 .data_bytes = 4096,
+                                                 .steps = steps});
+    return session.ok() ? *std::move(session) : nullptr;
+  }
+
+  std::vector<std::unique_ptr<Session>> OpenAll(uint64_t sequence, uint32_t steps = 8) {
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (size_t rank = 0; rank < ports_.size(); ++rank) {
+      sessions.push_back(Open(static_cast<int>(rank), sequence, steps));
+    }
+    return sessions;
+  }
+
+  // Polls until `condition` holds; false after so many passes that it never will.
+  bool Eventually(const std::function<bool()>& condition) {
+    for (int i = 0; i < 100000; ++i) {
+      if (condition()) return true;
+      world_->Pass();
+    }
+    return false;
+  }
+
+  bool EnterAll(std::vector<std::unique_ptr<Session>>& sessions, Gate gate) {
+    for (size_t m = 0; m < sessions.size(); ++m) {
+      if (!sessions[m]->Enter(gate, static_cast<int>(m))) return false;
+    }
+    return Eventually([&] {
+      return std::all_of(sessions.begin(), sessions.end(),
+                         [&](auto& s) { return s->State(gate) == GateState::kPassed; });
+    });
+  }
+
+  std::unique_ptr<World> world_;
+  std::vector<std::unique_ptr<GroupPort>> ports_;
+  std::vector<std::byte*> memory_;
+};
+
+TEST_P(TransportTest, GatePassesWhenAllHaveEnteredAndNotBefore) {
+  Make(3);
+  auto sessions = OpenAll(0);
+  EXPECT_TRUE(sessions[0]->Enter(Gate::kStart, 0));
+  EXPECT_TRUE(sessions[2]->Enter(Gate::kStart, 2));
+  EXPECT_TRUE(sessions[2]->Enter(Gate::kStart, 2)) << "twice is once";
+  for (int i = 0; i < 100; ++i) {
+    for (auto& session : sessions) ASSERT_EQ(session->State(Gate::kStart), GateState::kOpen);
+    world_->Pass();
+  }
+  EXPECT_TRUE(sessions[0]->Entered(Gate::kStart, 2));
+  EXPECT_FALSE(sessions[0]->Entered(Gate::kStart, 1));
+  ASSERT_TRUE(EnterAll(sessions, Gate::kStart));
+  EXPECT_EQ(sessions[1]->State(Gate::kFinish), GateState::kOpen);
+  EXPECT_EQ(sessions[1]->Break(Gate::kStart), GateState::kPassed) << "too late to break it";
+}
+
+TEST_P(TransportTest, BrokenGateStaysBrokenForAll) {
+  Make(3);
+  auto sessions = OpenAll(0);
+  EXPECT_TRUE(sessions[0]->Enter(Gate::kStart, 0));
+  EXPECT_EQ(sessions[1]->Break(Gate::kStart), GateState::kBroken);
+  EXPECT_TRUE(sessions[1]->Enter(Gate::kStart, 1));
+  EXPECT_TRUE(sessions[2]->Enter(Gate::kStart, 2));
+  for (auto& session : sessions) {
+    EXPECT_TRUE(Eventually([&] { return session->State(Gate::kStart) == GateState::kBroken; }));
+  }
+}
+
+TEST_P(TransportTest, HellosAreReadableAfterTheStart) {
+  Make(3);
+  auto sessions = OpenAll(0);
+  ASSERT_TRUE(EnterAll(sessions, Gate::kStart));
+  for (auto& session : sessions) {
+    for (int member = 0; member < 3; ++member) {
+      EXPECT_EQ(session->HelloOf(member).digest, 1000u + static_cast<uint64_t>(member));
+      EXPECT_EQ(session->HelloOf(member).weight, 0.5 + member);
+    }
+  }
+}
+
+TEST_P(TransportTest, BytesArriveAndTheSenderLearnsWhenTheyAreConsumed) {
+  for (uint32_t steps : {8u, 1000u}) {  // few and many steps are kept differently
+    SCOPED_TRACE(steps);
+    ports_.clear();
+    memory_.clear();
+    Make(2);
+    auto sessions = OpenAll(0, steps);
+    ASSERT_TRUE(EnterAll(sessions, Gate::kStart));
+    std::memcpy(memory_[0] + 16, "hello", 5);
+    const Extent where = {Space::kData, 16, 5};
+    const uint32_t send = steps - 1, receive = steps - 2;
+    for (int i = 0; i < 50; ++i) {
+      ASSERT_EQ(sessions[1]->Arrived(0, send, where), nullptr);
+      world_->Pass();
+    }
+    sessions[0]->Offer(send, 1, memory_[0] + 16, where);
+    const std::byte* arrived = nullptr;
+    ASSERT_TRUE(
+        Eventually([&] { return (arrived = sessions[1]->Arrived(0, send, where)) != nullptr; }));
+    EXPECT_EQ(std::memcmp(arrived, "hello", 5), 0);
+    sessions[1]->Consume(receive, 0, send);
+    EXPECT_TRUE(Eventually([&] { return sessions[0]->Consumed(1, send, receive); }));
+  }
+}
+
+TEST_P(TransportTest, ManySessionsOneAfterTheOther) {
+  Make(4);
+  for (uint64_t sequence = 0; sequence < 2000; ++sequence) {
+    auto sessions = OpenAll(sequence);
+    ASSERT_NE(sessions[0], nullptr);
+    ASSERT_TRUE(EnterAll(sessions, Gate::kStart)) << sequence;
+    ASSERT_TRUE(EnterAll(sessions, Gate::kFinish)) << sequence;
+  }
+}
+
+TEST_P(TransportTest, SessionsOfOneGroupOverlap) {
+  Make(2);
+  std::vector<std::vector<std::unique_ptr<Session>>> open;
+  for (uint64_t sequence = 0; sequence < 10; ++sequence) open.push_back(OpenAll(sequence));
+  for (uint64_t sequence : {7, 2, 9, 0, 5}) {
+    ASSERT_TRUE(EnterAll(open[sequence], Gate::kStart));
+    EXPECT_EQ(open[sequence][0]->State(Gate::kFinish), GateState::kOpen);
+  }
+  EXPECT_EQ(open[1][0]->State(Gate::kStart), GateState::kOpen);
+}
+
+TEST_P(TransportTest, GroupsDoNotDisturbEachOther) {
+  Make(4);
+  std::vector<std::unique_ptr<GroupPort>> low, high;
+  for (int rank : {0, 1}) low.push_back(*world_->transport(rank).OpenGroup(5, {0, 1}));
+  for (int rank : {1, 3}) high.push_back(*world_->transport(rank).OpenGroup(6, {3, 1}));
+  auto a0 = *low[0]->Open({.sequence = 0});
+  auto a1 = *low[1]->Open({.sequence = 0});
+  auto b1 = *high[0]->Open({.sequence = 0});
+  EXPECT_TRUE(a0->Enter(Gate::kStart, 0));
+  EXPECT_TRUE(Eventually([&] { return b1->Enter(Gate::kStart, 1); }));
+  EXPECT_EQ(a0->State(Gate::kStart), GateState::kOpen);
+  EXPECT_EQ(b1->State(Gate::kStart), GateState::kOpen);
+  EXPECT_TRUE(a1->Enter(Gate::kStart, 1));
+  EXPECT_TRUE(Eventually([&] { return a0->State(Gate::kStart) == GateState::kPassed; }));
+  EXPECT_EQ(b1->State(Gate::kStart), GateState::kOpen);
+  EXPECT_FALSE(world_->transport(2).OpenGroup(9, {0, 1}).ok()) << "not a member";
+}
+
+TEST_P(TransportTest, LossesAreSeenByAllInOneOrder) {
+  Make(4);
+  EXPECT_EQ(world_->transport(0).losses(), 0u);
+  ports_.clear();
+  world_->Lose(2);
+  world_->Lose(1);
+  for (int rank : {0, 3}) {
+    const std::vector<Loss> lost = world_->transport(rank).Lost();
+    ASSERT_EQ(lost.size(), 2u);
+    EXPECT_EQ(lost[0].rank, 2);
+    EXPECT_EQ(lost[1].rank, 1);
+    EXPECT_FALSE(lost[0].cause.empty());
+    EXPECT_GE(world_->transport(rank).losses(), 2u);
+  }
+}
+
+TEST_P(TransportTest, DirectMemoryIsTheMembersOwn) {
+  Make(3);
+  if (!world_->transport(0).direct()) return;  // the promise is made by direct transports only
+  auto sessions = OpenAll(0);
+  ASSERT_TRUE(EnterAll(sessions, Gate::kStart));
+  for (int member = 0; member < 3; ++member) {
+    std::memset(memory_[static_cast<size_t>(member)], 10 + member, 4096);
+    for (auto& session : sessions) {
+      const std::byte* seen = session->Memory(member, Space::kData);
+      ASSERT_NE(seen, nullptr);
+      EXPECT_EQ(seen[4095], static_cast<std::byte>(10 + member));
+    }
+    sessions[0]->Notes(member)[Session::kNotesBytes - 1] = static_cast<std::byte>(50 + member);
+    EXPECT_EQ(sessions[1]->Notes(member)[Session::kNotesBytes - 1],
+              static_cast<std::byte>(50 + member));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, TransportTest,
+    ::testing::Values(std::make_pair("loop", MakeWorld([](int size) -> std::unique_ptr<World> {
+                                       return std::make_unique<LoopTestWorld>(size);
+                                     })),
+                      std::make_pair("shm", MakeWorld([](int size) -> std::unique_ptr<World> {
+                                       return std::make_unique<ShmTestWorld>(size);
+                                     }))),
+    [](const auto& param) { return std::string(param.param.first); });
+
+// ---- what only shared memory has
+
+TEST(ShmTransportTest, MissingWorkersAreNamed) {
+  const auto started = StartShmTransport({.job = "missing-" + std::to_string(getpid()),
+                                          .rank = 1,
+                                          .size = 3,
+                                          .arena_bytes = 1 << 20,
+                                          .start_timeout_ns = 50'000'000},
+                                         MonotonicClock());
+  ASSERT_EQ(started.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_NE(started.status().message().find("workers 0,2"), absl::string_view::npos)
+      << started.status();
+}
+
+TEST(ShmTransportTest, TwoWorkersOfOneRankAreRefused) {
+  const std::string job = "twice-" + std::to_string(getpid());
+  const ShmOptions options = {
+      .job = job, .rank = 0, .size = 2, .arena_bytes = 1 << 20, .start_timeout_ns = 200'000'000};
+  std::thread first([&] { (void)StartShmTransport(options, MonotonicClock()); });
+  absl::Status status;
+  const int64_t until_ns = MonotonicClock().NowNs() + 150'000'000;
+  do {
+    ShmOptions again = options;
+    again.start_timeout_ns = 1'000'000;
+    status = StartShmTransport(again, MonotonicClock()).status();
+  } while (status.code() != absl::StatusCode::kAlreadyExists &&
+           MonotonicClock().NowNs() < until_ns);
+  first.join();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists) << status;
+}
+
+TEST(ShmTransportTest, ParkReturnsWhenAPeerMovesAndAtTheDeadline) {
+  ShmTestWorld world(2);
+  Transport& sleeper = world.transport(1);
+  const int64_t start_ns = MonotonicClock().NowNs();
+  uint32_t ticket = sleeper.PrepareToPark();
+  sleeper.Park(ticket, start_ns + 20'000'000);
+  EXPECT_GE(MonotonicClock().NowNs(), start_ns + 20'000'000) << "nobody moved";
+  // A peer that moves between the preparation and the sleep is not missed.
+  auto mine = *sleeper.OpenGroup(5, {0, 1});
+  ticket = sleeper.PrepareToPark();
+  auto theirs = *world.transport(0).OpenGroup(5, {0, 1});
+  const int64_t far_ns = MonotonicClock().NowNs() + 60'000'000'000;
+  sleeper.Park(ticket, far_ns);
+  EXPECT_LT(MonotonicClock().NowNs(), far_ns);
+}
+
+}  // namespace
+}  // namespace syncopate
