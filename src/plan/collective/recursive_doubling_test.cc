@@ -16,6 +16,8 @@ TEST(RecursiveDoublingTest, AllReduce) {
     EXPECT_LE(plan.proof.rounds, CeilLog2(members) + (surplus > 0 ? 2 : 0));
     EXPECT_GE(plan.proof.rounds, CeilLog2(plan.size()));
     EXPECT_EQ(plan.Messages(), members * CeilLog2(members) + 2 * surplus);
+    EXPECT_EQ(plan.proof.sent_elements_max,
+              static_cast<uint64_t>(CeilLog2(plan.size())) * plan.request.elements);
     EXPECT_EQ(plan.proof.sent_elements_total,
               static_cast<uint64_t>(plan.Messages()) * plan.request.elements);
   });
