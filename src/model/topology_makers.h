@@ -16,7 +16,7 @@ namespace syncopate {
 // server.
 struct HostCosts {
   int cores = 2;
-  double memory_bandwidth = 30e9;   // bytes/s read and written, all cores together
+  double memory_bandwidth = 36e9;   // bytes/s read and written, all cores together
   double cached_bandwidth = 100e9;  // likewise for data that stays in the cache
   uint64_t cache_bytes = uint64_t{24} << 20;
   double handover = 0.3e-6;  // seconds until a waiting worker sees a flag

@@ -1,0 +1,334 @@
+#include "plan/collective/select.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/digest.h"
+#include "base/status.h"
+#include "base/units.h"
+#include "model/topology_routes.h"
+#include "plan/collective/locality.h"
+#include "plan/collective/planners.h"
+#include "plan/collective/quick_select.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kPieceCounts[] = {1, 2, 4, 8, 16, 32, 64};
+// Cutting finer is not tried: the pieces of a share would be too small to be worth a message.
+constexpr uint64_t kPieceBytesMin = 4096;
+// Predictions so close together are alike; the planner that is listed first wins.
+constexpr double kAlike = 1.001;
+
+struct Variant {
+  std::string name;
+  PlannerOptions options;
+};
+
+// What a planner can be told about this topology, besides the number of pieces.
+std::vector<Variant> VariantsOf(absl::string_view algorithm, const CollectiveRequest& request,
+                                const Topology& topology, absl::Span<const int> placement) {
+  std::vector<Variant> variants = {{"", {}}};
+  if (algorithm == "ring" || algorithm == "chain") {
+    const std::vector<int> order = OrderByPlace(topology, placement, request.active);
+    if (order != request.active) {
+      variants.push_back({"by place", {}});
+      variants.back().options.order = order;
+    }
+  }
+  if (algorithm == "hierarchical") {
+    variants[0].options.levels = LevelsOf(topology, placement, request.active);
+  }
+  if (algorithm == "parameter-server") {
+    variants[0].name = "1 server";
+    if (request.active.size() > 1) {
+      variants.push_back({absl::StrCat(request.active.size(), " servers"), {}});
+      variants.back().options.servers = request.active;
+    }
+  }
+  return variants;
+}
+
+// About how many steps the program will have, to know it before it is made. Where a planner is not
+// known here, what the largest would have.
+uint64_t EstimatedSteps(const PlannerInfo& planner, uint64_t n, const PlannerOptions& options) {
+  const uint64_t pieces = static_cast<uint64_t>(options.pieces);
+  const uint64_t rounds = static_cast<uint64_t>(std::bit_width(n));
+  if (planner.name == "recursive-doubling" || planner.name == "dissemination")
+    return 4 * n * rounds;
+  if (planner.name == "halving-doubling") return 8 * n * rounds;
+  if (planner.name == "binomial") return 4 * n;
+  if (planner.name == "double-tree") return 10 * n * pieces;
+  if (planner.name == "chain") return 2 * n * pieces;
+  if (planner.name == "parameter-server") {
+    return 4 * n * std::max<uint64_t>(1, options.servers.size()) * pieces;
+  }
+  if (planner.name == "hierarchical") {
+    uint64_t peers = 0;  // of a worker, at all levels together
+    uint64_t groups = n;
+    for (const auto& level : options.levels) {
+      peers += groups / level.size();
+      groups = level.size();
+    }
+    return 4 * n * (peers + groups) * pieces;
+  }
+  if (planner.name == "direct" && HasRoot(planner.collective)) return 2 * n;
+  const uint64_t phases = planner.collective == Collective::kAllReduce ? 2 : 1;
+  return 2 * phases * n * n * (planner.name == "ring" ? pieces : 1);
+}
+
+// The memory that all active workers share, if they do: all on one host that declares one.
+std::optional<SharedMemory> FindSharedMemory(const CollectiveRequest& request,
+                                             const Topology& topology,
+                                             absl::Span<const int> placement) {
+  SharedMemory memory;
+  Routes routes(topology);
+  const int first = placement[request.active[0]];
+  for (const int worker : request.active) {
+    const Topology::Node& device = topology.nodes[placement[worker]];
+    if (device.host < 0 || device.host != topology.nodes[first].host) return std::nullopt;
+    for (const bool back : {false, true}) {
+      const absl::StatusOr<std::vector<int>> route = back
+                                                         ? routes.Between(placement[worker], first)
+                                                         : routes.Between(first, placement[worker]);
+      if (!route.ok()) return std::nullopt;
+      double latency = 0;
+      for (const int link : *route) latency += topology.links[link].latency;
+      memory.handover = std::max(memory.handover, latency);
+    }
+  }
+  const std::vector<int>& capacities = topology.nodes[topology.nodes[first].host].memory;
+  if (capacities.size() != 1) return std::nullopt;
+  const Topology::Capacity& capacity = topology.capacities[capacities[0]];
+  memory.bandwidth = capacity.bandwidth;
+  memory.cached_bandwidth = capacity.cached_bandwidth;
+  memory.cache_bytes = capacity.cache_bytes;
+  return memory;
+}
+
+class Selector {
+ public:
+  Selector(const CollectiveRequest& request, size_t bytes_per_element, const Topology& topology,
+           absl::Span<const int> placement, const SelectOptions& options)
+      : request_(request),
+        bytes_per_element_(bytes_per_element),
+        topology_(topology),
+        placement_(placement),
+        options_(options),
+        memory_(FindSharedMemory(request, topology, placement)) {}
+
+  absl::Status Try(const PlannerInfo& planner);
+  absl::StatusOr<Selection> Choose();
+
+ private:
+  // One planner, one variant, one number of pieces. `first`: the digest of the variant's first
+  // program; a program that is equal to it (the planner does not cut) is left out and gives false.
+  absl::StatusOr<bool> TryOne(const PlannerInfo& planner, const Variant& variant, int pieces,
+                              std::optional<Digest>& first);
+  double SecondsOnHost(const Candidate& candidate, double of_steps) const;
+  std::string Why() const;
+  std::string WhatLimits() const;
+
+  const CollectiveRequest& request_;
+  const size_t bytes_per_element_;
+  const Topology& topology_;
+  const absl::Span<const int> placement_;
+  const SelectOptions& options_;
+  const std::optional<SharedMemory> memory_;  // if all active workers share it
+
+  Selection selection_;
+  size_t best_ = 0;  // in selection_.candidates
+  bool any_ = false;
+};
+
+double Selector::SecondsOnHost(const Candidate& candidate, double of_steps) const {
+  const int workers = static_cast<int>(request_.active.size());
+  const double bytes =
+      static_cast<double>(request_.elements) * static_cast<double>(bytes_per_element_);
+  if (candidate.in_place) {
+    return candidate.algorithm == "one-shot" ? OneShotSeconds(*memory_, workers, bytes)
+                                             : DirectSeconds(*memory_, workers, bytes);
+  }
+  return of_steps + StepwiseSeconds(*memory_, workers, bytes, Reduces(request_.collective));
+}
+
+absl::StatusOr<bool> Selector::TryOne(const PlannerInfo& planner, const Variant& variant,
+                                      int pieces, std::optional<Digest>& first) {
+  Candidate candidate;
+  candidate.algorithm = std::string(planner.name);
+  candidate.variant = variant.name;
+  candidate.pieces = pieces;
+  PlannerOptions options = variant.options;
+  options.pieces = pieces;
+  const auto skip = [&](std::string why) {
+    candidate.skipped = std::move(why);
+    selection_.candidates.push_back(candidate);
+    return true;
+  };
+  const auto too_large = [&](uint64_t steps, absl::string_view about) {
+    return absl::StrCat("its program has ", about, steps, " steps, more than the ",
+                        options_.steps_max, " that are played");
+  };
+  const uint64_t estimate = EstimatedSteps(planner, request_.active.size(), options);
+  // Twice: an estimate must not be the reason why a program that would fit is left out.
+  if (estimate / 2 > options_.steps_max) return skip(too_large(estimate, "about "));
+  SYNCOPATE_ASSIGN_OR_RETURN(Program program, planner.plan(request_, options));
+  uint64_t steps = 0;
+  for (const std::vector<Step>& list : program.steps) steps += list.size();
+  if (steps > options_.steps_max) return skip(too_large(steps, ""));
+  const Digest digest = DigestOf(program);
+  if (first && *first == digest) return false;
+  if (!first) first = digest;
+
+  SYNCOPATE_ASSIGN_OR_RETURN(ProgramCost cost,
+                             CostOf(program, topology_, placement_, bytes_per_element_));
+  candidate.seconds = cost.seconds;
+  candidate.messages = cost.messages;
+  candidate.bytes_sent_max = cost.bytes_sent_max;
+  candidate.bytes_sent_total = cost.bytes_sent_total;
+  if (memory_) {
+    candidate.in_place = request_.collective == Collective::kAllReduce &&
+                         (candidate.algorithm == "direct" || candidate.algorithm == "one-shot");
+    candidate.seconds = SecondsOnHost(candidate, cost.seconds);
+  }
+  selection_.candidates.push_back(candidate);
+  if (!any_ || candidate.seconds * kAlike < selection_.candidates[best_].seconds) {
+    any_ = true;
+    best_ = selection_.candidates.size() - 1;
+    selection_.program = std::move(program);
+    selection_.cost = std::move(cost);
+  }
+  return true;
+}
+
+absl::Status Selector::Try(const PlannerInfo& planner) {
+  const uint64_t bytes = request_.elements * bytes_per_element_;
+  for (const Variant& variant : VariantsOf(planner.name, request_, topology_, placement_)) {
+    if (planner.name == "hierarchical" && variant.options.levels.empty() &&
+        options_.algorithm.empty()) {
+      Candidate candidate;
+      candidate.algorithm = std::string(planner.name);
+      candidate.skipped = "the topology names no groups of workers";
+      selection_.candidates.push_back(candidate);
+      continue;
+    }
+    std::optional<Digest> first;
+    for (const int pieces : kPieceCounts) {
+      if (options_.pieces == 0 && pieces > 1 &&
+          bytes / static_cast<uint64_t>(pieces) < kPieceBytesMin) {
+        break;
+      }
+      SYNCOPATE_ASSIGN_OR_RETURN(
+          const bool cuts,
+          TryOne(planner, variant, options_.pieces > 0 ? options_.pieces : pieces, first));
+      if (!cuts || options_.pieces > 0 || !selection_.candidates.back().skipped.empty()) break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The busiest part of the topology, if it is busy for most of the time.
+std::string Selector::WhatLimits() const {
+  constexpr double kBusy = 0.6;
+  double most = 0;
+  std::string name;
+  const auto look = [&](absl::string_view kind, const std::string& id,
+                        const ProgramCost::Load& load) {
+    if (load.utilisation <= most * kAlike) return;
+    most = load.utilisation;
+    name = absl::StrCat(kind, " \"", id, "\"");
+  };
+  for (size_t i = 0; i < topology_.capacities.size(); ++i) {
+    look("capacity", topology_.capacities[i].id, selection_.cost.capacities[i]);
+  }
+  for (size_t i = 0; i < topology_.links.size(); ++i) {
+    look("link", topology_.links[i].id, selection_.cost.links[i]);
+  }
+  if (most >= kBusy) return absl::StrFormat("it is limited by %s, %.0f %% busy", name, 100 * most);
+  return absl::StrCat("most of that is waiting, in a chain of ",
+                      selection_.cost.critical_chain.size(), " steps that follow one another");
+}
+
+std::string Selector::Why() const {
+  const std::vector<Candidate>& all = selection_.candidates;
+  const Candidate& winner = all[0];
+  std::string why =
+      absl::StrCat(Describe(winner), " is predicted to take ", FormatSeconds(winner.seconds));
+  const auto other = std::find_if(all.begin(), all.end(), [&](const Candidate& candidate) {
+    return candidate.skipped.empty() && candidate.algorithm != winner.algorithm;
+  });
+  if (other != all.end() && winner.seconds > 0) {
+    const double ratio = other->seconds / winner.seconds;
+    absl::StrAppend(&why, ", ", Describe(*other), ", the next, ",
+                    ratio < 1.005 ? "as long" : absl::StrFormat("%.2f times as long", ratio));
+  }
+  if (winner.seconds == 0) return absl::StrCat(why, ": there is nothing to wait for");
+  if (!winner.in_place) return absl::StrCat(why, "; ", WhatLimits());
+  const double waiting = (winner.algorithm == "one-shot" ? 1 : 2) * memory_->handover;
+  return absl::StrCat(why, "; ", FormatSeconds(waiting),
+                      " of that is waiting for one another, the rest memory traffic");
+}
+
+absl::StatusOr<Selection> Selector::Choose() {
+  if (!any_) {
+    const std::string reason =
+        selection_.candidates.empty() ? "there is no planner" : selection_.candidates[0].skipped;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no program for ", Name(request_.collective), " can be played: ", reason));
+  }
+  std::vector<Candidate>& all = selection_.candidates;
+  std::rotate(all.begin(), all.begin() + static_cast<ptrdiff_t>(best_),
+              all.begin() + static_cast<ptrdiff_t>(best_) + 1);
+  std::stable_sort(all.begin() + 1, all.end(), [](const Candidate& a, const Candidate& b) {
+    return std::make_pair(!a.skipped.empty(), a.seconds) <
+           std::make_pair(!b.skipped.empty(), b.seconds);
+  });
+  selection_.why = Why();
+  return std::move(selection_);
+}
+
+}  // namespace
+
+std::string Describe(const Candidate& candidate) {
+  std::string text = candidate.algorithm;
+  if (candidate.pieces > 1) absl::StrAppend(&text, ", ", candidate.pieces, " pieces");
+  if (!candidate.variant.empty()) absl::StrAppend(&text, ", ", candidate.variant);
+  return text;
+}
+
+absl::StatusOr<Selection> SelectProgram(const CollectiveRequest& request, size_t bytes_per_element,
+                                        const Topology& topology, absl::Span<const int> placement,
+                                        const SelectOptions& options) {
+  PlannerOptions asked;
+  if (options.pieces > 0) asked.pieces = options.pieces;
+  SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(request.collective, request, asked));
+  if (placement.size() != static_cast<size_t>(request.workers)) {
+    return absl::InvalidArgumentError(absl::StrCat("the placement has ", placement.size(),
+                                                   " entries for ", request.workers, " workers"));
+  }
+  for (size_t worker = 0; worker < placement.size(); ++worker) {
+    const int node = placement[worker];
+    if (node < 0 || static_cast<size_t>(node) >= topology.nodes.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("placement[", worker, "]: ", node, " is not the index of a node"));
+    }
+  }
+  Selector selector(request, bytes_per_element, topology, placement, options);
+  if (!options.algorithm.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const PlannerInfo* planner,
+                               FindPlanner(request.collective, options.algorithm));
+    SYNCOPATE_RETURN_IF_ERROR(selector.Try(*planner));
+    return selector.Choose();
+  }
+  for (const PlannerInfo& planner : AllPlanners()) {
+    if (planner.collective != request.collective) continue;
+    SYNCOPATE_RETURN_IF_ERROR(selector.Try(planner));
+  }
+  return selector.Choose();
+}
+
+}  // namespace syncopate

@@ -1,0 +1,57 @@
+// Which algorithm for a collective: every planner that can answer makes its programs, the cost
+// model plays them, the quickest wins. A pure function; docs/selection.md shows a run of it.
+#ifndef SYNCOPATE_PLAN_COLLECTIVE_SELECT_H_
+#define SYNCOPATE_PLAN_COLLECTIVE_SELECT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "model/program_cost.h"
+#include "model/topology.h"
+#include "plan/collective/request.h"
+
+namespace syncopate {
+
+struct SelectOptions {
+  std::string algorithm;  // only this planner; empty: all
+  int pieces = 0;         // only this count; 0: several
+  // Programs of more steps are not played: it would take long. They are listed with that reason.
+  uint64_t steps_max = 1 << 16;
+};
+
+struct Candidate {
+  std::string algorithm;
+  std::string variant;  // what else the planner was told, for people: "by place", "4 servers"
+  int pieces = 1;
+  std::string skipped;  // why there are no numbers below; empty if there are
+  double seconds = 0;   // predicted
+  // The workers share memory, and the engine runs this program as a whole there, not by its steps
+  // (plan/collective/quick_select.h); `seconds` is what that takes.
+  bool in_place = false;
+  uint64_t messages = 0;
+  double bytes_sent_max = 0;
+  double bytes_sent_total = 0;
+};
+std::string Describe(const Candidate& candidate);  // "ring, 4 pieces, by place"
+
+struct Selection {
+  std::vector<Candidate> candidates;  // the winner, then by time, then the skipped ones
+  Program program;                    // the winner's
+  ProgramCost cost;                   // of its steps
+  std::string why;                    // one sentence
+};
+
+// `topology` must be valid; `placement` as CostOf() wants it. InvalidArgument for a request that no
+// planner can answer, NotFound for an unknown algorithm, ResourceExhausted if all programs are too
+// large to be played.
+absl::StatusOr<Selection> SelectProgram(const CollectiveRequest& request, size_t bytes_per_element,
+                                        const Topology& topology, absl::Span<const int> placement,
+                                        const SelectOptions& options);
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_PLAN_COLLECTIVE_SELECT_H_
