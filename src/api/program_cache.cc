@@ -4,23 +4,10 @@
 
 #include "absl/hash/hash.h"
 #include "base/status.h"
-#include "model/program_validator.h"
 #include "plan/collective/planners.h"
+#include "plan/collective/quick_select.h"
 
 namespace syncopate {
-namespace {
-
-// Where one-shot ends and direct begins on one host, in bytes.
-constexpr uint64_t kOneShotBytesMax = 16 << 10;
-
-std::string ChooseAlgorithm(const CollectiveRequest& request, uint64_t bytes, int) {
-  if (request.collective == Collective::kBarrier) return "dissemination";
-  if (request.collective == Collective::kAllReduce && bytes <= kOneShotBytesMax) return "one-shot";
-  return "direct";
-}
-
-}  // namespace
-
 size_t ProgramCache::Hash::operator()(const ProgramKey& key) const {
   return absl::HashOf(key.request.collective, key.request.workers, key.request.root,
                       key.request.target, key.request.elements, key.request.block_elements,
@@ -29,10 +16,13 @@ size_t ProgramCache::Hash::operator()(const ProgramKey& key) const {
 
 absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramCache::Plan(
     const ProgramKey& key) const {
-  const std::string algorithm =
-      key.algorithm.empty()
-          ? ChooseAlgorithm(key.request, key.request.elements * key.element_bytes, cores_)
-          : key.algorithm;
+  absl::string_view algorithm = key.algorithm;
+  if (algorithm.empty()) {
+    HostCosts costs;
+    costs.cores = cores_;
+    algorithm = QuickSelect(key.request.workers, costs)
+                    .Algorithm(key.request.collective, key.request.elements * key.element_bytes);
+  }
   SYNCOPATE_ASSIGN_OR_RETURN(const PlannerInfo* planner,
                              FindPlanner(key.request.collective, algorithm));
   SYNCOPATE_ASSIGN_OR_RETURN(Program program, planner->plan(key.request, {}));

@@ -30,7 +30,8 @@ struct ProgramKey {
 // Thread-safe.
 class ProgramCache {
  public:
-  // `cores`: that the workers share.
+  // `cores` of the host; the same on all its workers, since the choice of an algorithm depends on
+  // it.
   explicit ProgramCache(int cores) : cores_(cores) {}
 
   absl::StatusOr<std::shared_ptr<const CompiledProgram>> Get(const ProgramKey& key);

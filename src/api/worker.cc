@@ -36,11 +36,11 @@ namespace internal {
 // What a worker is made of. Groups, buffers and handles keep it alive.
 class WorkerImpl {
  public:
-  WorkerImpl(Job job_in, int64_t timeout_ns_in, std::unique_ptr<Transport> transport_in, int cores)
+  WorkerImpl(Job job_in, int64_t timeout_ns_in, std::unique_ptr<Transport> transport_in)
       : job(std::move(job_in)),
         timeout_ns(timeout_ns_in),
         transport(std::move(transport_in)),
-        programs(cores),
+        programs(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))),
         engine(*transport, MonotonicClock()) {}
 
   absl::StatusOr<std::shared_ptr<EngineGroup>> MakeGroup(const std::vector<int>& members) {
@@ -280,17 +280,16 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
                          " on this host; jobs across hosts are not supported")),
                      BlastRadius::kJob);
   }
-  const int cores = AvailableCores();
   SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
                              StartShmTransport({.job = job.id,
                                                 .rank = job.rank,
                                                 .size = job.size,
                                                 .arena_bytes = arena_bytes,
-                                                .cores = cores,
+                                                .cores = AvailableCores(),
                                                 .start_timeout_ns = timeout_ns},
                                                MonotonicClock()));
-  auto impl = std::make_shared<internal::WorkerImpl>(std::move(job), timeout_ns,
-                                                     std::move(transport), cores);
+  auto impl =
+      std::make_shared<internal::WorkerImpl>(std::move(job), timeout_ns, std::move(transport));
   std::vector<int> everyone(static_cast<size_t>(impl->job.size));
   std::iota(everyone.begin(), everyone.end(), 0);
   SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<EngineGroup> world, impl->MakeGroup(everyone));

@@ -38,10 +38,15 @@ Operation::Operation(OperationSpec spec, uint64_t sequence, Transport& transport
       transport_(transport),
       shape_(ShapeOn(transport, spec_.program->shape)) {}
 
-Operation::~Operation() {
+Operation::~Operation() { Retire(); }
+
+// Gives everything back; a caller may keep the object for long.
+void Operation::Retire() {
+  state_ = State::kRetired;
   session_.reset();
-  if (staged_ != nullptr) transport_.Free(staged_);
-  if (scratch_ != nullptr) transport_.Free(scratch_);
+  for (std::byte** memory : {&staged_, &scratch_}) {
+    if (*memory != nullptr) transport_.Free(std::exchange(*memory, nullptr));
+  }
 }
 
 std::string Operation::Describe() const {
@@ -83,7 +88,7 @@ Operation::Outcome Operation::Poll(int64_t) {
       return CopyOut();
     case State::kLingering:
       if (session_->State(Gate::kFinish) == GateState::kOpen) return Outcome::kBlocked;
-      state_ = State::kRetired;
+      Retire();
       return Outcome::kMoved;
     case State::kRetired:
       break;
@@ -455,7 +460,7 @@ Operation::Outcome Operation::CopyOut() {
   }
   Complete(absl::OkStatus());
   state_ = State::kLingering;
-  if (session_->State(Gate::kFinish) == GateState::kPassed) state_ = State::kRetired;
+  if (session_->State(Gate::kFinish) == GateState::kPassed) Retire();
   return outcome;
 }
 
@@ -470,8 +475,7 @@ Operation::Outcome Operation::Fail(absl::Status status, bool breaks_group) {
     if (spec_.group->failure.ok()) spec_.group->failure = status;
   }
   Complete(std::move(status));
-  session_.reset();
-  state_ = State::kRetired;
+  Retire();
   return Outcome::kMoved;
 }
 
@@ -480,8 +484,7 @@ void Operation::CallOff(const absl::Status& why) {
   if (session_ != nullptr && state_ <= State::kStarting) session_->Break(Gate::kStart);
   if (session_ != nullptr && shape_ == Shape::kSteps) session_->Break(Gate::kFinish);
   if (!done()) Complete(At(Describe(), why));
-  session_.reset();
-  state_ = State::kRetired;
+  Retire();
 }
 
 // ---- troubles
@@ -584,7 +587,7 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns, absl::Span<const Los
       if (spec_.group->failure.ok()) {
         spec_.group->failure = BrokenStatus(Gate::kFinish, losses);
       }
-      state_ = State::kRetired;
+      Retire();
       return Outcome::kMoved;
     }
     return Fail(BrokenStatus(Gate::kFinish, losses), /*breaks_group=*/true);

@@ -144,6 +144,7 @@ class Operation {
   }
 
   void Complete(absl::Status status);
+  void Retire();
   Outcome Fail(absl::Status status, bool breaks_group);
   // Why `gate` broke: the first loss among the members, or who had not entered.
   absl::Status BrokenStatus(Gate gate, absl::Span<const Loss> losses) const;

@@ -187,7 +187,8 @@ class Prover {
     const int from = message ? step.peer : worker;
     if (message) {
       const StepId send = steps_.partner(id);
-      // A receive that waits its turn holds nobody up but its own worker: the message is on its way.
+      // A receive that waits its turn holds nobody up but its own worker: the message is on its
+      // way.
       level_[id] = level_[send] = std::max(level_[id], level_[send] + 1);
       proof_.rounds = std::max(proof_.rounds, level_[id]);
       for (size_t word = 0; word < words_; ++word) {

@@ -1,6 +1,8 @@
 #include "transport/shm/shm_session.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,13 +17,7 @@ constexpr uint64_t kGenerations = uint64_t{1} << 15;
 
 static_assert(limits::kLocalWorkersMax <= 48);
 
-// Where a gate word stands relative to the session of generation `generation`.
-enum class Age { kOlder, kSame, kNewer };
-Age Compare(uint64_t word, uint64_t generation) {
-  const uint64_t ahead = ((word >> kGenerationShift) - generation) & (kGenerations - 1);
-  if (ahead == 0) return Age::kSame;
-  return ahead < kGenerations / 2 ? Age::kNewer : Age::kOlder;
-}
+uint64_t FirstGeneration(uint64_t key) { return (key >> 20) & (kGenerations - 1); }
 
 }  // namespace
 
@@ -61,7 +57,8 @@ class ShmSession final : public Session {
         peers_(port.context_.peers),
         sequence_(spec.sequence),
         slot_index_(static_cast<int>(spec.sequence % kSlots)),
-        gate_generation_((spec.sequence / kSlots + 1) & (kGenerations - 1)),
+        gate_generation_((port.first_generation_ + 1 + spec.sequence / kSlots) &
+                         (kGenerations - 1)),
         data_bytes_(spec.data_bytes),
         scratch_bytes_(spec.scratch_bytes),
         slots_(port.members_.size(), nullptr) {
@@ -80,13 +77,15 @@ class ShmSession final : public Session {
     slot.heap_flag = heap_flag;
     slot.steps = spec.steps;
     slot.sequence.store(sequence_ + 1, std::memory_order_release);
-    port.open_[slot_index_] = true;
+    port.free_for_[slot_index_] = ShmGroupPort::kBusy;
   }
 
   ~ShmSession() override {
+    // Peers that have not finished may still read what our slot says.
+    if (State(Gate::kFinish) != GateState::kPassed) port_.keep_entry_ = true;
     Slot& slot = SlotOf(port_.self_);
     if (slot.steps > kInlineFlags) port_.context_.heap.Give(slot.heap_flag, slot.steps);
-    port_.open_[slot_index_] = false;
+    port_.free_for_[slot_index_] = sequence_ + kSlots;
   }
 
   bool Enter(Gate gate, int member) override {
@@ -94,18 +93,15 @@ class ShmSession final : public Session {
     if (word == nullptr) return false;
     const uint64_t bit = uint64_t{1} << member;
     uint64_t seen = word->load(std::memory_order_acquire);
-    for (;;) {
-      uint64_t next = gate_generation_ << kGenerationShift | bit;
-      if (Compare(seen, gate_generation_) == Age::kNewer) return true;
-      if (Compare(seen, gate_generation_) == Age::kSame) {
-        if ((seen & (bit | kBroken)) != 0) return true;
-        next = seen | bit;
-      }
+    while (Judge(seen) == GateState::kOpen) {
+      const uint64_t next = gate_generation_ << kGenerationShift | MembersIn(seen) | bit;
+      if (seen == next) return true;
       if (word->compare_exchange_weak(seen, next, std::memory_order_acq_rel)) {
         if ((next & kMembers) == port_.everybody_) port_.RingOthers();
         return true;
       }
     }
+    return true;
   }
 
   GateState State(Gate gate) override {
@@ -114,15 +110,13 @@ class ShmSession final : public Session {
   }
 
   GateState Break(Gate gate) override {
-    port_.broken_ = true;
     std::atomic<uint64_t>* word = GateWordOf(gate);
     // Without the first member nobody passes, and we have not entered: the gate stays shut for
     // good.
     if (word == nullptr) return GateState::kBroken;
     uint64_t seen = word->load(std::memory_order_acquire);
     while (Judge(seen) == GateState::kOpen) {
-      const uint64_t members = Compare(seen, gate_generation_) == Age::kSame ? seen & kMembers : 0;
-      const uint64_t next = gate_generation_ << kGenerationShift | kBroken | members;
+      const uint64_t next = gate_generation_ << kGenerationShift | kBroken | MembersIn(seen);
       if (word->compare_exchange_weak(seen, next, std::memory_order_acq_rel)) {
         port_.RingOthers();
         return GateState::kBroken;
@@ -135,8 +129,7 @@ class ShmSession final : public Session {
     const std::atomic<uint64_t>* word = GateWordOf(gate);
     if (word == nullptr) return false;
     const uint64_t seen = word->load(std::memory_order_acquire);
-    if (Compare(seen, gate_generation_) != Age::kSame) return Judge(seen) == GateState::kPassed;
-    return (seen >> member & 1) != 0;
+    return Judge(seen) == GateState::kPassed || (MembersIn(seen) >> member & 1) != 0;
   }
 
   Hello HelloOf(int member) override {
@@ -182,18 +175,23 @@ class ShmSession final : public Session {
     return &entry->slots[slot_index_].gates[static_cast<int>(gate)].word;
   }
 
+  // The members that a gate word of the first member shows for this session.
+  uint64_t MembersIn(uint64_t word) const {
+    return word >> kGenerationShift == gate_generation_ ? word & kMembers : 0;
+  }
+
+  // What a gate word of the first member, just read, means for this session.
   GateState Judge(uint64_t word) const {
-    switch (Compare(word, gate_generation_)) {
-      case Age::kOlder:
-        return GateState::kOpen;
-      case Age::kNewer:
-        return GateState::kPassed;  // a slot goes on to its next session only after both gates
-                                    // passed
-      case Age::kSame:
-        break;
+    const uint64_t generation = word >> kGenerationShift;
+    if (generation == gate_generation_ && (word & kMembers) == port_.everybody_) {
+      return GateState::kPassed;
     }
-    if ((word & kMembers) == port_.everybody_) return GateState::kPassed;
-    return (word & kBroken) != 0 ? GateState::kBroken : GateState::kOpen;
+    // The slot has gone on, to its next session or with its entry to another group. It does so only
+    // after both gates of this one passed.
+    const bool before = generation == ((gate_generation_ - 1) & (kGenerations - 1));
+    if (port_.LeaderLeft() || (generation != gate_generation_ && !before))
+      return GateState::kPassed;
+    return !before && (word & kBroken) != 0 ? GateState::kBroken : GateState::kOpen;
   }
 
   std::atomic<uint32_t>& FlagOf(int member, uint32_t step) {
@@ -232,9 +230,11 @@ ShmGroupPort::ShmGroupPort(SessionContext& context, uint64_t key, std::vector<in
       key_(key),
       members_(std::move(members)),
       self_(self),
+      first_generation_(FirstGeneration(key)),
       everybody_((uint64_t{1} << members_.size()) - 1),
       entries_(members_.size(), nullptr) {
   entries_[static_cast<size_t>(self)] = &context.peers.own().groups[own_entry];
+  std::iota(std::begin(free_for_), std::end(free_for_), uint64_t{0});
 }
 
 absl::StatusOr<std::unique_ptr<ShmGroupPort>> ShmGroupPort::Make(SessionContext& context,
@@ -251,7 +251,10 @@ absl::StatusOr<std::unique_ptr<ShmGroupPort>> ShmGroupPort::Make(SessionContext&
     if (own.keys[entry].load(std::memory_order_relaxed) != 0) continue;
     for (Slot& slot : own.groups[entry].slots) {
       slot.sequence.store(0, std::memory_order_relaxed);
-      for (GateWord& gate : slot.gates) gate.word.store(0, std::memory_order_relaxed);
+      for (GateWord& gate : slot.gates) {
+        // Release: who still looks here for the group before sees with this that its key is gone.
+        gate.word.store(FirstGeneration(key) << kGenerationShift, std::memory_order_release);
+      }
     }
     own.keys[entry].store(key, std::memory_order_release);
     std::unique_ptr<ShmGroupPort> port(
@@ -264,7 +267,7 @@ absl::StatusOr<std::unique_ptr<ShmGroupPort>> ShmGroupPort::Make(SessionContext&
 }
 
 ShmGroupPort::~ShmGroupPort() {
-  if (broken_) return;
+  if (keep_entry_) return;
   Control& own = context_.peers.own();
   const auto entry = entries_[static_cast<size_t>(self_)] - own.groups;
   own.keys[entry].store(0, std::memory_order_release);
@@ -284,6 +287,11 @@ GroupEntry* ShmGroupPort::EntryOf(int member) {
   return known;
 }
 
+bool ShmGroupPort::LeaderLeft() const {
+  const Control& leader = context_.peers.control(members_[0]);
+  return leader.keys[entries_[0] - leader.groups].load(std::memory_order_acquire) != key_;
+}
+
 void ShmGroupPort::RingOthers() {
   for (size_t member = 0; member < members_.size(); ++member) {
     if (static_cast<int>(member) != self_) context_.peers.Ring(members_[member]);
@@ -291,7 +299,7 @@ void ShmGroupPort::RingOthers() {
 }
 
 absl::StatusOr<std::unique_ptr<Session>> ShmGroupPort::Open(const SessionSpec& spec) {
-  if (open_[spec.sequence % kSlots]) {
+  if (free_for_[spec.sequence % kSlots] != spec.sequence) {
     return absl::UnavailableError(
         absl::StrCat("operation ", spec.sequence - kSlots, " of the group is still open"));
   }

@@ -47,17 +47,24 @@ class ShmGroupPort final : public GroupPort {
                int own_entry);
   // The entry of `member`, or null if it has not made the group yet.
   GroupEntry* EntryOf(int member);
+  // The first member has let go of the group. It does so only when all gates that it saw have
+  // passed.
+  bool LeaderLeft() const;
   void RingOthers();
 
   SessionContext& context_;
   const uint64_t key_;
   const std::vector<int> members_;
   const int self_;
+  const uint64_t first_generation_;   // of gates; differs from group to group
   const uint64_t everybody_;          // the mask of a gate that has passed
   std::vector<GroupEntry*> entries_;  // by member; null until found
-  bool open_[kSlots] = {};            // our slots in use
-  // A gate broke: late peers may still touch the entry, so it is never used for another group.
-  bool broken_ = false;
+  // By slot: the sequence that it is free for, or kBusy. A slot serves its sequences in order.
+  static constexpr uint64_t kBusy = ~uint64_t{0};
+  uint64_t free_for_[kSlots];
+  // A session ended before all had finished (a gate broke, or this worker leaves): peers may still
+  // look at the entry, so it is never used for another group.
+  bool keep_entry_ = false;
 };
 
 }  // namespace syncopate::shm
