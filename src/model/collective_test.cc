@@ -1,3 +1,4 @@
+// Names and properties of the collectives.
 #include "syncopate/collective.h"
 
 #include <string>

@@ -1,3 +1,4 @@
+// Well-formedness, fault by fault, and the digest, field by field.
 #include "model/program.h"
 
 #include <functional>

@@ -1,3 +1,4 @@
+// What is proved and what is refused: one test per kind of fault.
 #include "model/program_validator.h"
 
 #include <algorithm>
