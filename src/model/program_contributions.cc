@@ -1,3 +1,4 @@
+// The table of symbolic sums.
 #include "model/program_contributions.h"
 
 #include <algorithm>

@@ -106,8 +106,9 @@ class OrderCheck {
     questions_.push_back(question);
   }
 
-  // The first question whose answer is no, or nullptr.
+  // The question with the answer no whose target comes first, or nullptr.
   const Question* FirstOpen() {
+    const Question* open = nullptr;
     std::stable_sort(questions_.begin(), questions_.end(), [](const auto& a, const auto& b) {
       return a.source / kBlock < b.source / kBlock;
     });
@@ -122,12 +123,13 @@ class OrderCheck {
       FillRows(first, last_target);
       for (; i < end; ++i) {
         const uint32_t bit = questions_[i].source - first;
-        if (!((rows_[questions_[i].target - first][bit / 64] >> (bit % 64)) & 1)) {
-          return &questions_[i];
+        const bool ordered = (rows_[questions_[i].target - first][bit / 64] >> (bit % 64)) & 1;
+        if (!ordered && (open == nullptr || questions_[i].target < open->target)) {
+          open = &questions_[i];
         }
       }
     }
-    return nullptr;
+    return open;
   }
 
   // rows_[t - first]: the sources from `first` on that come before step t, and t itself.

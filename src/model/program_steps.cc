@@ -1,3 +1,4 @@
+// Matching of sends and receives.
 #include "model/program_steps.h"
 
 #include "absl/container/flat_hash_map.h"

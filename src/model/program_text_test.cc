@@ -1,3 +1,6 @@
+// The text form: round trips, and one test per malformed text.
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "model/program.h"
 #include "model/program_samples.h"
+#include "model/program_validator.h"
 
 namespace syncopate {
 namespace {
@@ -46,6 +50,38 @@ TEST(ProgramTextTest, ReadsWhatItWrites) {
   EXPECT_EQ(program->data_bounds, (std::vector<uint64_t>{0, 512, 1024}));
   EXPECT_EQ(program->steps[1][2], samples::Reduce(Space::kData, 1, Space::kScratch, 0, {1}));
   EXPECT_EQ(ToText(*program), kTwoWorkers);
+}
+
+// docs/program.md shows this program and this refusal.
+TEST(ProgramTextTest, TheExampleOfTheDocumentationIsTrue) {
+  const std::string text = R"(syncopate program 1
+collective all-reduce
+algorithm pair
+workers 2
+active 0-1
+data 2x512
+worker 0
+  0: send data 1 to 1
+  1: receive-reduce data 0 from 1
+  2: send data 0 to 1 after 1
+  3: receive data 1 from 1 after 0
+worker 1
+  0: send data 0 to 0
+  1: receive-reduce data 1 from 0
+  2: send data 1 to 0 after 1
+  3: receive data 0 from 0 after 0
+end
+)";
+  const absl::StatusOr<Program> program = ParseProgram(text);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(ToText(*program), text);
+  EXPECT_TRUE(ProveProgram(*program).ok()) << ProveProgram(*program).status();
+  const absl::StatusOr<Program> hasty = ParseProgram(
+      absl::StrReplaceAll(text, {{"receive data 1 from 1 after 0", "receive data 1 from 1"}}));
+  EXPECT_EQ(
+      std::string(ProveProgram(*hasty).status().message()),
+      "conflicting access: worker 0, step 3 (receive data 1 from 1) writes data chunk 1 while "
+      "step 0 (send data 1 to 1) may still read it; no chain of \"after\" orders the two");
 }
 
 TEST(ProgramTextTest, CommentsAndSpacesDoNotMatter) {
