@@ -1,4 +1,11 @@
 // The folds' loops, compiled for every instruction set that the processor may have.
+//
+// Left out are instruction sets whose vectors' size is not known to the compiler, since vectors are
+// kept in structs here and memory is the limit anyway, and one that only very old processors have
+// without SSE4: each set costs seconds to compile.
+#ifndef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_SSSE3)
+#endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/kernels.cc"
 #include "engine/kernels.h"
@@ -112,39 +119,15 @@ struct Loops {
     return L::Load(p);
   }
 
-  // Four vectors of the running result. Not a struct: some instruction sets' vectors cannot be in
-  // one.
-  static HWY_INLINE void Begin(const T* p, V factor, V& v0, V& v1, V& v2, V& v3) {
-    const size_t lanes = hn::Lanes(D());
-    v0 = Read(p, factor);
-    v1 = Read(p + lanes, factor);
-    v2 = Read(p + 2 * lanes, factor);
-    v3 = Read(p + 3 * lanes, factor);
+  static HWY_INLINE Four<V> ReadBlock(const T* p, V factor) {
+    const Four<V> b = L::LoadBlock(p);
+    if constexpr (!kFactors) return b;
+    return {hn::Mul(b.v0, factor), hn::Mul(b.v1, factor), hn::Mul(b.v2, factor),
+            hn::Mul(b.v3, factor)};
   }
-  static HWY_INLINE void Add(const T* p, V factor, V& v0, V& v1, V& v2, V& v3) {
-    const size_t lanes = hn::Lanes(D());
-    v0 = Op::Combine(v0, Read(p, factor));
-    v1 = Op::Combine(v1, Read(p + lanes, factor));
-    v2 = Op::Combine(v2, Read(p + 2 * lanes, factor));
-    v3 = Op::Combine(v3, Read(p + 3 * lanes, factor));
-  }
-  // Writes them to the journal, then has `write_all` write them everywhere.
-  template <class WriteAll>
-  static HWY_INLINE void End(Recorder<kJournal>& recorder, V v0, V v1, V v2, V v3,
-                             const WriteAll& write_all) {
-    const size_t lanes = hn::Lanes(D());
-    const auto n0 = L::Narrow(v0);
-    const auto n1 = L::Narrow(v1);
-    const auto n2 = L::Narrow(v2);
-    const auto n3 = L::Narrow(v3);
-    const auto write = [=](T* to) HWY_ATTR {
-      L::Store(n0, to);
-      L::Store(n1, to + lanes);
-      L::Store(n2, to + 2 * lanes);
-      L::Store(n3, to + 3 * lanes);
-    };
-    recorder.template Record<T>(kBlockVectors * lanes, write);
-    write_all(write);
+  static HWY_INLINE Four<V> CombineBlocks(const Four<V>& a, const Four<V>& b) {
+    return {Op::Combine(a.v0, b.v0), Op::Combine(a.v1, b.v1), Op::Combine(a.v2, b.v2),
+            Op::Combine(a.v3, b.v3)};
   }
 
   // Any sources, any destinations.
@@ -158,14 +141,14 @@ struct Loops {
     const size_t block = kBlockVectors * hn::Lanes(D());
     uint64_t i = 0;
     for (; i + block <= elements; i += block) {
-      V v0, v1, v2, v3;
-      Begin(At(sources[0], i), Factor(sources[0]), v0, v1, v2, v3);
+      Four<V> sum = ReadBlock(At(sources[0], i), Factor(sources[0]));
       for (size_t s = 1; s < source_count; ++s) {
-        Add(At(sources[s], i), Factor(sources[s]), v0, v1, v2, v3);
+        sum = CombineBlocks(sum, ReadBlock(At(sources[s], i), Factor(sources[s])));
       }
-      End(recorder, v0, v1, v2, v3, [&](const auto& write) HWY_ATTR {
-        for (size_t d = 0; d < destination_count; ++d) write(static_cast<T*>(destinations[d]) + i);
-      });
+      const auto result = L::NarrowBlock(sum);
+      const auto write = [&](T* to) HWY_ATTR { L::StoreBlock(result, to); };
+      recorder.template Record<T>(block, write);
+      for (size_t d = 0; d < destination_count; ++d) write(static_cast<T*>(destinations[d]) + i);
     }
     FoldRest(call, recorder, i);
   }
@@ -186,16 +169,16 @@ struct Loops {
     const size_t block = kBlockVectors * hn::Lanes(D());
     uint64_t i = 0;
     for (; i + block <= elements; i += block) {
-      V v0, v1, v2, v3;
-      Begin(buffers[0] + i, hn::Set(D(), factors[0]), v0, v1, v2, v3);
+      Four<V> sum = ReadBlock(buffers[0] + i, hn::Set(D(), factors[0]));
 #pragma GCC unroll 8
       for (size_t b = 1; b < kBuffers; ++b) {
-        Add(buffers[b] + i, hn::Set(D(), factors[b]), v0, v1, v2, v3);
+        sum = CombineBlocks(sum, ReadBlock(buffers[b] + i, hn::Set(D(), factors[b])));
       }
-      End(recorder, v0, v1, v2, v3, [&](const auto& write) HWY_ATTR {
+      const auto result = L::NarrowBlock(sum);
+      const auto write = [&](T* to) HWY_ATTR { L::StoreBlock(result, to); };
+      recorder.template Record<T>(block, write);
 #pragma GCC unroll 8
-        for (size_t b = 0; b < kBuffers; ++b) write(buffers[b] + i);
-      });
+      for (size_t b = 0; b < kBuffers; ++b) write(buffers[b] + i);
     }
     FoldRest(call, recorder, i);
   }
@@ -231,10 +214,14 @@ HWY_INLINE bool IsInPlace(const FoldCall& call) {
          });
 }
 
+// Sums of 32-bit and narrower floating types are what training spends its time on, so they have
+// loops of their own for small numbers of buffers. (Narrower ones up to four: with more the
+// processor runs out of registers.)
 template <class L, class Op, bool kFactors, bool kJournal>
 void FoldCounted(const FoldCall& call) {
   using F = Loops<L, Op, kFactors, kJournal>;
-  if constexpr (std::is_same_v<Op, SumOp> && sizeof(typename L::Value) == 4) {
+  constexpr bool kSumsFloat = std::is_same_v<Op, SumOp> && std::is_same_v<typename L::Value, float>;
+  if constexpr (kSumsFloat) {
     if (call.sources.size() <= 8 && IsInPlace(call)) {
       switch (call.sources.size()) {
         case 2:
@@ -243,14 +230,18 @@ void FoldCounted(const FoldCall& call) {
           return F::template FoldInPlace<3>(call);
         case 4:
           return F::template FoldInPlace<4>(call);
-        case 5:
-          return F::template FoldInPlace<5>(call);
-        case 6:
-          return F::template FoldInPlace<6>(call);
-        case 7:
-          return F::template FoldInPlace<7>(call);
-        case 8:
-          return F::template FoldInPlace<8>(call);
+      }
+      if constexpr (std::is_same_v<typename L::Stored, float>) {
+        switch (call.sources.size()) {
+          case 5:
+            return F::template FoldInPlace<5>(call);
+          case 6:
+            return F::template FoldInPlace<6>(call);
+          case 7:
+            return F::template FoldInPlace<7>(call);
+          case 8:
+            return F::template FoldInPlace<8>(call);
+        }
       }
     }
   }
