@@ -18,8 +18,8 @@ int main() {
   }
   float* const numbers = buffer->as<float>();
   for (uint64_t i = 0; i < kElements; ++i) numbers[i] = static_cast<float>(i);
-  const absl::Status status = (*worker)->world().AllReduce(
-      syncopate::Array::Of(numbers, kElements), syncopate::ReduceOp::kAverage);
+  const absl::Status status = (*worker)->world().AllReduce(syncopate::Array::Of(numbers, kElements),
+                                                           syncopate::ReduceOp::kAverage);
   if (!status.ok()) {
     std::fprintf(stderr, "all-reduce: %s\n", status.ToString().c_str());
     return 1;
