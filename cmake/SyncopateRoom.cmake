@@ -1,5 +1,7 @@
 # A room of src/ becomes one static library `syncopate_<room>` and, where it has *_test.cc files, one
 # test program `<room>_test`. Sub-folders belong to their room. Adding a file needs no change here.
+# All rooms together become libsyncopate.so (SyncopateInstall.cmake), except those that are
+# PROGRAM_ONLY.
 #
 #   syncopate_room(model DEPS syncopate_base PRIVATE_DEPS nlohmann_json::nlohmann_json)
 
@@ -15,7 +17,7 @@ if(SYNCOPATE_SANITIZE)
 endif()
 
 function(syncopate_room room)
-  cmake_parse_arguments(ROOM "" "" "DEPS;PRIVATE_DEPS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(ROOM "PROGRAM_ONLY" "" "DEPS;PRIVATE_DEPS;TEST_DEPS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -27,6 +29,12 @@ function(syncopate_room room)
   endif()
   add_library(syncopate_${room} STATIC ${sources})
   target_link_libraries(syncopate_${room} PUBLIC syncopate_flags ${ROOM_DEPS} PRIVATE ${ROOM_PRIVATE_DEPS})
+  if(NOT ROOM_PROGRAM_ONLY)
+    set_property(GLOBAL APPEND PROPERTY SYNCOPATE_LIBRARY_ROOMS ${room})
+    set(outside_deps ${ROOM_DEPS} ${ROOM_PRIVATE_DEPS})
+    list(FILTER outside_deps EXCLUDE REGEX "^syncopate_")
+    set_property(GLOBAL APPEND PROPERTY SYNCOPATE_LIBRARY_DEPS ${outside_deps})
+  endif()
   if(SYNCOPATE_BUILD_TESTS AND tests)
     add_executable(${room}_test ${tests})
     target_link_libraries(${room}_test PRIVATE syncopate_${room} ${ROOM_PRIVATE_DEPS} ${ROOM_TEST_DEPS}
