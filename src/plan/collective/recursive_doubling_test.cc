@@ -32,5 +32,19 @@ TEST(RecursiveDoublingTest, PowersOfTwoTakeLogRounds) {
   }
 }
 
+// The proof takes a + b for b + a; minimum and maximum of signed zeros do not.
+TEST(RecursiveDoublingTest, BothPartnersHaveTheLowerOneOnTheLeft) {
+  const Plan plan =
+      PlanAndProve(PlanRecursiveDoublingAllReduce, FullRequest(Collective::kAllReduce, 2, 100));
+  const auto kinds = [&](size_t worker) {
+    std::vector<StepKind> seen;
+    for (const Step& step : plan.StepsOf(worker)) seen.push_back(step.kind);
+    return seen;
+  };
+  using enum StepKind;
+  EXPECT_THAT(kinds(0), ::testing::UnorderedElementsAre(kCopy, kReceiveReduce, kSend));
+  EXPECT_THAT(kinds(1), ::testing::UnorderedElementsAre(kCopy, kSend, kReceive, kReduce));
+}
+
 }  // namespace
 }  // namespace syncopate::testing
