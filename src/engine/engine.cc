@@ -32,6 +32,7 @@ inline void Pause() {
 Engine::Engine(Transport& transport, const Clock& clock, Pump pump)
     : transport_(transport),
       clock_(clock),
+      scratch_(transport),
       spin_rounds_(transport.crowded() ? 0 : 3000),
       yield_rounds_(transport.crowded() ? 200 : 50) {
   if (pump == Pump::kThread) pump_ = std::thread([this] { PumpLoop(); });
@@ -66,9 +67,13 @@ absl::StatusOr<std::shared_ptr<EngineGroup>> Engine::MakeGroup(uint64_t key,
   return group;
 }
 
-std::shared_ptr<Operation> Engine::Submit(OperationSpec spec) {
+std::shared_ptr<Operation> Engine::MakeOperation(OperationSpec spec) {
   const uint64_t sequence = spec.group->next_sequence++;
-  auto operation = std::make_shared<Operation>(std::move(spec), sequence, transport_);
+  return std::make_shared<Operation>(std::move(spec), sequence, transport_, scratch_);
+}
+
+std::shared_ptr<Operation> Engine::Submit(OperationSpec spec) {
+  std::shared_ptr<Operation> operation = MakeOperation(std::move(spec));
   inbox_.push_back(operation);
   inbox_full_.store(true, std::memory_order_release);
   return operation;
@@ -90,13 +95,24 @@ std::shared_ptr<Operation> Engine::Start(OperationSpec spec) {
 
 absl::Status Engine::Run(OperationSpec spec) {
   std::shared_ptr<Operation> operation;
-  bool driven = false;
   {
     absl::MutexLock lock(&mutex_);
+    if (!driving_ && inbox_.empty()) {
+      // The usual case, and the one that must be quick: nobody drives, so this thread does.
+      operation = MakeOperation(std::move(spec));
+      driving_ = true;
+      ++waiters_;
+      mutex_.Unlock();
+      Enqueue(operation);
+      Drive(operation.get());
+      mutex_.Lock();
+      StopDriving();
+      --waiters_;
+      return operation->status();
+    }
     operation = Submit(std::move(spec));
-    driven = driving_;
   }
-  if (driven) transport_.Wake();
+  transport_.Wake();  // the driver may sleep
   return Wait(operation);
 }
 
@@ -152,12 +168,14 @@ void Engine::TakeInbox() {
     arrived.swap(inbox_);
     inbox_full_.store(false, std::memory_order_relaxed);
   }
-  for (std::shared_ptr<Operation>& operation : arrived) {
-    const auto place = std::upper_bound(
-        operations_.begin(), operations_.end(), operation->priority(),
-        [](int priority, const auto& other) { return priority > other->priority(); });
-    operations_.insert(place, std::move(operation));
-  }
+  for (std::shared_ptr<Operation>& operation : arrived) Enqueue(std::move(operation));
+}
+
+void Engine::Enqueue(std::shared_ptr<Operation> operation) {
+  const auto place = std::upper_bound(
+      operations_.begin(), operations_.end(), operation->priority(),
+      [](int priority, const auto& other) { return priority > other->priority(); });
+  operations_.insert(place, std::move(operation));
 }
 
 void Engine::Retire() {

@@ -23,6 +23,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "engine/operation.h"
+#include "engine/scratch_pool.h"
 #include "transport/transport.h"
 
 namespace syncopate {
@@ -50,12 +51,15 @@ class Engine {
   bool DriveOnce();
 
  private:
+  std::shared_ptr<Operation> MakeOperation(OperationSpec spec)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Operation> Submit(OperationSpec spec) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // By the thread that drives, until `until` is done, or, without one, until nothing is under way.
   void Drive(const Operation* until);
   Operation::Outcome PollAll();
   Operation::Outcome LookAround(int64_t now_ns);  // losses and deadlines
   void TakeInbox();
+  void Enqueue(std::shared_ptr<Operation> operation);
   void Retire();
   void Rest(int& idle_rounds, bool patient);
   void PumpLoop();
@@ -63,6 +67,7 @@ class Engine {
 
   Transport& transport_;
   const Clock& clock_;
+  ScratchPool scratch_;     // by the driver only
   const int spin_rounds_;   // how long a driver polls before it gives its core away
   const int yield_rounds_;  // and how long it then polls before it sleeps
 

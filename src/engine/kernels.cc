@@ -338,8 +338,8 @@ namespace {
 HWY_EXPORT(FoldTyped);
 HWY_EXPORT(CopyPastCache);
 
-// Below this the destination fits the cache and memcpy is quicker.
-constexpr size_t kStreamBytesMin = size_t{1} << 20;
+// Below this the ends of the copy, which cannot go past the cache, are most of it.
+constexpr size_t kStreamBytesMin = 4096;
 
 void Copy(const FoldCall& call, size_t bytes) {
   const void* from = call.sources[0].data;

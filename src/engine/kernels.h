@@ -47,8 +47,8 @@ void Scale(DataType type, void* data, uint64_t elements, double factor);
 // data[i] = data[i] / divisor, truncated towards zero, integer types; the divisor is not 0.
 void Divide(DataType type, void* data, uint64_t elements, int64_t divisor);
 
-// memcpy that goes past the cache (non-temporal stores) where that is quicker: for copies that will
-// not be read soon.
+// memcpy that goes past the cache (non-temporal stores): for copies much larger than the cache, or
+// that will not be read soon.
 void StreamCopy(void* to, const void* from, size_t bytes);
 
 }  // namespace syncopate

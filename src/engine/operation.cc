@@ -15,6 +15,8 @@ namespace {
 // How many bytes are moved before other operations get a turn: small enough that an urgent one
 // waits for some tens of microseconds, large enough that turns cost nothing.
 constexpr uint64_t kQuantumBytes = 1 << 20;
+// All members' data together, up to which copies go through the cache.
+constexpr uint64_t kCachedBytesMax = 16 << 20;
 // An exchange that has started is finished by members that are alive within moments. One that is
 // not done so long after the deadline belongs to a worker that is stuck.
 constexpr int64_t kFinishGraceNs = 10'000'000'000;
@@ -32,10 +34,11 @@ uint64_t Mix(uint64_t digest, DataType type, ReduceOp op) {
 
 }  // namespace
 
-Operation::Operation(OperationSpec spec, uint64_t sequence, Transport& transport)
+Operation::Operation(OperationSpec spec, uint64_t sequence, Transport& transport, ScratchPool& pool)
     : spec_(std::move(spec)),
       sequence_(sequence),
       transport_(transport),
+      pool_(pool),
       shape_(ShapeOn(transport, spec_.program->shape)) {}
 
 Operation::~Operation() { Retire(); }
@@ -44,9 +47,8 @@ Operation::~Operation() { Retire(); }
 void Operation::Retire() {
   state_ = State::kRetired;
   session_.reset();
-  for (std::byte** memory : {&staged_, &scratch_}) {
-    if (*memory != nullptr) transport_.Free(std::exchange(*memory, nullptr));
-  }
+  if (staged_ != nullptr) pool_.Give(std::exchange(staged_, nullptr), data_bytes());
+  if (scratch_ != nullptr) pool_.Give(std::exchange(scratch_, nullptr), scratch_bytes());
 }
 
 std::string Operation::Describe() const {
@@ -107,7 +109,7 @@ Operation::Outcome Operation::Prepare() {
   work_ = static_cast<std::byte*>(spec_.data);
   absl::Status memory;
   auto take = [&](uint64_t bytes) -> std::byte* {
-    absl::StatusOr<std::byte*> taken = transport_.Allocate(bytes);
+    absl::StatusOr<std::byte*> taken = pool_.Take(bytes);
     if (taken.ok()) return *taken;
     memory = taken.status();
     return nullptr;
@@ -121,6 +123,7 @@ Operation::Outcome Operation::Prepare() {
       {.sequence = sequence_,
        .digest = Mix(spec_.program->digest, spec_.type, spec_.op),
        .weight = spec_.weight,
+       .staged = stage,
        .data = shape_ == Shape::kOneShot ? nullptr : work_,
        .data_bytes = shape_ == Shape::kOneShot ? 0 : data_bytes(),
        .scratch = scratch_,
@@ -143,6 +146,16 @@ Operation::Outcome Operation::Prepare() {
   return Stage();
 }
 
+// Of data as large as the cache, little is still there when it is read again: do not let it push
+// out the rest.
+void Operation::Copy(void* to, const void* from, size_t bytes) const {
+  if (data_bytes() * static_cast<uint64_t>(members()) > kCachedBytesMax) {
+    StreamCopy(to, from, bytes);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
+}
+
 bool Operation::CopyIn(double factor) {
   const uint64_t quantum = kQuantumBytes / element_bytes();
   const uint64_t count = std::min(quantum, program().elements() - moved_);
@@ -150,7 +163,7 @@ bool Operation::CopyIn(double factor) {
   const std::byte* from = static_cast<const std::byte*>(spec_.data) + offset;
   void* to = staged_ + offset;
   if (factor == 1) {
-    StreamCopy(to, from, count * element_bytes());
+    Copy(to, from, count * element_bytes());
   } else {
     const FoldSource source = {.data = from, .factor = factor};
     Fold(spec_.type, FoldOp::kSum, {&source, 1}, {&to, 1}, count);
@@ -203,6 +216,7 @@ Operation::Outcome Operation::AwaitStart() {
 absl::Status Operation::ReadHellos() {
   const uint64_t digest = Mix(spec_.program->digest, spec_.type, spec_.op);
   double sum = 0;
+  pulls_ = shape_ == Shape::kExchange;
   factors_.resize(static_cast<size_t>(members()));
   for (int member = 0; member < members(); ++member) {
     const Hello hello = session_->HelloOf(member);
@@ -213,6 +227,7 @@ absl::Status Operation::ReadHellos() {
                        ") than this worker (", absl::Hex(digest, absl::kZeroPad16),
                        "): all members of a group must make the same calls in the same order"));
     }
+    pulls_ = pulls_ && hello.staged;
     const double weight = spec_.op == ReduceOp::kWeightedAverage ? hello.weight : 1;
     factors_[static_cast<size_t>(member)] = weight;
     sum += weight;
@@ -282,9 +297,11 @@ Operation::Outcome Operation::WorkOneShot() {
   return Outcome::kWorked;
 }
 
-absl::InlinedVector<void*, 8> Operation::Destinations(uint64_t begin) const {
+absl::InlinedVector<void*, 8> Operation::Destinations(int member, uint64_t begin) const {
+  const size_t offset = begin * element_bytes();
+  if (pulls_) return {memory_[static_cast<size_t>(member)] + offset};
   absl::InlinedVector<void*, 8> destinations;
-  for (std::byte* memory : memory_) destinations.push_back(memory + begin * element_bytes());
+  for (std::byte* memory : memory_) destinations.push_back(memory + offset);
   return destinations;
 }
 
@@ -294,18 +311,55 @@ void Operation::FoldShare(int member, uint64_t begin, uint64_t count) {
     sources.push_back({.data = memory_[static_cast<size_t>(from)] + begin * element_bytes(),
                        .factor = factors_[static_cast<size_t>(from)]});
   }
-  Fold(spec_.type, fold_op(), sources, Destinations(begin), count, &NotesOf(member).journal, begin);
+  Fold(spec_.type, fold_op(), sources, Destinations(member, begin), count, &NotesOf(member).journal,
+       begin);
+}
+
+uint64_t Operation::FoldedUpTo(int member) {
+  return FoldJournal::Position(NotesOf(member).journal.state.load(std::memory_order_acquire));
+}
+
+bool Operation::TakeResults() {
+  bool any = false;
+  for (int member = 0; member < members(); ++member) {
+    uint64_t& taken = taken_[static_cast<size_t>(member)];
+    const uint64_t quantum = kQuantumBytes / element_bytes();
+    const uint64_t upto = std::min(FoldedUpTo(member), taken + quantum);
+    if (upto <= taken) continue;
+    const size_t offset = taken * element_bytes();
+    Copy(static_cast<std::byte*>(spec_.data) + offset,
+         memory_[static_cast<size_t>(member)] + offset, (upto - taken) * element_bytes());
+    taken = upto;
+    any = true;
+  }
+  return any;
 }
 
 Operation::Outcome Operation::WorkExchange() {
-  const CompiledProgram::Share& share = spec_.program->shares[static_cast<size_t>(self())];
-  const uint64_t quantum = std::max<uint64_t>(
-      kQuantumBytes / (element_bytes() * static_cast<uint64_t>(members())), 4096);
-  const uint64_t count = std::min(quantum, share.end - moved_);
-  FoldShare(self(), moved_, count);
-  moved_ += count;
-  if (moved_ == share.end) FinishWork();
-  return Outcome::kWorked;
+  const auto& shares = spec_.program->shares;
+  const CompiledProgram::Share& share = shares[static_cast<size_t>(self())];
+  Outcome outcome = Outcome::kBlocked;
+  if (moved_ < share.end) {
+    const uint64_t quantum = std::max<uint64_t>(
+        kQuantumBytes / (element_bytes() * static_cast<uint64_t>(members())), 4096);
+    const uint64_t count = std::min(quantum, share.end - moved_);
+    FoldShare(self(), moved_, count);
+    moved_ += count;
+    outcome = Outcome::kWorked;
+    if (pulls_) session_->Nudge();  // the others may wait for these results
+  }
+  bool all_taken = true;
+  if (pulls_) {
+    if (TakeResults()) outcome = Outcome::kWorked;
+    for (size_t member = 0; member < shares.size(); ++member) {
+      all_taken = all_taken && taken_[member] >= shares[member].end;
+    }
+  }
+  if (moved_ == share.end && all_taken) {
+    FinishWork();
+    return Outcome::kWorked;
+  }
+  return outcome;
 }
 
 // ---- step by step
@@ -445,14 +499,14 @@ std::pair<uint64_t, uint64_t> Operation::ResultRange() const {
 // integers.
 Operation::Outcome Operation::CopyOut() {
   const uint64_t end = ResultRange().second;
-  const bool copies = staged_ != nullptr;
+  const bool copies = staged_ != nullptr && !pulls_;
   const bool divides =
       averages() && !IsFloating(spec_.type) && Reduces(program().collective) && members() > 1;
   Outcome outcome = Outcome::kMoved;
   if ((copies || divides) && moved_ < end) {
     const uint64_t count = std::min(kQuantumBytes / element_bytes(), end - moved_);
     std::byte* to = static_cast<std::byte*>(spec_.data) + moved_ * element_bytes();
-    if (copies) StreamCopy(to, work_ + moved_ * element_bytes(), count * element_bytes());
+    if (copies) Copy(to, work_ + moved_ * element_bytes(), count * element_bytes());
     if (divides) Divide(spec_.type, to, count, members());
     moved_ += count;
     outcome = Outcome::kWorked;

@@ -25,6 +25,7 @@
 #include "engine/compiled_program.h"
 #include "engine/fold_journal.h"
 #include "engine/kernels.h"
+#include "engine/scratch_pool.h"
 #include "syncopate/data_type.h"
 #include "transport/transport.h"
 
@@ -52,7 +53,7 @@ struct OperationSpec {
 
 class Operation {
  public:
-  Operation(OperationSpec spec, uint64_t sequence, Transport& transport);
+  Operation(OperationSpec spec, uint64_t sequence, Transport& transport, ScratchPool& pool);
   ~Operation();
   Operation(const Operation&) = delete;
 
@@ -114,6 +115,7 @@ class Operation {
   Outcome Prepare();
   // Copies data into staged_ (times `factor`), a quantum at a time. True when all of it is there.
   bool CopyIn(double factor);
+  void Copy(void* to, const void* from, size_t bytes) const;
   Outcome Stage();
   Outcome EnterStart();
   Outcome AwaitStart();
@@ -122,6 +124,10 @@ class Operation {
   Outcome Work();
   Outcome WorkOneShot();
   Outcome WorkExchange();
+  // Brings what other members have folded so far to the caller's data. True if there was anything.
+  bool TakeResults();
+  // How far the share of `member` has been folded, in elements of data.
+  uint64_t FoldedUpTo(int member);
   Outcome WorkSteps();
   Outcome PollStep(uint32_t index, uint64_t& budget);
   void StepDone(uint32_t index);
@@ -134,7 +140,7 @@ class Operation {
   // Folds `count` elements at `begin` of the share of `member` into all members' data, on record in
   // its journal.
   void FoldShare(int member, uint64_t begin, uint64_t count);
-  absl::InlinedVector<void*, 8> Destinations(uint64_t begin) const;
+  absl::InlinedVector<void*, 8> Destinations(int member, uint64_t begin) const;
   // Does what is left of the share of a lost member, unless another survivor is at it. True once it
   // is done.
   bool Rescue(int member, absl::Span<const Loss> losses);
@@ -152,6 +158,7 @@ class Operation {
   const OperationSpec spec_;
   const uint64_t sequence_;
   Transport& transport_;
+  ScratchPool& pool_;
   const Shape shape_;  // how it runs on this transport
   State state_ = State::kQueued;
   std::unique_ptr<Session> session_;

@@ -34,6 +34,7 @@ struct SessionSpec {
   uint64_t sequence = 0;  // counts the operations of the group from 0
   uint64_t digest = 0;    // of all that the members must agree on
   double weight = 1;      // this member's
+  bool staged = false;    // its data is a copy that only the operation uses
   std::byte* data =
       nullptr;  // on a direct transport: memory of Allocate(), or null if peers need not reach it
   uint64_t data_bytes = 0;
@@ -46,6 +47,7 @@ struct SessionSpec {
 struct Hello {
   uint64_t digest = 0;
   double weight = 1;
+  bool staged = false;
 };
 
 // A gate passes when every member has entered it, and breaks when somebody breaks it before that.
@@ -84,6 +86,8 @@ class Session {
   static constexpr size_t kNotesBytes = 768;
   virtual std::byte* Memory(int member, Space space) = 0;
   virtual std::byte* Notes(int member) = 0;
+  // Wakes members that sleep: something in our memory or notes has changed.
+  virtual void Nudge() = 0;
 };
 
 // A group as one of its members sees it.

@@ -85,6 +85,7 @@ class LoopSession final : public Session {
 
   std::byte* Memory(int, Space) override { return nullptr; }
   std::byte* Notes(int) override { return nullptr; }
+  void Nudge() override {}
 
  private:
   LoopNetwork::GateRecord& Record(Gate gate) { return operation_->gates[static_cast<int>(gate)]; }
@@ -145,8 +146,8 @@ class LoopTransport final : public Transport {
         operation->hellos.resize(members_);
         for (LoopNetwork::GateRecord& gate : operation->gates) gate.entered.resize(members_);
       }
-      operation->hellos[static_cast<size_t>(self_)] = {.digest = spec.digest,
-                                                       .weight = spec.weight};
+      operation->hellos[static_cast<size_t>(self_)] = {
+          .digest = spec.digest, .weight = spec.weight, .staged = spec.staged};
       return std::make_unique<LoopSession>(network_, operation, self_);
     }
 

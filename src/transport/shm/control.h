@@ -40,6 +40,7 @@ struct alignas(64) Slot {
   uint32_t
       heap_flag;  // first flag in the heap if the session has more than kInlineFlags, else unused
   uint32_t steps;
+  uint32_t staged;    // 1: the data is a copy that only the operation uses
   GateWord gates[2];  // written by all members; used in the slot of the group's first member only
   alignas(64) std::atomic<uint32_t> flags[kInlineFlags];
   alignas(64) std::byte notes[Session::kNotesBytes];

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 namespace syncopate::shm {
@@ -76,6 +77,7 @@ class ShmSession final : public Session {
     slot.generation = ++port.context_.generation;
     slot.heap_flag = heap_flag;
     slot.steps = spec.steps;
+    slot.staged = spec.staged ? 1 : 0;
     slot.sequence.store(sequence_ + 1, std::memory_order_release);
     port.free_for_[slot_index_] = ShmGroupPort::kBusy;
   }
@@ -134,7 +136,7 @@ class ShmSession final : public Session {
 
   Hello HelloOf(int member) override {
     const Slot& slot = SlotOf(member);
-    return {.digest = slot.digest, .weight = slot.weight};
+    return {.digest = slot.digest, .weight = slot.weight, .staged = slot.staged != 0};
   }
 
   void Offer(uint32_t step, int to, const std::byte*, Extent) override { Raise(step, to); }
@@ -160,6 +162,8 @@ class ShmSession final : public Session {
   }
 
   std::byte* Notes(int member) override { return SlotOf(member).notes; }
+
+  void Nudge() override { port_.RingOthers(); }
 
  private:
   // Valid for this worker, and for the others once the start gate has passed.
@@ -221,7 +225,7 @@ class ShmSession final : public Session {
   const uint64_t gate_generation_;
   const uint64_t data_bytes_;
   const uint64_t scratch_bytes_;
-  std::vector<Slot*> slots_;
+  absl::InlinedVector<Slot*, 8> slots_;
 };
 
 ShmGroupPort::ShmGroupPort(SessionContext& context, uint64_t key, std::vector<int> members,

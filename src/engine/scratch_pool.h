@@ -1,0 +1,59 @@
+// Blocks of the transport's memory for operations, kept for the next one when they are small: an
+// operation of a few kilobytes must not pay for an allocator.
+#ifndef SYNCOPATE_ENGINE_SCRATCH_POOL_H_
+#define SYNCOPATE_ENGINE_SCRATCH_POOL_H_
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "transport/transport.h"
+
+namespace syncopate {
+
+// Not thread-safe. The transport must outlive it.
+class ScratchPool {
+ public:
+  explicit ScratchPool(Transport& transport) : transport_(transport) {}
+  ~ScratchPool() {
+    for (std::vector<std::byte*>& blocks : kept_) {
+      for (std::byte* block : blocks) transport_.Free(block);
+    }
+  }
+  ScratchPool(const ScratchPool&) = delete;
+
+  // `bytes` > 0.
+  absl::StatusOr<std::byte*> Take(size_t bytes) {
+    if (bytes > kKeptBytesMax) return transport_.Allocate(bytes);
+    std::vector<std::byte*>& blocks = kept_[ClassOf(bytes)];
+    if (blocks.empty()) return transport_.Allocate(size_t{1} << ClassOf(bytes));
+    std::byte* block = blocks.back();
+    blocks.pop_back();
+    return block;
+  }
+
+  // `bytes` as it was taken.
+  void Give(std::byte* block, size_t bytes) {
+    if (bytes > kKeptBytesMax || kept_[ClassOf(bytes)].size() >= kKeptBlocksMax) {
+      transport_.Free(block);
+    } else {
+      kept_[ClassOf(bytes)].push_back(block);
+    }
+  }
+
+ private:
+  static constexpr size_t kKeptBytesMax = 64 << 10;
+  static constexpr size_t kKeptBlocksMax = 32;  // of one size
+  static size_t ClassOf(size_t bytes) {
+    return static_cast<size_t>(std::bit_width((bytes - 1) | 63));
+  }
+
+  Transport& transport_;
+  std::array<std::vector<std::byte*>, 18> kept_;
+};
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_ENGINE_SCRATCH_POOL_H_
