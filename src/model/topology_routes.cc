@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <queue>
-#include <tuple>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -52,59 +52,96 @@ std::vector<bool> Meets(const Topology& topology, const std::vector<std::vector<
 
 }  // namespace
 
-Routes::Routes(const Topology& topology) : topology_(topology), links_out_(topology.nodes.size()) {
+Routes::Routes(const Topology& topology)
+    : topology_(topology), links_out_(topology.nodes.size()), links_in_(topology.nodes.size()) {
   for (size_t i = 0; i < topology.links.size(); ++i) {
     links_out_[topology.links[i].from].push_back(static_cast<int>(i));
+    links_in_[topology.links[i].to].push_back(static_cast<int>(i));
   }
   for (size_t i = 0; i < topology.routes.size(); ++i) {
     named_[{topology.routes[i].from, topology.routes[i].to}] = static_cast<int>(i);
   }
 }
 
+// Devices are at the ends of routes only. Without them the paths are few, and all devices of a host
+// or switch share those from it.
 const std::vector<int>& Routes::LastLinks(int source) {
   auto [found, is_new] = last_by_source_.try_emplace(source);
   std::vector<int>& last = found->second;
   if (!is_new) return last;
   last.assign(topology_.nodes.size(), -1);
-  using Key = std::tuple<int64_t, int, int>;  // picoseconds, links, node
-  std::vector<std::pair<int64_t, int>> best(topology_.nodes.size(), {INT64_MAX, 0});
+  using Key = std::pair<Length, int>;  // and node
+  std::vector<Length> best(topology_.nodes.size(), {INT64_MAX, 0});
   std::priority_queue<Key, std::vector<Key>, std::greater<Key>> queue;
   best[source] = {0, 0};
-  queue.emplace(0, 0, source);
+  queue.emplace(best[source], source);
   while (!queue.empty()) {
-    const auto [picoseconds, hops, node] = queue.top();
+    const auto [length, node] = queue.top();
     queue.pop();
-    if (best[node] != std::make_pair(picoseconds, hops)) continue;
-    if (node != source && !PassesOn(topology_, node)) continue;
+    if (best[node] != length) continue;
     for (const int index : links_out_[node]) {
       const Topology::Link& link = topology_.links[index];
-      const auto reached = std::make_pair(picoseconds + Picoseconds(link.latency), hops + 1);
-      if (reached >= best[link.to]) continue;
+      const Length reached = {length.first + Picoseconds(link.latency), length.second + 1};
+      if (!PassesOn(topology_, link.to) || reached >= best[link.to]) continue;
       best[link.to] = reached;
       last[link.to] = index;
-      queue.emplace(reached.first, reached.second, link.to);
+      queue.emplace(reached, link.to);
     }
   }
   return last;
 }
 
+Routes::Length Routes::LengthOf(const std::vector<int>& last, int from, int to) const {
+  Length length = {0, 0};
+  for (int at = to; at != from; at = topology_.links[last[at]].from) {
+    if (last[at] < 0) return {INT64_MAX, 0};
+    length.first += Picoseconds(topology_.links[last[at]].latency);
+    ++length.second;
+  }
+  return length;
+}
+
 absl::StatusOr<std::vector<int>> Routes::Between(int from, int to) {
-  std::vector<int> route;
-  if (from == to) return route;
+  if (from == to) return std::vector<int>();
   if (const auto named = named_.find({from, to}); named != named_.end()) {
     return topology_.routes[named->second].links;
   }
-  const std::vector<int>& last = LastLinks(from);
-  for (int at = to; at != from;) {
-    const int index = last[at];
-    if (index < 0) {
-      return absl::FailedPreconditionError(absl::StrCat("there is no route from device \"",
-                                                        topology_.nodes[from].id, "\" to device \"",
-                                                        topology_.nodes[to].id, "\""));
+  Length best = {INT64_MAX, 0};
+  int best_out = -1;
+  int best_in = -1;
+  for (const int out : links_out_[from]) {
+    const Topology::Link& first = topology_.links[out];
+    if (first.to == to) {
+      const Length length = {Picoseconds(first.latency), 1};
+      if (length < best) best = length, best_out = out, best_in = -1;
     }
-    route.push_back(index);
-    at = topology_.links[index].from;
+    if (!PassesOn(topology_, first.to)) continue;
+    const std::vector<int>& last = LastLinks(first.to);
+    for (const int in : links_in_[to]) {
+      const Topology::Link& final_link = topology_.links[in];
+      if (!PassesOn(topology_, final_link.from)) continue;
+      Length length = LengthOf(last, first.to, final_link.from);
+      if (length.first == INT64_MAX) continue;
+      length.first += Picoseconds(first.latency) + Picoseconds(final_link.latency);
+      length.second += 2;
+      if (length < best) best = length, best_out = out, best_in = in;
+    }
   }
+  if (best_out < 0) {
+    return absl::FailedPreconditionError(absl::StrCat("there is no route from device \"",
+                                                      topology_.nodes[from].id, "\" to device \"",
+                                                      topology_.nodes[to].id, "\""));
+  }
+  std::vector<int> route;
+  if (best_in >= 0) {
+    route.push_back(best_in);
+    const int entry = topology_.links[best_out].to;
+    const std::vector<int>& last = LastLinks(entry);
+    for (int at = topology_.links[best_in].from; at != entry; at = topology_.links[last[at]].from) {
+      route.push_back(last[at]);
+    }
+  }
+  route.push_back(best_out);
   std::reverse(route.begin(), route.end());
   return route;
 }

@@ -8,6 +8,7 @@
 #ifndef SYNCOPATE_MODEL_TOPOLOGY_ROUTES_H_
 #define SYNCOPATE_MODEL_TOPOLOGY_ROUTES_H_
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -29,11 +30,18 @@ class Routes {
   absl::StatusOr<std::vector<int>> Between(int from, int to);
 
  private:
-  // For each node, the last link of the best path to it from `source`; -1 where there is none.
+  // Latency in picoseconds, then the number of links: the smaller the better.
+  using Length = std::pair<int64_t, int>;
+
+  // For each node that passes messages on, the last link of the best path to it from `source`,
+  // which does too; -1 where there is none.
   const std::vector<int>& LastLinks(int source);
+  // The length of the best path between two nodes that pass messages on, by `last` of the first.
+  Length LengthOf(const std::vector<int>& last, int from, int to) const;
 
   const Topology& topology_;
   std::vector<std::vector<int>> links_out_;                    // by node
+  std::vector<std::vector<int>> links_in_;                     // likewise
   absl::flat_hash_map<std::pair<int, int>, int> named_;        // (from, to) to index in routes
   absl::flat_hash_map<int, std::vector<int>> last_by_source_;  // what LastLinks() has found
 };

@@ -3,6 +3,7 @@
 #include "tools/command_line.h"
 #include "tools/doctor_command.h"
 #include "tools/launch_command.h"
+#include "tools/plan_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Syncopate: data-parallel training on imperfect networks", "syncopate");
@@ -12,10 +13,12 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  syncopate doctor\n"
       "  syncopate launch -n 4 -- ./my_training\n"
+      "  syncopate plan -n 8 --bytes 1M --explain\n"
       "syncopate COMMAND --help tells more about a command.");
 
   int exit_code = syncopate::kDone;
   syncopate::AddLaunchCommand(app, exit_code);
   syncopate::AddDoctorCommand(app, exit_code);
+  syncopate::AddPlanCommand(app, exit_code);
   return syncopate::RunCommandLine(app, argc, argv, exit_code);
 }

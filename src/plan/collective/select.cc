@@ -129,6 +129,7 @@ class Selector {
   // program; a program that is equal to it (the planner does not cut) is left out and gives false.
   absl::StatusOr<bool> TryOne(const PlannerInfo& planner, const Variant& variant, int pieces,
                               std::optional<Digest>& first);
+  void MarkBestPieces(size_t begin);
   double SecondsOnHost(const Candidate& candidate, double of_steps) const;
   std::string Why() const;
   std::string WhatLimits() const;
@@ -205,6 +206,16 @@ absl::StatusOr<bool> Selector::TryOne(const PlannerInfo& planner, const Variant&
   return true;
 }
 
+// Among the candidates from `begin` on, which differ in their pieces only.
+void Selector::MarkBestPieces(size_t begin) {
+  std::vector<Candidate>& all = selection_.candidates;
+  size_t best = begin;
+  for (size_t i = begin + 1; i < all.size(); ++i) {
+    if (all[i].skipped.empty() && all[i].seconds * kAlike < all[best].seconds) best = i;
+  }
+  if (all[best].skipped.empty()) all[best].best_pieces = true;
+}
+
 absl::Status Selector::Try(const PlannerInfo& planner) {
   const uint64_t bytes = request_.elements * bytes_per_element_;
   for (const Variant& variant : VariantsOf(planner.name, request_, topology_, placement_)) {
@@ -217,6 +228,7 @@ absl::Status Selector::Try(const PlannerInfo& planner) {
       continue;
     }
     std::optional<Digest> first;
+    const size_t begin = selection_.candidates.size();
     for (const int pieces : kPieceCounts) {
       if (options_.pieces == 0 && pieces > 1 &&
           bytes / static_cast<uint64_t>(pieces) < kPieceBytesMin) {
@@ -227,6 +239,7 @@ absl::Status Selector::Try(const PlannerInfo& planner) {
           TryOne(planner, variant, options_.pieces > 0 ? options_.pieces : pieces, first));
       if (!cuts || options_.pieces > 0 || !selection_.candidates.back().skipped.empty()) break;
     }
+    MarkBestPieces(begin);
   }
   return absl::OkStatus();
 }
@@ -259,7 +272,7 @@ std::string Selector::Why() const {
   std::string why =
       absl::StrCat(Describe(winner), " is predicted to take ", FormatSeconds(winner.seconds));
   const auto other = std::find_if(all.begin(), all.end(), [&](const Candidate& candidate) {
-    return candidate.skipped.empty() && candidate.algorithm != winner.algorithm;
+    return candidate.best_pieces && candidate.algorithm != winner.algorithm;
   });
   if (other != all.end() && winner.seconds > 0) {
     const double ratio = other->seconds / winner.seconds;

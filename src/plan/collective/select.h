@@ -32,6 +32,7 @@ struct Candidate {
   // The workers share memory, and the engine runs this program as a whole there, not by its steps
   // (plan/collective/quick_select.h); `seconds` is what that takes.
   bool in_place = false;
+  bool best_pieces = false;  // no other number of pieces makes this algorithm and variant quicker
   uint64_t messages = 0;
   double bytes_sent_max = 0;
   double bytes_sent_total = 0;

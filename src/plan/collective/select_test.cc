@@ -1,0 +1,258 @@
+#include "plan/collective/select.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "model/program_validator.h"
+#include "model/topology_makers.h"
+#include "plan/collective/planners.h"
+#include "plan/collective/quick_select.h"
+
+namespace syncopate {
+namespace {
+
+using ::testing::HasSubstr;
+
+CollectiveRequest AllReduce(int workers, uint64_t elements) {
+  CollectiveRequest request;
+  request.workers = workers;
+  for (int i = 0; i < workers; ++i) request.active.push_back(i);
+  request.elements = elements;
+  return request;
+}
+
+Selection Select(const CollectiveRequest& request, const Topology& topology,
+                 const SelectOptions& options = {}) {
+  const absl::StatusOr<std::vector<int>> placement = PlaceInOrder(topology, request.workers);
+  EXPECT_TRUE(placement.ok());
+  absl::StatusOr<Selection> selection = SelectProgram(request, 4, topology, *placement, options);
+  EXPECT_EQ(std::string(selection.status().message()), "");
+  return selection.ok() ? *std::move(selection) : Selection();
+}
+
+const Candidate* Find(const Selection& selection, absl::string_view description) {
+  for (const Candidate& candidate : selection.candidates) {
+    if (Describe(candidate) == description) return &candidate;
+  }
+  ADD_FAILURE() << "no candidate " << description;
+  return nullptr;
+}
+
+TEST(SelectTest, TheWinnerIsFirstAndTheOthersFollowByTime) {
+  const Selection selection = Select(AllReduce(8, 1 << 18), StarTopology(8, 1e9, 1e-5));
+  ASSERT_FALSE(selection.candidates.empty());
+  EXPECT_EQ(selection.program.algorithm, selection.candidates[0].algorithm);
+  EXPECT_DOUBLE_EQ(selection.cost.seconds, selection.candidates[0].seconds);
+  EXPECT_TRUE(ProveProgram(selection.program).ok());
+  bool skipped = false;
+  double last = 0;
+  for (size_t i = 1; i < selection.candidates.size(); ++i) {
+    const Candidate& candidate = selection.candidates[i];
+    EXPECT_LE(skipped, !candidate.skipped.empty()) << Describe(candidate);
+    skipped = !candidate.skipped.empty();
+    if (skipped) continue;
+    EXPECT_LE(last, candidate.seconds);
+    EXPECT_LE(selection.candidates[0].seconds, candidate.seconds * 1.0011);
+    last = candidate.seconds;
+  }
+}
+
+TEST(SelectTest, EveryPlannerIsConsidered) {
+  const Selection selection = Select(AllReduce(4, 1000), StarTopology(4, 1e9, 1e-5));
+  for (const PlannerInfo& planner : AllPlanners()) {
+    if (planner.collective != Collective::kAllReduce) continue;
+    EXPECT_TRUE(std::any_of(selection.candidates.begin(), selection.candidates.end(),
+                            [&](const Candidate& c) { return c.algorithm == planner.name; }))
+        << planner.name;
+  }
+}
+
+// A tiny buffer on a slow-starting network: rounds are all that counts. A large one: traffic is.
+TEST(SelectTest, SmallBuffersWantFewRoundsLargeOnesLittleTraffic) {
+  const Topology star = StarTopology(8, 1e9, 1e-4);
+  const Selection tiny = Select(AllReduce(8, 8), star);
+  EXPECT_EQ(ProveProgram(tiny.program)->rounds, 1);
+  const Selection large = Select(AllReduce(8, 1 << 24), star);
+  const double bound = 2.0 * 7 / 8 * (1 << 26);
+  EXPECT_LE(large.candidates[0].bytes_sent_max, 1.01 * bound);
+  EXPECT_LE(large.candidates[0].seconds, 1.05 * bound / 1e9);
+}
+
+// Racks of four with an uplink as fast as one NIC: what crosses it counts.
+TEST(SelectTest, HierarchicalIsTriedWhereGroupsAreNamed) {
+  const Topology racks = TwoRackTopology(4, 1e9, 1e9, 1e-5);
+  const Selection selection = Select(AllReduce(8, 1 << 20), racks);
+  const Candidate* hierarchical = Find(selection, "hierarchical");
+  const Candidate* direct = Find(selection, "direct");
+  ASSERT_TRUE(hierarchical != nullptr && direct != nullptr);
+  EXPECT_LT(hierarchical->seconds, direct->seconds);
+}
+
+TEST(SelectTest, HierarchicalIsSkippedWhereNoGroupsAreNamed) {
+  const Selection selection = Select(AllReduce(8, 1 << 20), StarTopology(8, 1e9, 1e-5));
+  EXPECT_EQ(Find(selection, "hierarchical")->skipped, "the topology names no groups of workers");
+}
+
+// Ranks dealt to the racks in turn: a ring in the order of ranks crosses the uplink at every hop.
+TEST(SelectTest, RingsFollowThePlace) {
+  const Topology racks = TwoRackTopology(3, 1e9, 1e9, 1e-5);
+  const std::vector<int> d = Devices(racks);
+  const std::vector<int> placement = {d[0], d[3], d[1], d[4], d[2], d[5]};
+  const absl::StatusOr<Selection> selection =
+      SelectProgram(AllReduce(6, 6 << 16), 4, racks, placement, {});
+  ASSERT_TRUE(selection.ok());
+  const Candidate* plain = Find(*selection, "ring");
+  const Candidate* by_place = Find(*selection, "ring, by place");
+  ASSERT_TRUE(plain != nullptr && by_place != nullptr);
+  EXPECT_LT(2.5 * by_place->seconds, plain->seconds);
+}
+
+TEST(SelectTest, OnOneHostItAgreesWithQuickSelect) {
+  for (const int workers : {2, 4, 8}) {
+    const Topology host = SingleHostTopology(workers, HostCosts());
+    const QuickSelect quick(workers, HostCosts());
+    for (const uint64_t bytes : {1 << 10, 4 << 10, 64 << 10, 1 << 20, 16 << 20}) {
+      const Selection selection = Select(AllReduce(workers, bytes / 4), host);
+      const Candidate& winner = selection.candidates[0];
+      EXPECT_EQ(winner.algorithm, quick.Algorithm(Collective::kAllReduce, bytes))
+          << workers << " workers, " << bytes << " bytes: " << selection.why;
+      EXPECT_TRUE(winner.in_place);
+      const SharedMemory memory = MemoryOfHost(HostCosts(), workers);
+      EXPECT_NEAR(winner.seconds,
+                  std::min(OneShotSeconds(memory, workers, static_cast<double>(bytes)),
+                           DirectSeconds(memory, workers, static_cast<double>(bytes))),
+                  1e-3 * winner.seconds);
+    }
+  }
+}
+
+TEST(SelectTest, ProgramsThatAreTooLargeAreSkippedWithTheReason) {
+  SelectOptions options;
+  options.steps_max = 1000;
+  const Selection selection = Select(AllReduce(64, 1 << 20), StarTopology(64, 1e9, 1e-5), options);
+  EXPECT_TRUE(selection.candidates[0].skipped.empty());
+  const Candidate* ring = Find(selection, "ring");
+  ASSERT_NE(ring, nullptr);
+  EXPECT_THAT(ring->skipped, HasSubstr("steps, more than the 1000 that are played"));
+  uint64_t steps = 0;
+  for (const auto& list : selection.program.steps) steps += list.size();
+  EXPECT_LE(steps, 1000u);
+
+  options.algorithm = "ring";
+  const Topology star = StarTopology(64, 1e9, 1e-5);
+  const absl::Status status =
+      SelectProgram(AllReduce(64, 1 << 20), 4, star, *PlaceInOrder(star, 64), options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("more than the 1000"));
+}
+
+// A planner that makes millions of steps must not even be called.
+TEST(SelectTest, ThousandsOfWorkers) {
+  const Selection selection = Select(AllReduce(2048, 1 << 20), StarTopology(2048, 1e9, 1e-5));
+  EXPECT_THAT(Find(selection, "one-shot")->skipped, HasSubstr("about"));
+  EXPECT_TRUE(selection.candidates[0].skipped.empty());
+}
+
+TEST(SelectTest, OnlyWhatIsAskedFor) {
+  SelectOptions options;
+  options.algorithm = "ring";
+  options.pieces = 3;
+  const Selection selection = Select(AllReduce(4, 1 << 20), StarTopology(4, 1e9, 1e-5), options);
+  ASSERT_EQ(selection.candidates.size(), 1u);
+  EXPECT_EQ(Describe(selection.candidates[0]), "ring, 3 pieces");
+}
+
+TEST(SelectTest, OneNumberOfPiecesIsTheBestOfEachAlgorithm) {
+  const Selection selection = Select(AllReduce(4, 1 << 20), StarTopology(4, 1e9, 1e-5));
+  EXPECT_TRUE(selection.candidates[0].best_pieces);
+  double best_ring = 0;
+  for (const Candidate& candidate : selection.candidates) {
+    if (candidate.algorithm == "ring" && candidate.best_pieces) {
+      EXPECT_EQ(best_ring, 0) << "two are marked";
+      best_ring = candidate.seconds;
+    }
+  }
+  ASSERT_GT(best_ring, 0);
+  for (const Candidate& candidate : selection.candidates) {
+    if (candidate.algorithm != "ring") continue;
+    EXPECT_LE(best_ring, candidate.seconds * 1.0011) << Describe(candidate);
+  }
+}
+
+TEST(SelectTest, PlannersThatDoNotCutAreNotListedTwice) {
+  const Selection selection = Select(AllReduce(4, 1 << 20), StarTopology(4, 1e9, 1e-5));
+  const auto listed = [&](absl::string_view algorithm) {
+    return std::count_if(selection.candidates.begin(), selection.candidates.end(),
+                         [&](const Candidate& c) { return c.algorithm == algorithm; });
+  };
+  EXPECT_EQ(listed("direct"), 1);
+  EXPECT_GT(listed("ring"), 3);
+}
+
+TEST(SelectTest, WhySaysByHowMuchAndWhatLimits) {
+  const Selection large = Select(AllReduce(8, 1 << 24), TwoRackTopology(4, 1e9, 1e8, 1e-5));
+  EXPECT_THAT(large.why, HasSubstr("times as long"));
+  EXPECT_THAT(large.why, HasSubstr("it is limited by capacity \"uplink"));
+  const Selection tiny = Select(AllReduce(8, 1), StarTopology(8, 1e9, 1e-3));
+  EXPECT_THAT(tiny.why, HasSubstr("most of that is waiting"));
+  const Selection alone = Select(AllReduce(1, 100), StarTopology(1, 1e9, 1e-3));
+  EXPECT_THAT(alone.why, HasSubstr("there is nothing to wait for"));
+}
+
+TEST(SelectTest, RefusesBadRequests) {
+  const Topology star = StarTopology(4, 1e9, 1e-5);
+  const std::vector<int> placement = *PlaceInOrder(star, 4);
+  CollectiveRequest request = AllReduce(4, 10);
+  SelectOptions options;
+  options.algorithm = "pentagram";
+  EXPECT_EQ(SelectProgram(request, 4, star, placement, options).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(SelectProgram(request, 4, star, {1, 2}, {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(SelectProgram(request, 4, star, {1, 2, 3, 99}, {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  request.active = {0, 7};
+  EXPECT_EQ(SelectProgram(request, 4, star, placement, {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+// Any collective on any topology: the winner is proved, and the same inputs give the same answer.
+TEST(SelectTest, RandomRequestsAndTopologies) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    CollectiveRequest request;
+    request.collective = kCollectives[random.Below(std::size(kCollectives))];
+    request.workers = static_cast<int>(random.Between(1, 9));
+    for (int i = 0; i < request.workers; ++i) {
+      if (random.Below(4) != 0) request.active.push_back(i);
+    }
+    if (request.active.empty()) request.active.push_back(0);
+    request.elements = random.Below(3) == 0 ? random.Below(20) : random.Below(1 << 18);
+    if (request.collective == Collective::kBarrier) request.elements = 0;
+    if (HasBlocks(request.collective)) {
+      const uint64_t block = request.elements / request.active.size();
+      request.block_elements.assign(request.active.size(), block);
+      request.elements = block * request.active.size();
+    }
+    if (HasRoot(request.collective)) request.root = request.active.front();
+    if (request.collective == Collective::kSendReceive) {
+      request.root = request.active.front();
+      request.target = request.active.back();
+    }
+    const Topology topology = RandomTopology(request.workers, seed);
+    const Selection selection = Select(request, topology);
+    ASSERT_FALSE(selection.candidates.empty());
+    EXPECT_EQ(std::string(ProveProgram(selection.program).status().message()), "");
+    const Selection again = Select(request, topology);
+    EXPECT_EQ(again.program, selection.program);
+    EXPECT_EQ(again.why, selection.why);
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

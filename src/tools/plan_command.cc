@@ -1,0 +1,243 @@
+#include "tools/plan_command.h"
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <numeric>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/limits.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "model/program_msccl.h"
+#include "model/program_validator.h"
+#include "model/topology_makers.h"
+#include "plan/collective/select.h"
+#include "syncopate/data_type.h"
+#include "tools/command_line.h"
+#include "tools/plan_report.h"
+
+namespace syncopate {
+namespace {
+
+constexpr uint64_t kBytesMax = uint64_t{1} << 40;
+
+absl::StatusOr<Topology> LoadTopology(const PlanArguments& arguments) {
+  if (arguments.topology.empty()) {
+    if (arguments.workers < 1) {
+      return absl::InvalidArgumentError("say how many workers (-n N), or give a --topology");
+    }
+    HostCosts costs;
+    costs.cores = std::max(1, arguments.cores);
+    return SingleHostTopology(arguments.workers, costs);
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string text,
+                             ReadFile(arguments.topology, limits::kTopologyTextBytesMax));
+  absl::StatusOr<Topology> topology = ParseTopology(text);
+  if (!topology.ok()) return At(arguments.topology, topology.status());
+  return topology;
+}
+
+// Each block as large as the others, or one element larger.
+absl::Status CutBlocksEvenly(CollectiveRequest& request) {
+  const uint64_t count = request.active.size();
+  if (request.collective == Collective::kAllToAll && request.elements % count != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--bytes: ", request.elements, " elements cannot be cut into ", count,
+        " equal blocks, which all-to-all needs; choose a multiple of ", count, " elements"));
+  }
+  for (uint64_t i = 0; i < count; ++i) {
+    request.block_elements.push_back(request.elements / count +
+                                     (i < request.elements % count ? 1 : 0));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> CheckRank(absl::string_view flag, int rank, const std::vector<int>& active) {
+  if (std::binary_search(active.begin(), active.end(), rank)) return rank;
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, ": worker ", rank, " is not one of the active ones, ", FormatRanks(active)));
+}
+
+absl::StatusOr<CollectiveRequest> MakeRequest(const PlanArguments& arguments, int workers,
+                                              DataType type) {
+  CollectiveRequest request;
+  SYNCOPATE_ASSIGN_OR_RETURN(request.collective, ParseCollective(arguments.collective));
+  request.workers = workers;
+  if (arguments.active.empty()) {
+    request.active.resize(static_cast<size_t>(workers));
+    std::iota(request.active.begin(), request.active.end(), 0);
+  } else {
+    absl::StatusOr<std::vector<int>> active = ParseRanks(arguments.active, workers);
+    if (!active.ok()) return At("--active", active.status());
+    request.active = *std::move(active);
+  }
+  const absl::StatusOr<uint64_t> bytes = ParseBytes(arguments.bytes, kBytesMax);
+  if (!bytes.ok()) return At("--bytes", bytes.status());
+  if (*bytes % SizeOf(type) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--bytes: ", *bytes,
+                                                   " is not a multiple of the ", SizeOf(type),
+                                                   " bytes of a ", Name(type)));
+  }
+  if (request.collective != Collective::kBarrier) request.elements = *bytes / SizeOf(type);
+  if (HasBlocks(request.collective)) SYNCOPATE_RETURN_IF_ERROR(CutBlocksEvenly(request));
+  if (HasRoot(request.collective) || request.collective == Collective::kSendReceive) {
+    const int root = arguments.root < 0 ? request.active.front() : arguments.root;
+    SYNCOPATE_ASSIGN_OR_RETURN(request.root, CheckRank("--root", root, request.active));
+  } else if (arguments.root >= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--root: ", Name(request.collective), " has no root"));
+  }
+  if (request.collective == Collective::kSendReceive) {
+    const int target = arguments.target < 0 ? request.active.back() : arguments.target;
+    SYNCOPATE_ASSIGN_OR_RETURN(request.target, CheckRank("--target", target, request.active));
+  } else if (arguments.target >= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--target: ", Name(request.collective), " has none"));
+  }
+  return request;
+}
+
+absl::StatusOr<PlanReport> MakeReport(const PlanArguments& arguments) {
+  PlanReport report;
+  if (arguments.workers < 0 || arguments.workers > limits::kWorkersMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "-n: ", arguments.workers, " is not a number of workers from 1 to ", limits::kWorkersMax));
+  }
+  if (arguments.pieces < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pieces: ", arguments.pieces, " is not a positive number"));
+  }
+  const absl::StatusOr<DataType> type = ParseDataType(arguments.type);
+  if (!type.ok()) return At("--type", type.status());
+  report.type = *type;
+  SYNCOPATE_ASSIGN_OR_RETURN(report.topology, LoadTopology(arguments));
+  const int devices = static_cast<int>(Devices(report.topology).size());
+  const int workers =
+      arguments.workers > 0 ? arguments.workers : std::min(devices, limits::kWorkersMax);
+  SYNCOPATE_ASSIGN_OR_RETURN(report.request, MakeRequest(arguments, workers, report.type));
+  const absl::StatusOr<std::vector<int>> placement = PlaceInOrder(report.topology, workers);
+  if (!placement.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(arguments.topology, ": ", placement.status().message()));
+  }
+  SelectOptions options;
+  options.algorithm = arguments.algorithm;
+  options.pieces = arguments.pieces;
+  options.steps_max = arguments.steps_max;
+  SYNCOPATE_ASSIGN_OR_RETURN(report.selection, SelectProgram(report.request, SizeOf(report.type),
+                                                             report.topology, *placement, options));
+  SYNCOPATE_ASSIGN_OR_RETURN(report.proof, ProveProgram(report.selection.program));
+  return report;
+}
+
+absl::StatusOr<std::string> Export(const PlanArguments& arguments, const Program& program) {
+  if (arguments.export_form == "msccl") return ToMscclXml(program);
+  return ToText(program);
+}
+
+absl::Status CheckForms(const PlanArguments& arguments) {
+  const std::string& form = arguments.export_form;
+  if (!form.empty() && form != "text" && form != "msccl") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--export: \"", form, "\" is not a form; choose text or msccl"));
+  }
+  if (!form.empty() && arguments.output.empty() && (arguments.json || arguments.explain)) {
+    return absl::InvalidArgumentError(
+        "--export: the program and the report would both go to standard output; name a file for "
+        "the program with -o");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Plan(const PlanArguments& arguments, std::ostream& out) {
+  SYNCOPATE_RETURN_IF_ERROR(CheckForms(arguments));
+  SYNCOPATE_ASSIGN_OR_RETURN(const PlanReport report, MakeReport(arguments));
+  if (!arguments.export_form.empty() || !arguments.output.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, Export(arguments, report.selection.program));
+    if (arguments.output.empty()) {
+      out << text;
+      return absl::OkStatus();
+    }
+    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.output, text));
+  }
+  if (arguments.json) {
+    out << PlanToJson(report);
+    return absl::OkStatus();
+  }
+  out << FormatSummary(report);
+  if (arguments.explain) out << "\n" << FormatExplanation(report);
+  return absl::OkStatus();
+}
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  syncopate plan -n 8 --bytes 1M --explain            an all-reduce on this machine\n"
+    "  syncopate plan --topology net.json --bytes 100M     on a network, a worker a device\n"
+    "  syncopate plan --collective broadcast -n 8 --active 0-3,6 --root 2 --bytes 64K\n"
+    "  syncopate plan -n 4 --algorithm ring --pieces 4 --export msccl -o ring.xml\n"
+    "A topology file is described in docs/topology.md.";
+
+}  // namespace
+
+int RunPlan(const PlanArguments& arguments, std::ostream& out, std::ostream& err) {
+  const absl::Status status = Plan(arguments, out);
+  if (status.ok()) return kDone;
+  err << "syncopate plan: "
+      << absl::StrJoin(absl::StrSplit(std::string(status.message()), '\n', absl::SkipEmpty()), " ")
+      << "\n";
+  return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? kBadUsage : kFailed;
+}
+
+void AddPlanCommand(CLI::App& app, int& exit_code) {
+  // Shared with the callback, which lives as long as the app.
+  auto arguments = std::make_shared<PlanArguments>();
+  arguments->cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  CLI::App* plan = app.add_subcommand(
+      "plan", "Choose the program of a collective by its predicted time, and say why");
+  plan->add_option("--collective,collective", arguments->collective,
+                   "all-reduce, reduce, broadcast, all-gather, reduce-scatter, gather, scatter, "
+                   "all-to-all, barrier or send-receive")
+      ->capture_default_str();
+  plan->add_option("-n,--workers", arguments->workers,
+                   "workers; with --topology: one for each device unless given");
+  plan->add_option("-b,--bytes", arguments->bytes, "data of a worker: 4096, 64K, 1.5M, 2G")
+      ->capture_default_str();
+  plan->add_option("--type", arguments->type, "float32, float64, float16, bfloat16, int32 or int64")
+      ->capture_default_str();
+  plan->add_option("--topology", arguments->topology,
+                   "file that describes the network; without, all workers are on this machine");
+  plan->add_option("--cores", arguments->cores, "cores of the machine where there is no topology")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  plan->add_option("--active", arguments->active, "workers that take part, as 0-3,6 (all)");
+  plan->add_option("--root", arguments->root, "the root, or who sends (the first active worker)")
+      ->check(CLI::NonNegativeNumber);
+  plan->add_option("--target", arguments->target,
+                   "send-receive: who receives (the last active worker)")
+      ->check(CLI::NonNegativeNumber);
+  plan->add_option("--algorithm", arguments->algorithm, "consider only this one");
+  plan->add_option("--pieces", arguments->pieces, "consider only this number of pieces")
+      ->check(CLI::PositiveNumber);
+  plan->add_option("--steps-max", arguments->steps_max,
+                   "leave out programs of more steps, which take long to predict")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  plan->add_flag("--explain", arguments->explain,
+                 "show all candidates, why one won and what its time goes to");
+  plan->add_flag("--json", arguments->json, "print one JSON object");
+  plan->add_option("--export", arguments->export_form,
+                   "give out the program itself: text (docs/program.md) or msccl (XML)");
+  plan->add_option("-o,--output", arguments->output,
+                   "file for the exported program; without, standard output");
+  plan->footer(kExamples);
+  plan->callback(
+      [arguments, &exit_code] { exit_code = RunPlan(*arguments, std::cout, std::cerr); });
+}
+
+}  // namespace syncopate

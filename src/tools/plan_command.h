@@ -1,0 +1,44 @@
+// `syncopate plan`: which program a collective would run, how long the cost model says it takes,
+// and why it was chosen.
+#ifndef SYNCOPATE_TOOLS_PLAN_COMMAND_H_
+#define SYNCOPATE_TOOLS_PLAN_COMMAND_H_
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+#include "CLI/CLI.hpp"
+
+namespace syncopate {
+
+// As on the command line; what is not given is at its default here.
+struct PlanArguments {
+  std::string collective = "all-reduce";
+  int workers = 0;  // 0: one for each device of the topology
+  std::string bytes = "1M";
+  std::string type = "float32";
+  std::string topology;  // a file; empty: this host, with `cores`
+  int cores = 2;         // of the host where there is no file
+  std::string active;    // ranks; empty: all
+  int root = -1;         // -1: the first active one
+  int target = -1;       // send-receive; -1: the last active one
+  std::string algorithm;
+  int pieces = 0;
+  uint64_t steps_max = 1 << 16;
+  bool explain = false;
+  bool json = false;
+  std::string export_form;  // "text", "msccl"; empty: none, or text if there is an `output`
+  std::string output;       // a file for the export; empty: `out`
+};
+
+// Does what the arguments say and returns the exit code: 0 done, 1 failed, 2 bad input. Errors are
+// one line on `err`.
+int RunPlan(const PlanArguments& arguments, std::ostream& out, std::ostream& err);
+
+// Adds the sub-command to `app`; when it is called it sets `exit_code`. Both must outlive the
+// parsing.
+void AddPlanCommand(CLI::App& app, int& exit_code);
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_TOOLS_PLAN_COMMAND_H_

@@ -1,0 +1,228 @@
+#include "tools/plan_report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/parse.h"
+#include "base/units.h"
+#include "model/program_checks.h"
+#include "nlohmann/json.hpp"
+
+namespace syncopate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string BytesText(double bytes) { return FormatBytes(static_cast<uint64_t>(bytes)); }
+
+uint64_t DataBytes(const PlanReport& report) {
+  return report.request.elements * SizeOf(report.type);
+}
+
+void AppendRow(absl::string_view name, absl::string_view value, std::string& text) {
+  absl::StrAppend(&text, absl::StrFormat("%-10s  %s\n", name, value));
+}
+
+std::string RequestText(const PlanReport& report) {
+  const CollectiveRequest& request = report.request;
+  std::string text = absl::StrCat(Name(request.collective));
+  if (request.collective != Collective::kBarrier) {
+    absl::StrAppend(&text, " of ", FormatBytes(DataBytes(report)), " ", Name(report.type));
+  }
+  absl::StrAppend(&text, " among ", request.active.size(),
+                  request.active.size() == 1 ? " worker" : " workers");
+  if (request.active.size() != static_cast<size_t>(request.workers)) {
+    absl::StrAppend(&text, " (", FormatRanks(request.active), " of ", request.workers, ")");
+  }
+  if (request.collective == Collective::kSendReceive) {
+    absl::StrAppend(&text, ", from ", request.root, " to ", request.target);
+  } else if (HasRoot(request.collective)) {
+    absl::StrAppend(&text, ", root ", request.root);
+  }
+  return text;
+}
+
+void AppendCandidates(const std::vector<Candidate>& candidates, std::string& text) {
+  size_t width = 9;
+  size_t left_out = 0;
+  const auto is_shown = [](const Candidate& candidate) {
+    return candidate.best_pieces || !candidate.skipped.empty();
+  };
+  for (const Candidate& candidate : candidates) {
+    if (is_shown(candidate)) width = std::max(width, Describe(candidate).size());
+  }
+  absl::StrAppend(&text, absl::StrFormat("%-*s  %10s  %8s  %10s  %11s\n", width, "candidate",
+                                         "predicted", "messages", "most sent", "sent in all"));
+  for (const Candidate& candidate : candidates) {
+    if (!is_shown(candidate)) {
+      ++left_out;
+      continue;
+    }
+    const std::string name = Describe(candidate);
+    if (!candidate.skipped.empty()) {
+      absl::StrAppend(&text,
+                      absl::StrFormat("%-*s  skipped: %s\n", width, name, candidate.skipped));
+      continue;
+    }
+    absl::StrAppend(&text, absl::StrFormat("%-*s  %10s  %8d  %10s  %11s%s\n", width, name,
+                                           FormatSeconds(candidate.seconds), candidate.messages,
+                                           BytesText(candidate.bytes_sent_max),
+                                           BytesText(candidate.bytes_sent_total),
+                                           candidate.in_place ? "  run in place" : ""));
+  }
+  if (left_out > 0) {
+    absl::StrAppend(&text, "(", left_out,
+                    " that differ from these in the number of pieces only, and are no quicker, are "
+                    "left out; --json has them)\n");
+  }
+}
+
+struct Busy {
+  double utilisation;
+  double bytes;
+  std::string name;
+};
+
+std::vector<Busy> BusiestParts(const PlanReport& report) {
+  const ProgramCost& cost = report.selection.cost;
+  std::vector<Busy> parts;
+  for (size_t i = 0; i < cost.capacities.size(); ++i) {
+    parts.push_back({cost.capacities[i].utilisation, cost.capacities[i].bytes,
+                     absl::StrCat("capacity ", report.topology.capacities[i].id)});
+  }
+  for (size_t i = 0; i < cost.links.size(); ++i) {
+    parts.push_back({cost.links[i].utilisation, cost.links[i].bytes,
+                     absl::StrCat("link ", report.topology.links[i].id)});
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Busy& a, const Busy& b) { return a.utilisation > b.utilisation; });
+  constexpr size_t kPartsShown = 5;
+  if (parts.size() > kPartsShown) parts.resize(kPartsShown);
+  return parts;
+}
+
+void AppendChain(const PlanReport& report, std::string& text) {
+  constexpr size_t kShownAtEachEnd = 12;
+  const std::vector<ProgramCost::ChainStep>& chain = report.selection.cost.critical_chain;
+  absl::StrAppend(&text, "critical chain of its steps (each waited for the one before):\n");
+  for (size_t i = 0; i < chain.size(); ++i) {
+    if (i == kShownAtEachEnd && chain.size() > 2 * kShownAtEachEnd) {
+      const size_t hidden = chain.size() - 2 * kShownAtEachEnd;
+      absl::StrAppend(&text, "  ... ", hidden, " more ...\n");
+      i += hidden;
+    }
+    const ProgramCost::ChainStep& element = chain[i];
+    const Step& step = report.selection.program.steps[element.worker][element.step];
+    absl::StrAppend(&text, absl::StrFormat("  %10s to %10s  worker %d, step %d: %s\n",
+                                           FormatSeconds(element.begin), FormatSeconds(element.end),
+                                           element.worker, element.step, StepText(step)));
+  }
+}
+
+Json CandidateToJson(const Candidate& candidate) {
+  Json json = {{"algorithm", candidate.algorithm},
+               {"variant", candidate.variant},
+               {"pieces", candidate.pieces}};
+  if (!candidate.skipped.empty()) {
+    json["skipped"] = candidate.skipped;
+    return json;
+  }
+  json["predicted_us"] = candidate.seconds * 1e6;
+  json["in_place"] = candidate.in_place;
+  json["messages"] = candidate.messages;
+  json["bytes_sent_max"] = candidate.bytes_sent_max;
+  json["bytes_sent_total"] = candidate.bytes_sent_total;
+  return json;
+}
+
+}  // namespace
+
+std::string FormatSummary(const PlanReport& report) {
+  const Selection& selection = report.selection;
+  const Candidate& winner = selection.candidates[0];
+  std::string text;
+  AppendRow("request", RequestText(report), text);
+  AppendRow(
+      "topology",
+      absl::StrCat(report.topology.source.empty() ? "" : report.topology.source + ", ", "version ",
+                   report.topology.version, ", digest ", DigestOf(report.topology).ToString()),
+      text);
+  AppendRow("algorithm", Describe(winner), text);
+  AppendRow("rounds", absl::StrCat(report.proof.rounds), text);
+  AppendRow("messages", absl::StrCat(winner.messages), text);
+  AppendRow("bytes sent",
+            absl::StrCat(BytesText(winner.bytes_sent_max), " by the worker that sends most, ",
+                         BytesText(winner.bytes_sent_total), " in all"),
+            text);
+  if (report.request.collective == Collective::kAllReduce) {
+    AppendRow("same bits",
+              report.proof.same_bits_everywhere ? "yes: all workers add in the same order"
+                                                : "no: workers may differ in the last bits",
+              text);
+  }
+  AppendRow("predicted",
+            absl::StrCat(FormatSeconds(winner.seconds),
+                         winner.in_place ? ", run in place in shared memory" : ""),
+            text);
+  AppendRow("digest", DigestOf(selection.program).ToString(), text);
+  return text;
+}
+
+std::string FormatExplanation(const PlanReport& report) {
+  const Selection& selection = report.selection;
+  std::string text;
+  AppendCandidates(selection.candidates, text);
+  absl::StrAppend(&text, "\nwhy: ", selection.why, "\n");
+  if (selection.cost.critical_chain.empty()) return text;
+  absl::StrAppend(&text, "\nbusiest parts of the topology while its steps run:\n");
+  for (const Busy& part : BusiestParts(report)) {
+    absl::StrAppend(&text, absl::StrFormat("  %3.0f %%  %10s  %s\n", 100 * part.utilisation,
+                                           BytesText(part.bytes), part.name));
+  }
+  absl::StrAppend(&text, "\n");
+  AppendChain(report, text);
+  return text;
+}
+
+std::string PlanToJson(const PlanReport& report) {
+  const CollectiveRequest& request = report.request;
+  const Selection& selection = report.selection;
+  const Candidate& winner = selection.candidates[0];
+  Json json = {{"collective", std::string(Name(request.collective))},
+               {"type", std::string(Name(report.type))},
+               {"bytes", DataBytes(report)},
+               {"workers", request.workers},
+               {"active", request.active},
+               {"topology_digest", DigestOf(report.topology).ToString()},
+               {"algorithm", winner.algorithm},
+               {"variant", winner.variant},
+               {"pieces", winner.pieces},
+               {"rounds", report.proof.rounds},
+               {"messages", winner.messages},
+               {"bytes_sent_max", winner.bytes_sent_max},
+               {"bytes_sent_total", winner.bytes_sent_total},
+               {"same_bits", report.proof.same_bits_everywhere},
+               {"predicted_us", winner.seconds * 1e6},
+               {"in_place", winner.in_place},
+               {"digest", DigestOf(selection.program).ToString()},
+               {"why", selection.why},
+               {"candidates", Json::array()},
+               {"critical_chain", Json::array()}};
+  if (HasRoot(request.collective)) json["root"] = request.root;
+  for (const Candidate& candidate : selection.candidates) {
+    json["candidates"].push_back(CandidateToJson(candidate));
+  }
+  for (const ProgramCost::ChainStep& element : selection.cost.critical_chain) {
+    json["critical_chain"].push_back({{"worker", element.worker},
+                                      {"step", element.step},
+                                      {"begin_us", element.begin * 1e6},
+                                      {"end_us", element.end * 1e6}});
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace syncopate
