@@ -158,6 +158,16 @@ class MemoryLimit final : public Contestant {
     return buffers_[static_cast<size_t>(rank)] + element * width_;
   }
 
+  static void Swap(std::byte* a, std::byte* b, uint64_t bytes) {
+    std::byte buffer[kPage];
+    for (uint64_t at = 0; at < bytes; at += kPage) {
+      const uint64_t n = std::min(kPage, bytes - at);
+      std::memcpy(buffer, a + at, n);
+      std::memcpy(a + at, b + at, n);
+      std::memcpy(b + at, buffer, n);
+    }
+  }
+
   void Move() {
     const uint64_t block = elements_ / static_cast<uint64_t>(size_);
     const auto me = static_cast<uint64_t>(rank_);
@@ -189,8 +199,7 @@ class MemoryLimit final : public Contestant {
         return;
       case Collective::kAllToAll:
         for (int r = rank_ + 1; r < size_; ++r) {
-          std::byte* const mine = At(rank_, static_cast<uint64_t>(r) * block);
-          std::swap_ranges(mine, mine + block_bytes, At(r, me * block));
+          Swap(At(rank_, static_cast<uint64_t>(r) * block), At(r, me * block), block_bytes);
         }
         return;
       case Collective::kBarrier:

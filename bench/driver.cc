@@ -158,7 +158,12 @@ absl::StatusOr<RankResult> Measure(Contestant& contestant, const RunRequest& req
   SYNCOPATE_RETURN_IF_ERROR(contestant.Barrier());
   for (int64_t i = 0; i < request.warmup; ++i) SYNCOPATE_RETURN_IF_ERROR(contestant.Call());
   int64_t last = clock.NowNs();
+  const bool apart = TimedApart(request.collective);
   for (int64_t& sample : result.samples_ns) {
+    if (apart) {
+      SYNCOPATE_RETURN_IF_ERROR(contestant.Barrier());
+      last = clock.NowNs();
+    }
     SYNCOPATE_RETURN_IF_ERROR(contestant.Call());
     const int64_t now = clock.NowNs();
     sample = now - last;

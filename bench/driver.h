@@ -58,7 +58,8 @@ using ForkedFactory = std::function<absl::StatusOr<std::unique_ptr<Contestant>>(
     const DriverOptions& options, int rank)>;
 
 // One run: the checked calls, then warm-up, then the timed calls. A sample is the time from the end
-// of one call to the end of the next.
+// of one call to the end of the next; where calls are TimedApart(), from the barrier before a call
+// to its end.
 absl::StatusOr<RankResult> Measure(Contestant& contestant, const RunRequest& request,
                                    const Clock& clock);
 

@@ -59,6 +59,17 @@ TEST(MeasureTest, TimesTheCallsAfterWarmUpOnly) {
   EXPECT_EQ(contestant.barriers, 2);
 }
 
+TEST(MeasureTest, TimesRootedCallsOneByOne) {
+  ManualClock clock;
+  FakeContestant contestant(clock, 0);
+  RunRequest request = SmallRun();
+  request.collective = Collective::kBroadcast;
+  const auto result = Measure(contestant, request, clock);
+  ASSERT_TRUE(result.ok());
+  EXPECT_THAT(result->samples_ns, ElementsAre(30, 40, 50));
+  EXPECT_EQ(contestant.barriers, 2 + 3);
+}
+
 TEST(MeasureTest, CountsWrongElementsOfEveryCheckedCall) {
   ManualClock clock;
   FakeContestant contestant(clock, 0);

@@ -53,6 +53,10 @@ struct RunRequest {
 std::string Format(const RunRequest& request);
 absl::StatusOr<RunRequest> ParseRunRequest(absl::string_view line);
 
+// Whether a rank can end a call before others have begun it. Such calls are timed one by one, with
+// a barrier before each, or a queue of them would be measured; all others back to back.
+inline bool TimedApart(Collective collective) { return HasRoot(collective); }
+
 // What one rank answers. `samples_ns` is empty on a rank that takes no part in the collective.
 struct RankResult {
   uint64_t wrong = 0;
