@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "base/unique_fd.h"
 
 namespace syncopate::bench {
 namespace {
@@ -34,23 +35,19 @@ class Control {
       return absl::InvalidArgumentError(absl::StrCat(path, " is too long for a socket's name"));
     }
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!fd.ok() ||
+        connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
       return absl::UnavailableError(
           absl::StrCat("cannot connect to ", path, ": ", std::strerror(errno)));
     }
-    return Control(fd);
-  }
-  Control(Control&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Control& operator=(Control&&) = delete;
-  ~Control() {
-    if (fd_ >= 0) close(fd_);
+    return Control(std::move(fd));
   }
 
   bool Write(std::string line) {
     line.push_back('\n');
     for (size_t done = 0; done < line.size();) {
-      const ssize_t n = send(fd_, line.data() + done, line.size() - done, MSG_NOSIGNAL);
+      const ssize_t n = send(fd_.get(), line.data() + done, line.size() - done, MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return false;
       done += static_cast<size_t>(n);
@@ -64,7 +61,7 @@ class Control {
     line->clear();
     char c = 0;
     while (line->size() < kCommandBytesMax) {
-      const ssize_t n = read(fd_, &c, 1);  // commands are short and rare
+      const ssize_t n = read(fd_.get(), &c, 1);  // commands are short and rare
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return false;
       if (c == '\n') return true;
@@ -74,8 +71,8 @@ class Control {
   }
 
  private:
-  explicit Control(int fd) : fd_(fd) {}
-  int fd_;
+  explicit Control(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
 };
 
 // Nobody of a contestant outlives the process that started it.

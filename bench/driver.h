@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "pattern.h"
-#include "tools/bench_protocol.h"
+#include "tools/bench/protocol.h"
 
 namespace syncopate::bench {
 

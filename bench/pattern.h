@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/bench_protocol.h"
+#include "tools/bench/protocol.h"
 
 namespace syncopate::bench {
 

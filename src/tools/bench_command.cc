@@ -16,13 +16,14 @@
 #include "base/environment.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "tools/bench_contestant.h"
-#include "tools/bench_interrupt.h"
-#include "tools/bench_launch.h"
-#include "tools/bench_options.h"
-#include "tools/bench_report.h"
-#include "tools/bench_rounds.h"
-#include "tools/bench_workspace.h"
+#include "tools/bench/contestant_process.h"
+#include "tools/bench/interrupt.h"
+#include "tools/bench/launch_plan.h"
+#include "tools/bench/options.h"
+#include "tools/bench/report.h"
+#include "tools/bench/rounds.h"
+#include "tools/bench/workspace.h"
+#include "tools/command_line.h"
 
 namespace syncopate {
 namespace {
@@ -30,16 +31,13 @@ namespace {
 using bench::BenchFlags;
 using bench::BenchOptions;
 
+constexpr const char* kCommand = "bench";
 constexpr const char* kExamples = R"(Examples:
   syncopate bench allreduce -n 4                                 ours alone, 4 KiB to 100 MiB
   syncopate bench allreduce -n 8 -f 16 --against openmpi,gloo    with peers and the memory limit
   syncopate bench broadcast -n 4 -b 1M -e 1M --rounds 9 --against mpich
   syncopate bench allreduce -n 4 -d bfloat16 -o avg --memory heap
   syncopate bench allreduce -n 4 --against all --json > rows.json)";
-
-void PrintError(absl::string_view message) {
-  std::cerr << "syncopate bench: " << message << std::endl;
-}
 
 // One line on a terminal that is drawn over and over; nothing elsewhere.
 class ProgressLine {
@@ -103,7 +101,7 @@ class BenchRun {
       } else if (settings.name == bench::kOurs || absl::IsCancelled(entrant.status())) {
         return entrant.status();
       } else {
-        Warn(std::string(entrant.status().message()));
+        Warn(entrant.status());
       }
     }
     if (entrants.empty()) return absl::UnavailableError("no contestant started");
@@ -141,13 +139,13 @@ class BenchRun {
         std::cout << (options_.json ? JsonLine(row) : TableLine(options_, row));
         if (row.wrong.value_or(0) == 0) continue;
         if (row.contestant == bench::kOurs) wrong_ += *row.wrong;
-        Warn(absl::StrCat(row.contestant, " has ", *row.wrong, " wrong elements at ",
-                          FormatBytes(row.bytes)));
+        Warn(absl::DataLossError(absl::StrCat(row.contestant, " has ", *row.wrong,
+                                              " wrong elements at ", FormatBytes(row.bytes))));
       }
       std::cout << std::flush;
     };
     observer.on_drop = [this](const std::string& name, const absl::Status& why) {
-      Warn(absl::StrCat(why.message(), "; going on without ", name));
+      Warn(absl::UnavailableError(absl::StrCat(why.message(), "; going on without ", name)));
     };
     observer.on_progress = [this](uint64_t bytes, int round, const std::string& name, double part) {
       progress_.Show(bytes, round, name, part);
@@ -155,9 +153,10 @@ class BenchRun {
     return observer;
   }
 
-  void Warn(const std::string& message) {
+  // Says it and goes on.
+  void Warn(const absl::Status& what) {
     progress_.Clear();
-    PrintError(message);
+    Complain(kCommand, what);
   }
 
   const BenchOptions options_;
@@ -172,15 +171,10 @@ class BenchRun {
 
 int RunBench(const BenchFlags& flags) {
   absl::StatusOr<BenchOptions> options = bench::ReadFlags(flags);
-  if (!options.ok()) {
-    PrintError(options.status().message());
-    return 2;
-  }
+  if (!options.ok()) return Complain(kCommand, options.status());
   const absl::Status status =
       BenchRun(*std::move(options), MonotonicClock(), ProcessEnvironment()).Run();
-  if (status.ok()) return 0;
-  PrintError(status.message());
-  return 1;
+  return status.ok() ? kDone : Complain(kCommand, status);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tools/bench_protocol.h"
+#include "tools/bench/protocol.h"
 
 #include <limits>
 

@@ -1,6 +1,6 @@
 // How each contestant is started, with the settings that are fair to it (docs/bench.md).
-#ifndef SYNCOPATE_TOOLS_BENCH_LAUNCH_H_
-#define SYNCOPATE_TOOLS_BENCH_LAUNCH_H_
+#ifndef SYNCOPATE_TOOLS_BENCH_LAUNCH_PLAN_H_
+#define SYNCOPATE_TOOLS_BENCH_LAUNCH_PLAN_H_
 
 #include <map>
 #include <string>
@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/environment.h"
-#include "tools/bench_options.h"
+#include "tools/bench/options.h"
 
 namespace syncopate::bench {
 
@@ -35,4 +35,4 @@ absl::StatusOr<std::string> FindDrivers(const std::string& named, const std::str
 
 }  // namespace syncopate::bench
 
-#endif  // SYNCOPATE_TOOLS_BENCH_LAUNCH_H_
+#endif  // SYNCOPATE_TOOLS_BENCH_LAUNCH_PLAN_H_

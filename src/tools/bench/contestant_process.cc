@@ -1,4 +1,4 @@
-#include "tools/bench_contestant.h"
+#include "tools/bench/contestant_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -96,15 +96,15 @@ absl::Status ContestantProcess::Launch(const LaunchPlan& plan) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is too long for a socket's name"));
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  listener_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (listener_ < 0 ||
-      bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
-      listen(listener_, settings_.workers) != 0) {
+  listener_ = UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener_.ok() ||
+      bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+      listen(listener_.get(), settings_.workers) != 0) {
     return SystemError(absl::StrCat("cannot listen on ", path));
   }
-  const int log = open(absl::StrCat(settings_.directory, "/log").c_str(),
-                       O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
-  if (log < 0) return SystemError(absl::StrCat("cannot write in ", settings_.directory));
+  const UniqueFd log(open(absl::StrCat(settings_.directory, "/log").c_str(),
+                          O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
+  if (!log.ok()) return SystemError(absl::StrCat("cannot write in ", settings_.directory));
   std::vector<std::string> arguments = plan.arguments;
   std::vector<std::string> environment = EnvironmentFor(plan);
   const std::vector<char*> argument_pointers = Pointers(arguments);
@@ -112,9 +112,8 @@ absl::Status ContestantProcess::Launch(const LaunchPlan& plan) {
   const pid_t parent = getpid();
   launcher_ = fork();
   if (launcher_ == 0) {
-    Become(argument_pointers.data(), environment_pointers.data(), log, parent);
+    Become(argument_pointers.data(), environment_pointers.data(), log.get(), parent);
   }
-  close(log);
   if (launcher_ < 0) return SystemError("cannot fork");
   setpgid(launcher_, launcher_);  // whichever of the two is first
   return absl::OkStatus();
@@ -124,14 +123,14 @@ absl::Status ContestantProcess::Accept() {
   const int64_t deadline = clock_.NowNs() + absl::ToInt64Nanoseconds(settings_.timeout);
   while (ranks_.size() < static_cast<size_t>(settings_.workers)) {
     std::vector<bool> readable;
-    absl::Status status = Await({listener_}, deadline, &readable);
+    absl::Status status = Await({listener_.get()}, deadline, &readable);
     if (absl::IsDeadlineExceeded(status)) {
       return Ended(absl::StrCat(ranks_.size(), " of ", settings_.workers, " ranks came within ",
                                 absl::FormatDuration(settings_.timeout)));
     }
     SYNCOPATE_RETURN_IF_ERROR(status);
-    const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0) ranks_.push_back(Rank{fd, 0, ""});
+    UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.ok()) ranks_.push_back(Rank{std::move(fd), 0, ""});
   }
   std::vector<std::string> lines;
   SYNCOPATE_RETURN_IF_ERROR(ReadLines(&lines));
@@ -143,12 +142,12 @@ absl::Status ContestantProcess::Accept() {
       return reply.ok() || absl::IsInvalidArgument(reply) ? hello.status() : reply;
     }
     Rank& rank = by_rank[std::min(static_cast<size_t>(hello->rank), ranks_.size() - 1)];
-    if (hello->size != settings_.workers || rank.fd >= 0) {
+    if (hello->size != settings_.workers || rank.fd.ok()) {
       return absl::InternalError(
           absl::StrCat("wanted ", settings_.workers, " different ranks, got \"", lines[i], "\""));
     }
     ranks_[i].pid = hello->pid;
-    rank = ranks_[i];
+    rank = std::move(ranks_[i]);
   }
   ranks_ = std::move(by_rank);
   return absl::OkStatus();
@@ -156,10 +155,13 @@ absl::Status ContestantProcess::Accept() {
 
 absl::StatusOr<std::vector<RankResult>> ContestantProcess::Run(const RunRequest& request) {
   for (size_t r = 0; r < ranks_.size(); ++r) {
-    if (!SendLine(ranks_[r].fd, Format(request))) return Ended(absl::StrCat("rank ", r, " ended"));
+    if (!SendLine(ranks_[r].fd.get(), Format(request)))
+      return Ended(absl::StrCat("rank ", r, " ended"));
   }
   std::vector<std::string> lines;
+  broken_ = true;
   SYNCOPATE_RETURN_IF_ERROR(ReadLines(&lines));
+  broken_ = false;
   std::vector<RankResult> results;
   for (size_t r = 0; r < lines.size(); ++r) {
     absl::StatusOr<RankResult> result = ParseReply(lines[r]);
@@ -190,7 +192,7 @@ absl::Status ContestantProcess::ReadLines(std::vector<std::string>* lines) {
       }
       if (!done[r]) {
         waiting.push_back(r);
-        fds.push_back(ranks_[r].fd);
+        fds.push_back(ranks_[r].fd.get());
       }
     }
     if (waiting.empty()) return absl::OkStatus();
@@ -213,7 +215,7 @@ absl::Status ContestantProcess::ReadLines(std::vector<std::string>* lines) {
 
 absl::Status ContestantProcess::ReadSome(Rank& rank) {
   char buffer[16384];
-  const ssize_t n = recv(rank.fd, buffer, sizeof(buffer), 0);
+  const ssize_t n = recv(rank.fd.get(), buffer, sizeof(buffer), 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return absl::OkStatus();
   if (n <= 0) return absl::UnavailableError("ended");
   if (rank.received.size() + static_cast<size_t>(n) > kLineBytesMax) {
@@ -292,46 +294,40 @@ void ContestantProcess::WaitForEnd(int64_t patience_ns) {
   while (true) {
     std::vector<pollfd> open;
     for (Rank& rank : ranks_) {
-      if (rank.fd >= 0) open.push_back({rank.fd, POLLIN, 0});
+      if (rank.fd.ok()) open.push_back({rank.fd.get(), POLLIN, 0});
     }
     if (LauncherEnded() && open.empty()) return;
     if (clock_.NowNs() > deadline) return;
     poll(open.data(), open.size(), 5);
     for (Rank& rank : ranks_) {
       char buffer[4096];
-      if (rank.fd < 0) continue;
-      const ssize_t n = recv(rank.fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+      if (!rank.fd.ok()) continue;
+      const ssize_t n = recv(rank.fd.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
       if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) continue;
-      close(rank.fd);
-      rank.fd = -1;
+      rank.fd.Reset();
     }
   }
 }
 
 ContestantProcess::~ContestantProcess() {
-  if (listener_ >= 0) close(listener_);
-  for (const Rank& rank : ranks_) SendLine(rank.fd, "quit");
+  listener_.Reset();
+  for (const Rank& rank : ranks_) SendLine(rank.fd.get(), "quit");
   const auto alive = [this] {
     return !LauncherEnded() ||
-           std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.fd >= 0; });
+           std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.fd.ok(); });
   };
   const bool met = !ranks_.empty() && ranks_[0].pid != 0;
-  if (met) WaitForEnd(kQuitPatienceNs);
+  if (met && !broken_) WaitForEnd(kQuitPatienceNs);
   if (alive()) {
     if (launcher_ > 0) kill(-launcher_, SIGTERM);
     WaitForEnd(kTermPatienceNs);
   }
-  if (alive()) {
-    if (launcher_ > 0) kill(-launcher_, SIGKILL);
-    for (const Rank& rank : ranks_) {
-      if (rank.fd >= 0 && rank.pid > 0) kill(rank.pid, SIGKILL);  // an open socket: it still lives
-    }
-    if (launcher_ > 0) waitpid(launcher_, &launcher_status_, 0);
-    launcher_ = -1;
-  }
+  if (!alive()) return;
+  if (launcher_ > 0) kill(-launcher_, SIGKILL);
   for (const Rank& rank : ranks_) {
-    if (rank.fd >= 0) close(rank.fd);
+    if (rank.fd.ok() && rank.pid > 0) kill(rank.pid, SIGKILL);  // an open socket: it still lives
   }
+  if (launcher_ > 0) waitpid(launcher_, &launcher_status_, 0);
 }
 
 }  // namespace syncopate::bench

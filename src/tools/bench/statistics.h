@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/bench_options.h"
-#include "tools/bench_protocol.h"
+#include "tools/bench/options.h"
+#include "tools/bench/protocol.h"
 
 namespace syncopate::bench {
 

@@ -1,4 +1,4 @@
-#include "tools/bench_launch.h"
+#include "tools/bench/launch_plan.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

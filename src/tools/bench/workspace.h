@@ -4,8 +4,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 
 namespace syncopate::bench {
 
@@ -23,9 +25,9 @@ class Workspace {
   absl::StatusOr<std::string> MakeFolder(const std::string& name);
 
  private:
-  Workspace(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
+  Workspace(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
   const std::string path_;
-  const int lock_;
+  const UniqueFd lock_;
 };
 
 }  // namespace syncopate::bench

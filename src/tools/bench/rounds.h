@@ -11,9 +11,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tools/bench_options.h"
-#include "tools/bench_protocol.h"
-#include "tools/bench_statistics.h"
+#include "tools/bench/options.h"
+#include "tools/bench/protocol.h"
+#include "tools/bench/statistics.h"
 
 namespace syncopate::bench {
 

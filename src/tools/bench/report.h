@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "tools/bench_options.h"
-#include "tools/bench_statistics.h"
+#include "tools/bench/options.h"
+#include "tools/bench/statistics.h"
 
 namespace syncopate::bench {
 

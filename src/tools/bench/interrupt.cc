@@ -1,4 +1,4 @@
-#include "tools/bench_interrupt.h"
+#include "tools/bench/interrupt.h"
 
 #include <fcntl.h>
 #include <unistd.h>

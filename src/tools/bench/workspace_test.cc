@@ -1,4 +1,4 @@
-#include "tools/bench_workspace.h"
+#include "tools/bench/workspace.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "tools/bench_rounds.h"
+#include "tools/bench/rounds.h"
 
 #include <map>
 #include <utility>

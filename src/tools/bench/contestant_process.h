@@ -1,7 +1,7 @@
 // A contestant as the command sees it: processes that it started and the control sockets to their
 // ranks.
-#ifndef SYNCOPATE_TOOLS_BENCH_CONTESTANT_H_
-#define SYNCOPATE_TOOLS_BENCH_CONTESTANT_H_
+#ifndef SYNCOPATE_TOOLS_BENCH_CONTESTANT_PROCESS_H_
+#define SYNCOPATE_TOOLS_BENCH_CONTESTANT_PROCESS_H_
 
 #include <sys/types.h>
 
@@ -13,9 +13,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "tools/bench_launch.h"
-#include "tools/bench_protocol.h"
-#include "tools/bench_rounds.h"
+#include "base/unique_fd.h"
+#include "tools/bench/launch_plan.h"
+#include "tools/bench/protocol.h"
+#include "tools/bench/rounds.h"
 
 namespace syncopate::bench {
 
@@ -45,7 +46,7 @@ class ContestantProcess final : public Entrant {
 
  private:
   struct Rank {
-    int fd = -1;
+    UniqueFd fd;  // closed: it has ended
     pid_t pid = 0;
     std::string received;  // the beginning of a line
   };
@@ -68,12 +69,13 @@ class ContestantProcess final : public Entrant {
 
   const ContestantSettings settings_;
   const Clock& clock_;
-  int listener_ = -1;
+  UniqueFd listener_;
   pid_t launcher_ = -1;  // leads its own process group; -1: reaped
   int launcher_status_ = 0;
+  bool broken_ = false;  // ranks are in the middle of a run and will not hear "quit"
   std::vector<Rank> ranks_;
 };
 
 }  // namespace syncopate::bench
 
-#endif  // SYNCOPATE_TOOLS_BENCH_CONTESTANT_H_
+#endif  // SYNCOPATE_TOOLS_BENCH_CONTESTANT_PROCESS_H_

@@ -1,4 +1,4 @@
-#include "tools/bench_options.h"
+#include "tools/bench/options.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "tools/bench_protocol.h"
+#include "tools/bench/protocol.h"
 
 namespace syncopate::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/bench_workspace.h"
+#include "tools/bench/workspace.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -30,13 +30,12 @@ void RemoveAbandoned(const std::string& base) {
         !S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
       continue;
     }
-    const int lock = open((path / kLockName).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (lock < 0) continue;  // being made just now
-    if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
+    const UniqueFd lock(open((path / kLockName).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!lock.ok()) continue;  // being made just now
+    if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
       std::error_code ignored;
       fs::remove_all(path, ignored);
     }
-    close(lock);
   }
 }
 
@@ -49,22 +48,20 @@ absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Make(const std::string& ba
     return absl::UnavailableError(
         absl::StrCat("cannot make a folder in ", base, ": ", std::strerror(errno)));
   }
-  const int lock =
-      open(absl::StrCat(path, "/", kLockName).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) != 0) {
+  UniqueFd lock(open(absl::StrCat(path, "/", kLockName).c_str(),
+                     O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!lock.ok() || flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     std::error_code ignored;
     fs::remove_all(path, ignored);
-    if (lock >= 0) close(lock);
     return absl::UnavailableError(absl::StrCat("cannot lock ", path, ": ", std::strerror(error)));
   }
-  return std::unique_ptr<Workspace>(new Workspace(std::move(path), lock));
+  return std::unique_ptr<Workspace>(new Workspace(std::move(path), std::move(lock)));
 }
 
 Workspace::~Workspace() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
-  close(lock_);
 }
 
 absl::StatusOr<std::string> Workspace::MakeFolder(const std::string& name) {
