@@ -1,5 +1,6 @@
 // The `syncopate` command.
 #include "CLI/CLI.hpp"
+#include "tools/bench_command.h"
 #include "tools/command_line.h"
 #include "tools/doctor_command.h"
 #include "tools/launch_command.h"
@@ -14,11 +15,13 @@ int main(int argc, char** argv) {
       "  syncopate doctor\n"
       "  syncopate launch -n 4 -- ./my_training\n"
       "  syncopate plan -n 8 --bytes 1M --explain\n"
+      "  syncopate bench allreduce -n 4 --against openmpi,gloo\n"
       "syncopate COMMAND --help tells more about a command.");
 
   int exit_code = syncopate::kDone;
   syncopate::AddLaunchCommand(app, exit_code);
-  syncopate::AddDoctorCommand(app, exit_code);
+  syncopate::AddBenchCommand(app, exit_code);
   syncopate::AddPlanCommand(app, exit_code);
+  syncopate::AddDoctorCommand(app, exit_code);
   return syncopate::RunCommandLine(app, argc, argv, exit_code);
 }

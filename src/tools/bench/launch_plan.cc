@@ -1,0 +1,131 @@
+#include "tools/bench/launch_plan.h"
+
+#include <unistd.h>
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status.h"
+
+namespace syncopate::bench {
+namespace {
+
+struct Known {
+  const char* contestant;
+  const char* driver;
+  const char* launcher;  // or null: the driver makes its ranks itself
+  const char* packages;  // or null: always built
+};
+constexpr Known kKnown[] = {
+    {kOurs, "bench_syncopate", nullptr, nullptr},
+    {kOpenMpi, "bench_openmpi", "mpirun.openmpi", "libopenmpi-dev openmpi-bin"},
+    {kOpenMpiUcx, "bench_openmpi", "mpirun.openmpi", "libopenmpi-dev openmpi-bin"},
+    {kMpich, "bench_mpich", "mpirun.mpich", "libmpich-dev mpich"},
+    {kGloo, "bench_gloo", nullptr, "libgloo-dev"},
+    {kMemoryLimit, "bench_memory_limit", nullptr, nullptr},
+};
+
+bool IsProgram(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
+
+std::optional<std::string> FindInPath(const std::string& program, const Environment& environment) {
+  const std::string path = environment("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
+  for (absl::string_view folder : absl::StrSplit(path, ':', absl::SkipEmpty())) {
+    std::string candidate = absl::StrCat(folder, "/", program);
+    if (IsProgram(candidate)) return candidate;
+  }
+  return std::nullopt;
+}
+
+// Open MPI's launcher: more ranks than cores are wanted, ranks yield while they wait, and whatever
+// it writes to disk or shared memory goes where it is cleaned up.
+void AddOpenMpi(const Known& known, const LaunchPlace& place, LaunchPlan& plan) {
+  auto& arguments = plan.arguments;
+  if (place.root) arguments.push_back("--allow-run-as-root");
+  for (const char* word : {"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle",
+                           "1", "--mca", "orte_tmpdir_base"}) {
+    arguments.push_back(word);
+  }
+  arguments.push_back(place.directory);
+  if (std::string(known.contestant) == kOpenMpiUcx) {
+    for (const char* word : {"--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca",
+                             "pml_ucx_devices", "any"}) {
+      arguments.push_back(word);
+    }
+    plan.environment["UCX_POSIX_DIR"] = place.directory;
+  } else {
+    for (const char* word : {"--mca", "pml", "ob1", "--mca", "btl_vader_backing_directory"}) {
+      arguments.push_back(word);
+    }
+    arguments.push_back(place.directory);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<LaunchPlan> PlanLaunch(const std::string& contestant, const BenchOptions& options,
+                                      const LaunchPlace& place) {
+  const Known* known = nullptr;
+  for (const Known& candidate : kKnown) {
+    if (contestant == candidate.contestant) known = &candidate;
+  }
+  if (known == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", contestant, "\" is not a contestant"));
+  }
+  const std::string driver = absl::StrCat(place.drivers, "/", known->driver);
+  if (!IsProgram(driver)) {
+    return absl::NotFoundError(absl::StrCat(
+        "there is no ", driver, "; ",
+        known->packages != nullptr ? absl::StrCat("install ", known->packages, " and ") : "",
+        "build again"));
+  }
+  LaunchPlan plan;
+  // Large temporary buffers of the peers stay mapped instead of faulting in at every call.
+  plan.environment["MALLOC_MMAP_THRESHOLD_"] = "4294967296";
+  plan.environment["MALLOC_TRIM_THRESHOLD_"] = "4294967296";
+  plan.environment["MALLOC_TOP_PAD_"] = "67108864";
+  if (known->launcher != nullptr) {
+    std::optional<std::string> launcher = FindInPath(known->launcher, place.environment);
+    if (!launcher) {
+      return absl::NotFoundError(
+          absl::StrCat("there is no ", known->launcher, " in PATH; install ", known->packages));
+    }
+    plan.arguments.push_back(*launcher);
+    if (contestant != kMpich) AddOpenMpi(*known, place, plan);
+    plan.arguments.push_back("-n");
+    plan.arguments.push_back(absl::StrCat(options.workers));
+  }
+  plan.arguments.push_back(driver);
+  const auto add = [&](const char* name, std::string value) {
+    plan.arguments.push_back(name);
+    plan.arguments.push_back(std::move(value));
+  };
+  add("--dir", place.directory);
+  add("--workers", absl::StrCat(options.workers));
+  add("--bytes-max", absl::StrCat(options.sizes.back()));
+  add("--timeout", absl::StrCat(absl::ToInt64Milliseconds(options.timeout), "ms"));
+  if (contestant == kOurs) {
+    add("--memory", options.memory);
+    if (!options.algorithm.empty()) add("--algorithm", options.algorithm);
+  }
+  if (contestant == kGloo && !options.gloo_algorithm.empty()) {
+    add("--algorithm", options.gloo_algorithm);
+  }
+  return plan;
+}
+
+absl::StatusOr<std::string> FindDrivers(const std::string& named, const std::string& bin) {
+  std::vector<std::string> folders = {absl::StrCat(bin, "/../bench"),
+                                      absl::StrCat(bin, "/../libexec/syncopate"), bin};
+  if (!named.empty()) folders = {named};
+  for (const std::string& folder : folders) {
+    // The memory limit needs no library, so it is wherever drivers are.
+    if (IsProgram(absl::StrCat(folder, "/bench_memory_limit"))) return folder;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("the drivers are in none of ", absl::StrJoin(folders, ", "),
+                   "; build with -DSYNCOPATE_BUILD_BENCH=ON or name their folder with --drivers"));
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,121 @@
+#include "tools/bench/launch_plan.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace syncopate::bench {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A folder of empty programs.
+class LaunchTest : public ::testing::Test {
+ protected:
+  LaunchTest() {
+    std::string name = absl::StrCat(::testing::TempDir(), "/launch_test_XXXXXX");
+    folder_ = mkdtemp(name.data());
+    options_.workers = 3;
+    options_.sizes = {4096, 65536};
+    options_.memory = "heap";
+    options_.timeout = absl::Seconds(7);
+    place_.drivers = folder_;
+    place_.directory = "/private";
+    place_.environment = MapEnvironment({{"PATH", "/nonexistent:" + folder_}});
+  }
+  ~LaunchTest() override { std::filesystem::remove_all(folder_); }
+
+  void MakeProgram(const std::string& name) {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path) << "";
+    chmod(path.c_str(), 0700);
+  }
+
+  // Whether `words` stand in the plan one after the other.
+  static bool HasRun(const LaunchPlan& plan, const std::vector<std::string>& words) {
+    return std::search(plan.arguments.begin(), plan.arguments.end(), words.begin(), words.end()) !=
+           plan.arguments.end();
+  }
+
+  std::string folder_;
+  BenchOptions options_;
+  LaunchPlace place_;
+};
+
+TEST_F(LaunchTest, OursGetsItsOwnOptions) {
+  MakeProgram("bench_syncopate");
+  options_.algorithm = "ring";
+  const auto plan = PlanLaunch("syncopate", options_, place_);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->arguments[0], folder_ + "/bench_syncopate");
+  EXPECT_TRUE(HasRun(*plan, {"--dir", "/private"}));
+  EXPECT_TRUE(HasRun(*plan, {"--workers", "3"}));
+  EXPECT_TRUE(HasRun(*plan, {"--bytes-max", "65536"}));
+  EXPECT_TRUE(HasRun(*plan, {"--timeout", "7000ms"}));
+  EXPECT_TRUE(HasRun(*plan, {"--memory", "heap"}));
+  EXPECT_TRUE(HasRun(*plan, {"--algorithm", "ring"}));
+}
+
+TEST_F(LaunchTest, OpenMpiRunsWithTheSettingsThatAreFairToIt) {
+  MakeProgram("bench_openmpi");
+  MakeProgram("mpirun.openmpi");
+  place_.root = true;
+  options_.algorithm = "ring";  // ours, not its
+  for (const std::string name : {"openmpi", "openmpi-ucx"}) {
+    const auto plan = PlanLaunch(name, options_, place_);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->arguments[0], folder_ + "/mpirun.openmpi");
+    EXPECT_TRUE(HasRun(*plan, {"--allow-run-as-root"}));
+    EXPECT_TRUE(HasRun(*plan, {"--oversubscribe", "--bind-to", "none"}));
+    EXPECT_TRUE(HasRun(*plan, {"--mca", "mpi_yield_when_idle", "1"}));
+    EXPECT_TRUE(HasRun(*plan, {"-n", "3", folder_ + "/bench_openmpi"}));
+    EXPECT_TRUE(HasRun(*plan, {"--mca", "pml", name == "openmpi" ? "ob1" : "ucx"}));
+    EXPECT_GT(std::stoull(plan->environment.at("MALLOC_MMAP_THRESHOLD_")), 100u << 20);
+    EXPECT_GT(std::stoull(plan->environment.at("MALLOC_TRIM_THRESHOLD_")), 100u << 20);
+    EXPECT_THAT(plan->arguments, Not(Contains("--algorithm")));
+  }
+  place_.root = false;
+  EXPECT_THAT(PlanLaunch("openmpi", options_, place_)->arguments,
+              Not(Contains("--allow-run-as-root")));
+}
+
+TEST_F(LaunchTest, SaysWhatToInstall) {
+  const auto no_driver = PlanLaunch("gloo", options_, place_).status();
+  EXPECT_TRUE(absl::IsNotFound(no_driver));
+  EXPECT_THAT(std::string(no_driver.message()),
+              AllOf(HasSubstr("bench_gloo"), HasSubstr("install libgloo-dev")));
+  MakeProgram("bench_mpich");
+  const auto no_launcher = PlanLaunch("mpich", options_, place_).status();
+  EXPECT_THAT(std::string(no_launcher.message()),
+              AllOf(HasSubstr("mpirun.mpich"), HasSubstr("libmpich-dev mpich")));
+}
+
+TEST_F(LaunchTest, DriversAreFoundInABuildAndInAnInstallation) {
+  const std::string bin = folder_ + "/bin";
+  EXPECT_TRUE(absl::IsNotFound(FindDrivers("", bin).status()));
+  std::filesystem::create_directories(bin);
+  std::filesystem::create_directories(folder_ + "/libexec/syncopate");
+  std::filesystem::create_directories(folder_ + "/bench");
+  MakeProgram("libexec/syncopate/bench_memory_limit");
+  EXPECT_EQ(*FindDrivers("", bin), bin + "/../libexec/syncopate");
+  MakeProgram("bench/bench_memory_limit");
+  EXPECT_EQ(*FindDrivers("", bin), bin + "/../bench");
+  EXPECT_EQ(*FindDrivers(folder_ + "/bench", "/elsewhere"), folder_ + "/bench");
+  EXPECT_THAT(std::string(FindDrivers("/elsewhere", bin).status().message()),
+              HasSubstr("--drivers"));
+}
+
+}  // namespace
+}  // namespace syncopate::bench

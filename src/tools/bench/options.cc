@@ -1,0 +1,145 @@
+#include "tools/bench/options.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/limits.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "tools/bench/protocol.h"
+
+namespace syncopate::bench {
+namespace {
+
+constexpr int64_t kRoundsMax = 1000;
+constexpr double kFactorMax = 1 << 20;
+
+// The contestants that a word of --against stands for.
+absl::StatusOr<std::vector<std::string>> PeersOf(absl::string_view word) {
+  if (word == "openmpi") return std::vector<std::string>{kOpenMpi, kOpenMpiUcx};
+  if (word == "all") return std::vector<std::string>{kOpenMpi, kOpenMpiUcx, kMpich, kGloo};
+  for (const char* name : {kOpenMpiUcx, kMpich, kGloo, kMemoryLimit}) {
+    if (word == name) return std::vector<std::string>{name};
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", word, "\" is not a peer; choose from openmpi, mpich, gloo, all"));
+}
+
+absl::StatusOr<std::vector<std::string>> ContestantsOf(const BenchFlags& flags) {
+  std::vector<std::string> contestants;
+  if (!flags.peers_only) contestants.push_back(kOurs);
+  if (flags.against.empty()) {
+    if (flags.peers_only) {
+      return absl::InvalidArgumentError("--peers-only needs --against, say --against openmpi,gloo");
+    }
+    return contestants;
+  }
+  for (absl::string_view word : absl::StrSplit(flags.against, ',')) {
+    absl::StatusOr<std::vector<std::string>> peers = PeersOf(word);
+    if (!peers.ok()) return At("--against", peers.status());
+    for (std::string& peer : *peers) {
+      if (std::find(contestants.begin(), contestants.end(), peer) == contestants.end()) {
+        contestants.push_back(std::move(peer));
+      }
+    }
+  }
+  const bool named =
+      std::find(contestants.begin(), contestants.end(), kMemoryLimit) != contestants.end();
+  if (flags.memory_limit && !named) contestants.push_back(kMemoryLimit);
+  return contestants;
+}
+
+// `value` with the flag's name before the error's message.
+template <typename T>
+absl::StatusOr<T> Flag(absl::string_view flag, absl::StatusOr<T> value) {
+  if (!value.ok()) return At(flag, value.status());
+  return value;
+}
+
+absl::Status ReadCounts(const BenchFlags& flags, BenchOptions& options) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const int64_t workers,
+                             Flag("-n", ParseInt(flags.workers, 1, limits::kLocalWorkersMax)));
+  options.workers = static_cast<int>(workers);
+  if (!flags.iterations.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(options.iterations,
+                               Flag("--iters", ParseInt(flags.iterations, 1, kIterationsMax)));
+  }
+  if (!flags.warmup.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(options.warmup,
+                               Flag("-w", ParseInt(flags.warmup, 0, kIterationsMax)));
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(options.check, Flag("-c", ParseInt(flags.check, 0, kCheckedCallsMax)));
+  SYNCOPATE_ASSIGN_OR_RETURN(const int64_t rounds,
+                             Flag("--rounds", ParseInt(flags.rounds, 1, kRoundsMax)));
+  options.rounds = static_cast<int>(rounds);
+  SYNCOPATE_ASSIGN_OR_RETURN(const int64_t timeout_ns,
+                             Flag("--timeout", ParseDurationNs(flags.timeout)));
+  options.timeout = absl::Nanoseconds(timeout_ns);
+  return absl::OkStatus();
+}
+
+absl::Status ReadSizes(const BenchFlags& flags, BenchOptions& options) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const uint64_t min,
+                             Flag("-b", ParseBytes(flags.bytes_min, kBufferBytesMax)));
+  SYNCOPATE_ASSIGN_OR_RETURN(const uint64_t max,
+                             Flag("-e", ParseBytes(flags.bytes_max, kBufferBytesMax)));
+  SYNCOPATE_ASSIGN_OR_RETURN(const double factor,
+                             Flag("-f", ParseDouble(flags.factor, 1.01, kFactorMax)));
+  if (min == 0) return absl::InvalidArgumentError("-b: a buffer has at least one byte");
+  if (min > max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-b ", flags.bytes_min, " is more than -e ", flags.bytes_max));
+  }
+  const uint64_t blocks = HasBlocks(options.collective) ? options.workers : 1;
+  options.sizes = SizesBetween(min, max, factor, SizeOf(options.type) * blocks);
+  if (options.collective == Collective::kBarrier) options.sizes = {0};
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<BenchOptions> ReadFlags(const BenchFlags& flags) {
+  BenchOptions options;
+  // nccl-tests and MPI users say sendrecv.
+  const std::string collective = flags.collective == "sendrecv" ? "sendreceive" : flags.collective;
+  SYNCOPATE_ASSIGN_OR_RETURN(options.collective, ParseCollective(collective));
+  SYNCOPATE_ASSIGN_OR_RETURN(options.type, Flag("-d", ParseDataType(flags.type)));
+  SYNCOPATE_ASSIGN_OR_RETURN(options.op, Flag("-o", ParseReduceOp(flags.op)));
+  if (options.op == ReduceOp::kWeightedAverage && !IsFloating(options.type)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-o wavg needs a floating type, not ", Name(options.type)));
+  }
+  SYNCOPATE_RETURN_IF_ERROR(ReadCounts(flags, options));
+  SYNCOPATE_RETURN_IF_ERROR(ReadSizes(flags, options));
+  if (options.collective == Collective::kSendReceive && options.workers < 2) {
+    return absl::InvalidArgumentError("-n: sendrecv needs at least 2 workers");
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(options.contestants, ContestantsOf(flags));
+  if (flags.memory != "arena" && flags.memory != "heap") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--memory: \"", flags.memory, "\" is neither arena nor heap"));
+  }
+  options.memory = flags.memory;
+  options.algorithm = flags.algorithm;
+  options.gloo_algorithm = flags.gloo_algorithm;
+  options.drivers = flags.drivers;
+  options.json = flags.json;
+  return options;
+}
+
+std::vector<uint64_t> SizesBetween(uint64_t min, uint64_t max, double factor, uint64_t unit) {
+  std::vector<uint64_t> sizes;
+  const auto add = [&](uint64_t bytes) {
+    bytes = std::max(unit, bytes / unit * unit);
+    if (sizes.empty() || bytes > sizes.back()) sizes.push_back(bytes);
+  };
+  for (double bytes = static_cast<double>(min); bytes < static_cast<double>(max); bytes *= factor) {
+    add(static_cast<uint64_t>(bytes));
+  }
+  add(max);
+  return sizes;
+}
+
+}  // namespace syncopate::bench

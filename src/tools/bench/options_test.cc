@@ -1,0 +1,105 @@
+#include "tools/bench/options.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace syncopate::bench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+BenchFlags Flags() {
+  BenchFlags flags;
+  flags.collective = "allreduce";
+  return flags;
+}
+
+TEST(BenchOptionsTest, DefaultsAreOursAloneFrom4KTo100M) {
+  const auto options = ReadFlags(Flags());
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_THAT(options->contestants, ElementsAre("syncopate"));
+  EXPECT_EQ(options->sizes.front(), 4096u);
+  EXPECT_EQ(options->sizes.back(), 100u << 20);
+  EXPECT_FALSE(options->iterations.has_value());
+  EXPECT_EQ(options->timeout, absl::Minutes(1));
+}
+
+TEST(BenchOptionsTest, OpenMpiMeansBothItsLayersAndPeersBringTheMemoryLimit) {
+  BenchFlags flags = Flags();
+  flags.against = "openmpi,gloo,openmpi-ucx";
+  EXPECT_THAT(ReadFlags(flags)->contestants,
+              ElementsAre("syncopate", "openmpi", "openmpi-ucx", "gloo", "memory-limit"));
+  flags.memory_limit = false;
+  flags.peers_only = true;
+  EXPECT_THAT(ReadFlags(flags)->contestants, ElementsAre("openmpi", "openmpi-ucx", "gloo"));
+}
+
+TEST(BenchOptionsTest, BlocksAreWholeAndEqual) {
+  BenchFlags flags = Flags();
+  flags.collective = "allgather";
+  flags.workers = "3";
+  flags.bytes_min = "4K";
+  flags.bytes_max = "4K";
+  EXPECT_THAT(ReadFlags(flags)->sizes, ElementsAre(4092u));
+  flags.bytes_min = flags.bytes_max = "1";
+  EXPECT_THAT(ReadFlags(flags)->sizes, ElementsAre(12u));
+}
+
+TEST(BenchOptionsTest, ABarrierHasOneRow) {
+  BenchFlags flags = Flags();
+  flags.collective = "barrier";
+  EXPECT_THAT(ReadFlags(flags)->sizes, ElementsAre(0u));
+}
+
+TEST(BenchOptionsTest, ErrorsNameTheFlag) {
+  const auto error_of = [](auto change) {
+    BenchFlags flags = Flags();
+    change(flags);
+    const auto options = ReadFlags(flags);
+    return options.ok() ? std::string() : std::string(options.status().message());
+  };
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.collective = "jump"; }), HasSubstr("jump"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.workers = "0"; }), HasSubstr("-n: \"0\""));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.workers = "9999"; }), HasSubstr("-n"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.bytes_min = "4Q"; }), HasSubstr("-b"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.bytes_min = "0"; }), HasSubstr("-b"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.bytes_max = "1K"; }), HasSubstr("-e 1K"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.bytes_max = "1000G"; }), HasSubstr("-e"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.factor = "1"; }), HasSubstr("-f"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.type = "float33"; }), HasSubstr("-d"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.op = "xor"; }), HasSubstr("-o"));
+  EXPECT_THAT(error_of([](BenchFlags& f) {
+                f.op = "wavg";
+                f.type = "int32";
+              }),
+              HasSubstr("wavg"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.iterations = "0"; }), HasSubstr("--iters"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.warmup = "x"; }), HasSubstr("-w"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.check = "-1"; }), HasSubstr("-c"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.rounds = "0"; }), HasSubstr("--rounds"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.against = "nccl"; }), HasSubstr("--against"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.memory = "moon"; }), HasSubstr("--memory"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.timeout = "0"; }), HasSubstr("--timeout"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.peers_only = true; }), HasSubstr("--against"));
+  EXPECT_THAT(error_of([](BenchFlags& f) {
+                f.collective = "sendrecv";
+                f.workers = "1";
+              }),
+              HasSubstr("2 workers"));
+  EXPECT_THAT(error_of([](BenchFlags& f) { f.collective = "sendrecv"; }), IsEmpty());
+}
+
+TEST(SizesBetweenTest, GoesByTheFactorAndAlwaysEndsAtTheMaximum) {
+  EXPECT_THAT(SizesBetween(4096, 100 << 20, 16, 4),
+              ElementsAre(4096u, 65536u, 1u << 20, 16u << 20, 100u << 20));
+  EXPECT_THAT(SizesBetween(8, 64, 2, 4), ElementsAre(8u, 16u, 32u, 64u));
+  EXPECT_THAT(SizesBetween(8, 8, 2, 4), ElementsAre(8u));
+  EXPECT_THAT(SizesBetween(1, 9, 2, 4), ElementsAre(4u, 8u));
+}
+
+}  // namespace
+}  // namespace syncopate::bench

@@ -1,0 +1,78 @@
+#include "tools/bench/report.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
+
+namespace syncopate::bench {
+namespace {
+
+constexpr const char* kHeadFormat =
+    "#%11s %10s %8s %5s %10s %8s %8s %7s %10s %10s  %-12s %7s  %s\n";
+
+// Four digits that say something, whatever the size of the number.
+std::string Digits(double value) {
+  if (value >= 999.5) return absl::StrFormat("%.0f", value);
+  if (value >= 99.95) return absl::StrFormat("%.1f", value);
+  if (value >= 9.995) return absl::StrFormat("%.2f", value);
+  return absl::StrFormat("%.3f", value);
+}
+
+double Rounded(double value) { return std::round(value * 1000) / 1000; }
+
+}  // namespace
+
+std::string TableHead(const BenchOptions& options) {
+  std::string head =
+      absl::StrCat("# ", Name(options.collective), ", ", options.workers, " workers, ",
+                   options.memory, " memory, ", options.rounds, " rounds\n",
+                   "# times in us (time: mean; algbw, busbw: GB/s at p50); ratio: p50 / ours, with "
+                   "its spread over rounds\n");
+  absl::StrAppend(
+      &head, absl::StrFormat(kHeadFormat, "size", "count", "type", "redop", "time", "algbw",
+                             "busbw", "#wrong", "p50", "p99", "contestant", "ratio", "spread"));
+  return head;
+}
+
+std::string TableLine(const BenchOptions& options, const Row& row) {
+  const std::string op(Reduces(options.collective) ? Name(options.op) : "none");
+  std::string line =
+      absl::StrFormat("%12d %10d %8s %5s %10s %8s %8s %7s %10s %10s  %-12s", row.bytes, row.count,
+                      Name(options.type), op, Digits(row.mean_us), Digits(row.algbw_gbps),
+                      Digits(row.busbw_gbps), row.wrong ? absl::StrCat(*row.wrong) : "N/A",
+                      Digits(row.p50_us), Digits(row.p99_us), row.contestant);
+  if (row.ratio) {
+    absl::StrAppend(&line, absl::StrFormat(" %7s  %s..%s", Digits(row.ratio->p50),
+                                           Digits(row.ratio->min), Digits(row.ratio->max)));
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  line.push_back('\n');
+  return line;
+}
+
+std::string JsonLine(const Row& row) {
+  nlohmann::ordered_json object;
+  object["workers"] = row.workers;
+  object["bytes"] = row.bytes;
+  object["contestant"] = row.contestant;
+  object["p50_us"] = Rounded(row.p50_us);
+  object["p99_us"] = Rounded(row.p99_us);
+  object["algbw_GBps"] = Rounded(row.algbw_gbps);
+  object["busbw_GBps"] = Rounded(row.busbw_gbps);
+  if (row.wrong) {
+    object["wrong"] = *row.wrong;
+  } else {
+    object["wrong"] = nullptr;
+  }
+  if (row.ratio) {
+    object["ratio"] = Rounded(row.ratio->p50);
+    object["ratio_min"] = Rounded(row.ratio->min);
+    object["ratio_max"] = Rounded(row.ratio->max);
+  }
+  object["rounds"] = row.rounds;
+  return absl::StrCat(object.dump(), "\n");
+}
+
+}  // namespace syncopate::bench

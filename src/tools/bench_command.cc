@@ -1,0 +1,234 @@
+#include "tools/bench_command.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/environment.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "tools/bench/contestant_process.h"
+#include "tools/bench/interrupt.h"
+#include "tools/bench/launch_plan.h"
+#include "tools/bench/options.h"
+#include "tools/bench/report.h"
+#include "tools/bench/rounds.h"
+#include "tools/bench/workspace.h"
+#include "tools/command_line.h"
+
+namespace syncopate {
+namespace {
+
+using bench::BenchFlags;
+using bench::BenchOptions;
+
+constexpr const char* kCommand = "bench";
+constexpr const char* kExamples = R"(Examples:
+  syncopate bench allreduce -n 4                                 ours alone, 4 KiB to 100 MiB
+  syncopate bench allreduce -n 8 -f 16 --against openmpi,gloo    with peers and the memory limit
+  syncopate bench broadcast -n 4 -b 1M -e 1M --rounds 9 --against mpich
+  syncopate bench allreduce -n 4 -d bfloat16 -o avg --memory heap
+  syncopate bench allreduce -n 4 --against all --json > rows.json)";
+
+// One line on a terminal that is drawn over and over; nothing elsewhere.
+class ProgressLine {
+ public:
+  explicit ProgressLine(const Clock& clock)
+      : clock_(clock), on_(isatty(STDERR_FILENO) == 1), start_ns_(clock.NowNs()) {}
+  ~ProgressLine() { Clear(); }
+
+  void Show(uint64_t bytes, int round, const std::string& name, double part) {
+    if (!on_) return;
+    const double elapsed_s = static_cast<double>(clock_.NowNs() - start_ns_) * 1e-9;
+    std::string line = absl::StrFormat("%3.0f %%  %s  %s  %s", part * 100, FormatBytes(bytes),
+                                       round == 0 ? "trial" : absl::StrCat("round ", round), name);
+    if (part > 0.02) {
+      absl::StrAppend(&line, absl::StrFormat("  about %.0f s left", elapsed_s / part - elapsed_s));
+    }
+    std::cerr << "\r\033[K" << line << std::flush;
+  }
+  void Clear() {
+    if (on_) std::cerr << "\r\033[K" << std::flush;
+  }
+
+ private:
+  const Clock& clock_;
+  const bool on_;
+  const int64_t start_ns_;
+};
+
+// A folder in memory if there is one: peers keep their segments there.
+std::string ScratchBase(const Environment& environment) {
+  if (access("/dev/shm", W_OK | X_OK) == 0) return "/dev/shm";
+  return environment("TMPDIR").value_or("/tmp");
+}
+
+class BenchRun {
+ public:
+  BenchRun(BenchOptions options, const Clock& clock, Environment environment)
+      : options_(std::move(options)),
+        clock_(clock),
+        environment_(std::move(environment)),
+        progress_(clock) {}
+
+  absl::Status Run() {
+    SYNCOPATE_ASSIGN_OR_RETURN(workspace_, bench::Workspace::Make(ScratchBase(environment_)));
+    std::error_code error;
+    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+    SYNCOPATE_ASSIGN_OR_RETURN(drivers_,
+                               bench::FindDrivers(options_.drivers, self.parent_path().string()));
+    // All plans before the first process: what is missing is said at once.
+    std::vector<std::pair<bench::ContestantSettings, bench::LaunchPlan>> plans;
+    for (const std::string& name : options_.contestants) {
+      SYNCOPATE_ASSIGN_OR_RETURN(auto plan, PlanFor(name));
+      plans.push_back(std::move(plan));
+    }
+    std::vector<std::unique_ptr<bench::Entrant>> entrants;
+    for (const auto& [settings, plan] : plans) {
+      progress_.Show(options_.sizes.front(), 0, absl::StrCat("starting ", settings.name), 0);
+      auto entrant = bench::ContestantProcess::Start(settings, plan, clock_);
+      if (entrant.ok()) {
+        entrants.push_back(*std::move(entrant));
+      } else if (settings.name == bench::kOurs || absl::IsCancelled(entrant.status())) {
+        return entrant.status();
+      } else {
+        Warn(entrant.status());
+      }
+    }
+    if (entrants.empty()) return absl::UnavailableError("no contestant started");
+    if (!options_.json) std::cout << TableHead(options_) << std::flush;
+    SYNCOPATE_RETURN_IF_ERROR(bench::RunRounds(options_, std::move(entrants), Observer()));
+    if (wrong_ > 0) {
+      return absl::DataLossError(absl::StrCat(wrong_, " elements of our results were wrong"));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<std::pair<bench::ContestantSettings, bench::LaunchPlan>> PlanFor(
+      const std::string& name) {
+    bench::ContestantSettings settings;
+    settings.name = name;
+    settings.workers = options_.workers;
+    settings.timeout = options_.timeout;
+    settings.interrupt_fd = interrupt_.fd();
+    SYNCOPATE_ASSIGN_OR_RETURN(settings.directory, workspace_->MakeFolder(name));
+    absl::StatusOr<bench::LaunchPlan> plan = PlanLaunch(name, options_,
+                                                        {.drivers = drivers_,
+                                                         .directory = settings.directory,
+                                                         .environment = environment_,
+                                                         .root = geteuid() == 0});
+    if (!plan.ok()) return At(name, plan.status());
+    return std::make_pair(std::move(settings), *std::move(plan));
+  }
+
+  bench::RoundsObserver Observer() {
+    bench::RoundsObserver observer;
+    observer.on_rows = [this](const std::vector<bench::Row>& rows) {
+      progress_.Clear();
+      for (const bench::Row& row : rows) {
+        std::cout << (options_.json ? JsonLine(row) : TableLine(options_, row));
+        if (row.wrong.value_or(0) == 0) continue;
+        if (row.contestant == bench::kOurs) wrong_ += *row.wrong;
+        Warn(absl::DataLossError(absl::StrCat(row.contestant, " has ", *row.wrong,
+                                              " wrong elements at ", FormatBytes(row.bytes))));
+      }
+      std::cout << std::flush;
+    };
+    observer.on_drop = [this](const std::string& name, const absl::Status& why) {
+      Warn(absl::UnavailableError(absl::StrCat(why.message(), "; going on without ", name)));
+    };
+    observer.on_progress = [this](uint64_t bytes, int round, const std::string& name, double part) {
+      progress_.Show(bytes, round, name, part);
+    };
+    return observer;
+  }
+
+  // Says it and goes on.
+  void Warn(const absl::Status& what) {
+    progress_.Clear();
+    Complain(kCommand, what);
+  }
+
+  const BenchOptions options_;
+  const Clock& clock_;
+  const Environment environment_;
+  bench::InterruptScope interrupt_;  // until everything else is cleaned up
+  std::unique_ptr<bench::Workspace> workspace_;
+  std::string drivers_;
+  ProgressLine progress_;
+  uint64_t wrong_ = 0;
+};
+
+int RunBench(const BenchFlags& flags) {
+  absl::StatusOr<BenchOptions> options = bench::ReadFlags(flags);
+  if (!options.ok()) return Complain(kCommand, options.status());
+  const absl::Status status =
+      BenchRun(*std::move(options), MonotonicClock(), ProcessEnvironment()).Run();
+  return status.ok() ? kDone : Complain(kCommand, status);
+}
+
+}  // namespace
+
+void AddBenchCommand(CLI::App& app, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("bench", "Measure a collective among local workers, beside its peers");
+  auto flags = std::make_shared<BenchFlags>();
+  command
+      ->add_option("collective", flags->collective,
+                   "allreduce, broadcast, reduce, allgather, reducescatter, gather, scatter, "
+                   "alltoall, barrier or sendrecv")
+      ->required();
+  command->add_option("-n,--workers", flags->workers, "Workers, one process each")
+      ->capture_default_str();
+  command->add_option("-b,--min-bytes", flags->bytes_min, "Smallest buffer")->capture_default_str();
+  command->add_option("-e,--max-bytes", flags->bytes_max, "Largest buffer, always measured")
+      ->capture_default_str();
+  command->add_option("-f,--factor", flags->factor, "From one size to the next")
+      ->capture_default_str();
+  command->add_option("-d,--type", flags->type, "float32, float64, float16, bfloat16, int32, int64")
+      ->capture_default_str();
+  command->add_option("-o,--op", flags->op, "sum, avg, wavg, min, max, prod")
+      ->capture_default_str();
+  command->add_option("--iters", flags->iterations,
+                      "Timed calls a round (else about 0.1 s of them, at least 5)");
+  command->add_option("-w,--warmup", flags->warmup,
+                      "Untimed calls before them (else a tenth as many)");
+  command
+      ->add_option("-c,--check", flags->check,
+                   "Calls a round whose every element is checked; 0: none")
+      ->capture_default_str();
+  command->add_option("--rounds", flags->rounds, "How often contestants alternate at each size")
+      ->capture_default_str();
+  command->add_option("--against", flags->against,
+                      "Peers: openmpi (both its layers), mpich, gloo, all");
+  command->add_flag("--memory-limit,!--no-memory-limit", flags->memory_limit,
+                    "With --against: also what a plain loop over shared memory takes (default on)");
+  command->add_flag("--peers-only", flags->peers_only, "Leave ours out");
+  command->add_option("--algorithm", flags->algorithm,
+                      "Ours, by name (else the one with the least predicted time)");
+  command->add_option("--gloo-algorithm", flags->gloo_algorithm,
+                      "ring, bcube or halving-doubling (else the quickest at each size)");
+  command
+      ->add_option("--memory", flags->memory,
+                   "Where our buffers are: arena (shared with the peers) or heap")
+      ->capture_default_str();
+  command->add_option("--timeout", flags->timeout, "Of every wait for a contestant")
+      ->capture_default_str();
+  command->add_option("--drivers", flags->drivers,
+                      "Folder of the contestants' programs (else beside this command)");
+  command->add_flag("--json", flags->json, "One JSON object a row and contestant");
+  command->footer(kExamples);
+  command->callback([flags, &exit_code] { exit_code = RunBench(*flags); });
+}
+
+}  // namespace syncopate

@@ -1,0 +1,175 @@
+// `syncopate bench` as a user runs it: its rows, and that nothing is left behind however it ends.
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "subprocess.h"
+
+namespace syncopate::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+std::vector<std::string> Lines(const std::string& text) {
+  return absl::StrSplit(text, '\n', absl::SkipEmpty());
+}
+
+class BenchTest : public ::testing::Test {
+ protected:
+  // Starts `syncopate bench` with these words.
+  void Start(const std::vector<std::string>& words) {
+    std::vector<std::string> command = {SYNCOPATE_BINARY, "bench"};
+    command.insert(command.end(), words.begin(), words.end());
+    process_.emplace(command, Subprocess::Options{.environment = {absl::StrCat("MARK=", marker_)}});
+  }
+
+  // A benchmark that has printed its first row and is far from the end of its second.
+  void StartLong(const std::string& timeout) {
+    Start({"allreduce", "-n", "3", "-b", "64", "-e", "16M", "-f", "1000000", "--iters", "2",
+           "--rounds", "1000", "--peers-only", "--against", "memory-limit", "--json", "--timeout",
+           timeout});
+    ASSERT_TRUE(process_->ReadUntil([&] { return process_->Count("\n") == 1; }));
+  }
+
+  // One process of the contestant.
+  pid_t FindRank() {
+    for (const pid_t pid : MarkedProcesses(marker_)) {
+      std::string name;
+      std::ifstream(absl::StrCat("/proc/", pid, "/comm")) >> name;
+      if (name.find("bench_memory") == 0) return pid;
+    }
+    ADD_FAILURE() << "there is no rank";
+    return -1;
+  }
+
+  void ExpectNothingLeft() {
+    EXPECT_TRUE(WaitUntilNoneIsLeft(marker_));
+    std::vector<std::string> left;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+      const std::string path = entry.path().string();
+      if (path.find("syncopate-bench-") != std::string::npos && before_.count(path) == 0) {
+        left.push_back(path);
+      }
+    }
+    EXPECT_THAT(left, IsEmpty());
+  }
+
+  void SetUp() override {
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+      before_.insert(entry.path().string());
+    }
+  }
+
+  const std::string marker_ = UniqueMarker();
+  std::set<std::string> before_;  // others may be measuring too
+  std::optional<Subprocess> process_;
+};
+
+TEST_F(BenchTest, PrintsOneObjectPerSizeAndContestant) {
+  Start({"allreduce", "-n", "3", "-b", "4K", "-e", "64K", "-f", "16", "--iters", "4", "--rounds",
+         "2", "--against", "memory-limit", "--json"});
+  EXPECT_EQ(process_->Wait(), 0) << process_->err();
+  EXPECT_EQ(process_->err(), "");
+  const std::vector<std::string> lines = Lines(process_->out());
+  ASSERT_THAT(lines, SizeIs(4)) << process_->out();
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const auto row = nlohmann::json::parse(lines[i]);
+    EXPECT_EQ(row.at("workers"), 3);
+    EXPECT_EQ(row.at("bytes"), i < 2 ? 4096 : 65536);
+    EXPECT_EQ(row.at("contestant"), i % 2 == 0 ? "syncopate" : "memory-limit");
+    EXPECT_EQ(row.at("wrong"), 0);
+    EXPECT_EQ(row.at("rounds"), 2);
+    EXPECT_GT(row.at("p50_us"), 0);
+    EXPECT_GE(row.at("p99_us"), row.at("p50_us"));
+    EXPECT_GT(row.at("busbw_GBps"), row.at("algbw_GBps"));
+    EXPECT_EQ(row.contains("ratio"), i % 2 == 1);
+  }
+  ExpectNothingLeft();
+}
+
+TEST_F(BenchTest, EveryCollectiveIsRightInEveryTypeAndMemory) {
+  for (const std::string collective :
+       {"allreduce", "broadcast", "reduce", "allgather", "reducescatter", "gather", "scatter",
+        "alltoall", "barrier", "sendrecv"}) {
+    for (const std::string memory : {"arena", "heap"}) {
+      const std::string type = memory == "arena" ? "float32" : "bfloat16";
+      const std::string op = memory == "arena" ? "sum" : "avg";
+      Start({collective, "-n", "3", "-b", "12K", "-e", "12K", "--iters", "2", "--rounds", "1", "-d",
+             type, "-o", op, "--memory", memory, "-c", "2"});
+      EXPECT_EQ(process_->Wait(), 0) << collective << " " << memory << ": " << process_->err();
+    }
+  }
+  ExpectNothingLeft();
+}
+
+TEST_F(BenchTest, WrongUsageIsOneLineAndCode2) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {},
+      {"jump"},
+      {"allreduce", "-n", "0"},
+      {"allreduce", "-b", "2M", "-e", "1M"},
+      {"allreduce", "--against", "nccl"},
+      {"allreduce", "--nonsense"},
+      {"allreduce", "--drivers", "/nonexistent"},
+  };
+  for (const auto& words : wrong) {
+    Start(words);
+    EXPECT_EQ(process_->Wait(), 2) << process_->err();
+    EXPECT_THAT(Lines(process_->err()), SizeIs(1)) << process_->err();
+    EXPECT_THAT(process_->err(), HasSubstr("syncopate bench: "));
+  }
+  ExpectNothingLeft();
+}
+
+TEST_F(BenchTest, AKilledRankIsNamedAndTheRestEnds) {
+  StartLong("60s");
+  ASSERT_EQ(kill(FindRank(), SIGKILL), 0);
+  EXPECT_EQ(process_->Wait(), 1);
+  EXPECT_THAT(process_->err(), AllOf(HasSubstr("memory-limit at 16 MiB"), HasSubstr("rank")));
+  ExpectNothingLeft();
+}
+
+TEST_F(BenchTest, AStoppedRankIsNoticedAtTheDeadline) {
+  StartLong("3s");
+  ASSERT_EQ(kill(FindRank(), SIGSTOP), 0);
+  EXPECT_EQ(process_->Wait(), 1);
+  EXPECT_THAT(process_->err(), HasSubstr("memory-limit at 16 MiB"));
+  ExpectNothingLeft();
+}
+
+TEST_F(BenchTest, CtrlCLeavesNothingBehind) {
+  StartLong("60s");
+  ASSERT_EQ(kill(process_->pid(), SIGINT), 0);
+  EXPECT_EQ(process_->Wait(), 1);
+  EXPECT_THAT(process_->err(), HasSubstr("interrupted"));
+  ExpectNothingLeft();
+}
+
+TEST_F(BenchTest, ContestantsDieWithACommandThatIsKilled) {
+  StartLong("60s");
+  ASSERT_EQ(kill(process_->pid(), SIGKILL), 0);
+  EXPECT_EQ(process_->Wait(), 128 + SIGKILL);
+  EXPECT_TRUE(WaitUntilNoneIsLeft(marker_));
+  // The folder goes with the next benchmark.
+  Start({"barrier", "-n", "1", "--iters", "1", "--rounds", "1", "--peers-only", "--against",
+         "memory-limit"});
+  EXPECT_EQ(process_->Wait(), 0) << process_->err();
+  ExpectNothingLeft();
+}
+
+}  // namespace
+}  // namespace syncopate::testing
