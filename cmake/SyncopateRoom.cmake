@@ -39,6 +39,6 @@ function(syncopate_room room)
     add_executable(${room}_test ${tests})
     target_link_libraries(${room}_test PRIVATE syncopate_${room} ${ROOM_PRIVATE_DEPS} ${ROOM_TEST_DEPS}
                           GTest::gmock GTest::gtest_main)
-    gtest_discover_tests(${room}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+    gtest_discover_tests(${room}_test NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
   endif()
 endfunction()

@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# Installs into an empty folder and builds a project there that knows nothing but that folder, by
-# CMake and by pkg-config.
+# Installs into an empty folder, builds the example that knows nothing but that folder, by CMake and
+# by pkg-config, and runs it alone and as four workers.
 #   install_test.sh BUILD_FOLDER CXX SANITIZERS
 set -eu -o pipefail
 build=$1 cxx=$2 sanitize=${3:-}
-here=$(cd "$(dirname "$0")" && pwd)
+example=$(cd "$(dirname "$0")/../examples" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
 flags=${sanitize:+-fsanitize=$sanitize}
 unset CMAKE_PREFIX_PATH PKG_CONFIG_PATH
+export LC_ALL=C
 
-expect_right() {
-  local said
-  said=$("$@")
-  [ "$said" = "worker 0 of 1 is right" ] || { echo "$*: said \"$said\"" >&2; exit 1; }
+# expect TEXT COMMAND...: the command's output, its lines sorted.
+expect() {
+  local expected=$1 said
+  shift
+  said=$("$@" | sort)
+  [ "$said" = "$expected" ] || { printf '%s: said "%s"\n' "$*" "$said" >&2; exit 1; }
 }
 
 cmake --install "$build" --prefix "$prefix" >/dev/null
@@ -25,14 +28,22 @@ for file in bin/syncopate include/syncopate/syncopate.h lib/libsyncopate.so lib/
 done
 "$prefix/bin/syncopate" --version | grep -q '^syncopate [0-9]'
 
-cmake -S "$here/outside" -B "$work/by-cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
+cmake -S "$example" -B "$work/by-cmake" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_CXX_FLAGS="$flags" >"$work/log" || { cat "$work/log"; exit 1; }
 cmake --build "$work/by-cmake"
-expect_right "$work/by-cmake/outside"
+expect "rank 0 of 1: the mean is 0" "$work/by-cmake/mean"
 
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 # shellcheck disable=SC2046,SC2086
-"$cxx" -std=c++20 $flags "$here/outside/outside_main.cc" -o "$work/by-pkg-config" \
+"$cxx" -std=c++20 $flags "$example/mean.cc" -o "$work/by-pkg-config" \
   $(pkg-config --cflags --libs syncopate) -Wl,-rpath,"$prefix/lib"
-expect_right "$work/by-pkg-config"
-echo "both outside programs are right"
+expect "rank 0 of 1: the mean is 0" "$work/by-pkg-config"
+
+# Several times, since starting and ending together is where workers meet most.
+for _ in 1 2 3 4 5; do
+  expect "[0] rank 0 of 4: the mean is 1.5
+[1] rank 1 of 4: the mean is 1.5
+[2] rank 2 of 4: the mean is 1.5
+[3] rank 3 of 4: the mean is 1.5" "$prefix/bin/syncopate" launch -n 4 --timeout 1m -- "$work/by-cmake/mean"
+done
+echo "both programs are right"
