@@ -591,8 +591,9 @@ bool Operation::Rescue(int member, absl::Span<const Loss> losses) {
     if (!notes.rescuer.compare_exchange_strong(holder, mine)) return false;
   }
   const CompiledProgram::Share& share = spec_.program->shares[static_cast<size_t>(member)];
-  const absl::StatusOr<uint64_t> done = ReplayJournal(
-      &notes.journal, spec_.type, Destinations(share.begin), share.end - share.begin, share.begin);
+  const absl::StatusOr<uint64_t> done =
+      ReplayJournal(&notes.journal, spec_.type, Destinations(member, share.begin),
+                    share.end - share.begin, share.begin);
   if (!done.ok()) {
     Fail(WithBlast(At(Describe(), done.status()), BlastRadius::kJob), /*breaks_group=*/true);
     return false;

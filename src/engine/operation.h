@@ -166,9 +166,14 @@ class Operation {
   std::byte* staged_ = nullptr;  // our copy, if there is one
   std::byte* scratch_ = nullptr;
   bool taken_in_ = false;  // steps: data is in staged_
-  uint64_t moved_ = 0;     // elements staged, folded or copied out in the present state
+  // Exchange, when all members' data is staged: results stay in the copy of whoever folded them,
+  // and each member takes them from there to its caller's data while they are in the cache. Else
+  // they are written to all.
+  bool pulls_ = false;
+  uint64_t moved_ = 0;  // elements staged, folded or copied out in the present state
   absl::InlinedVector<std::byte*, 8>
       memory_;                              // exchange: members' data; one-shot: members' scratch
+  absl::InlinedVector<uint64_t, 8> taken_;  // exchange that pulls: by member, elements taken up to
   absl::InlinedVector<double, 8> factors_;  // by member, when averaging floating numbers
   // Steps only.
   std::vector<uint32_t> waiting_for_;  // by step: how many of `after` are not done
