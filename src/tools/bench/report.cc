@@ -20,14 +20,18 @@ std::string Digits(double value) {
   return absl::StrFormat("%.3f", value);
 }
 
+std::string Counted(int count, const char* what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
 double Rounded(double value) { return std::round(value * 1000) / 1000; }
 
 }  // namespace
 
 std::string TableHead(const BenchOptions& options) {
   std::string head =
-      absl::StrCat("# ", Name(options.collective), ", ", options.workers, " workers, ",
-                   options.memory, " memory, ", options.rounds, " rounds\n",
+      absl::StrCat("# ", Name(options.collective), ", ", Counted(options.workers, "worker"), ", ",
+                   options.memory, " memory, ", Counted(options.rounds, "round"), "\n",
                    "# times in us (time: mean; algbw, busbw: GB/s at p50); ratio: p50 / ours, with "
                    "its spread over rounds\n");
   absl::StrAppend(
