@@ -34,7 +34,9 @@ class BenchTest : public ::testing::Test {
   void Start(const std::vector<std::string>& words) {
     std::vector<std::string> command = {SYNCOPATE_BINARY, "bench"};
     command.insert(command.end(), words.begin(), words.end());
-    process_.emplace(command, Subprocess::Options{.environment = {absl::StrCat("MARK=", marker_)}});
+    process_.emplace(command,
+                     Subprocess::Options{.environment = {absl::StrCat("MARK=", marker_),
+                                                         absl::StrCat("TMPDIR=", folder_)}});
   }
 
   // A benchmark that has printed its first row and is far from the end of its second.
@@ -58,24 +60,18 @@ class BenchTest : public ::testing::Test {
 
   void ExpectNothingLeft() {
     EXPECT_TRUE(WaitUntilNoneIsLeft(marker_));
-    std::vector<std::string> left;
-    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
-      const std::string path = entry.path().string();
-      if (path.find("syncopate-bench-") != std::string::npos && before_.count(path) == 0) {
-        left.push_back(path);
-      }
-    }
-    EXPECT_THAT(left, IsEmpty());
+    EXPECT_TRUE(std::filesystem::is_empty(folder_));
   }
 
-  void SetUp() override {
-    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
-      before_.insert(entry.path().string());
-    }
+  void SetUp() override { std::filesystem::create_directory(folder_); }
+  void TearDown() override {
+    process_.reset();
+    std::filesystem::remove_all(folder_);
   }
 
   const std::string marker_ = UniqueMarker();
-  std::set<std::string> before_;  // others may be measuring too
+  // Where the command makes its own folders; tests beside this one have others.
+  const std::string folder_ = absl::StrCat("/dev/shm/bench-test-", marker_);
   std::optional<Subprocess> process_;
 };
 

@@ -146,10 +146,14 @@ Operation::Outcome Operation::Prepare() {
   return Stage();
 }
 
+bool Operation::past_cache() const {
+  return data_bytes() * static_cast<uint64_t>(members()) > kCachedBytesMax;
+}
+
 // Of data as large as the cache, little is still there when it is read again: do not let it push
 // out the rest.
 void Operation::Copy(void* to, const void* from, size_t bytes) const {
-  if (data_bytes() * static_cast<uint64_t>(members()) > kCachedBytesMax) {
+  if (past_cache()) {
     StreamCopy(to, from, bytes);
   } else {
     std::memcpy(to, from, bytes);
@@ -216,7 +220,8 @@ Operation::Outcome Operation::AwaitStart() {
 absl::Status Operation::ReadHellos() {
   const uint64_t digest = Mix(spec_.program->digest, spec_.type, spec_.op);
   double sum = 0;
-  pulls_ = shape_ == Shape::kExchange;
+  // Worth it where the results would not stay in the cache until all is folded.
+  pulls_ = shape_ == Shape::kExchange && past_cache();
   factors_.resize(static_cast<size_t>(members()));
   for (int member = 0; member < members(); ++member) {
     const Hello hello = session_->HelloOf(member);
@@ -255,8 +260,12 @@ absl::Status Operation::BeginWork() {
       }
       memory_[static_cast<size_t>(member)] = memory;
     }
-    moved_ =
-        shape_ == Shape::kExchange ? spec_.program->shares[static_cast<size_t>(self())].begin : 0;
+    moved_ = 0;
+    if (shape_ == Shape::kExchange) {
+      const auto& shares = spec_.program->shares;
+      moved_ = shares[static_cast<size_t>(self())].begin;
+      for (const CompiledProgram::Share& share : shares) taken_.push_back(share.begin);
+    }
   }
   if (shape_ == Shape::kSteps) {
     const auto& plan = spec_.program->plan;

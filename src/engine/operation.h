@@ -116,6 +116,7 @@ class Operation {
   // Copies data into staged_ (times `factor`), a quantum at a time. True when all of it is there.
   bool CopyIn(double factor);
   void Copy(void* to, const void* from, size_t bytes) const;
+  bool past_cache() const;  // all members' data together is larger than what stays in the cache
   Outcome Stage();
   Outcome EnterStart();
   Outcome AwaitStart();

@@ -66,10 +66,11 @@ class ProgressLine {
   const int64_t start_ns_;
 };
 
-// A folder in memory if there is one: peers keep their segments there.
+// Where the user wants scratch files, else a folder in memory if there is one: peers keep their
+// segments there.
 std::string ScratchBase(const Environment& environment) {
-  if (access("/dev/shm", W_OK | X_OK) == 0) return "/dev/shm";
-  return environment("TMPDIR").value_or("/tmp");
+  if (const std::optional<std::string> wanted = environment("TMPDIR")) return *wanted;
+  return access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
 class BenchRun {
