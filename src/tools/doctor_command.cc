@@ -1,6 +1,7 @@
 #include "tools/doctor_command.h"
 
 #include <algorithm>
+#include <csignal>
 #include <iostream>
 #include <memory>
 #include <utility>
@@ -89,6 +90,7 @@ void AddDoctorCommand(CLI::App& app, int& exit_code) {
       "  syncopate doctor\n"
       "  syncopate doctor --json | jq '.findings[] | select(.level != \"ok\")'");
   doctor->callback([json, &exit_code] {
+    std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is something to tell, not to die of
     const Findings findings = AllFindings();
     std::cout << (*json ? FindingsToJson(findings) + "\n" : FormatFindings(findings)) << std::flush;
     exit_code = Usable(findings) ? kDone : kFailed;
