@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -231,6 +232,53 @@ TEST_P(WorkerTest, OtherCollectives) {
         ASSERT_TRUE(worker.world().SendReceive(Array::Of(m.data, elements), root, last).ok());
         const int from = worker.rank() == last ? root : worker.rank();
         for (size_t e = 0; e < elements; ++e) ASSERT_EQ(m.data[e], Initial<int64_t>(from, e));
+      }
+    }
+  });
+}
+
+// The same program adds in the same order: all workers get the same bits, every time.
+TEST_P(WorkerTest, ResultsRepeatBitForBit) {
+  const size_t elements = 30000;
+  std::vector<std::vector<float>> results(static_cast<size_t>(GetParam()));
+  RunWorkers(GetParam(), [&](Worker& worker) {
+    for (const char* algorithm : {"one-shot", "direct", "ring", "recursive-doubling"}) {
+      std::vector<float> first;
+      for (int round = 0; round < 3; ++round) {
+        std::vector<float> data(elements);
+        Random random(static_cast<uint64_t>(worker.rank()) + 1);
+        for (float& value : data) value = static_cast<float>(random.Unit() - 0.5) * 1e3f;
+        ASSERT_TRUE(worker.world()
+                        .Run({.collective = Collective::kAllReduce,
+                              .data = Array::Of(data.data(), elements),
+                              .op = ReduceOp::kSum,
+                              .algorithm = algorithm})
+                        .ok());
+        if (round == 0) first = data;
+        ASSERT_EQ(std::memcmp(first.data(), data.data(), elements * sizeof(float)), 0) << algorithm;
+      }
+      results[static_cast<size_t>(worker.rank())] = first;
+      ASSERT_TRUE(worker.world().Barrier().ok());
+      ASSERT_EQ(std::memcmp(first.data(), results[0].data(), elements * sizeof(float)), 0)
+          << algorithm;
+      ASSERT_TRUE(worker.world().Barrier().ok());
+    }
+  });
+}
+
+// 16-bit numbers are added in float32 and rounded once.
+TEST_P(WorkerTest, HalfPrecision) {
+  RunWorkers(GetParam(), [](Worker& worker) {
+    for (size_t elements : {100, 40000}) {
+      // 1.0, and the smallest step above 1, in each format: n of them are exact for few workers.
+      for (auto [type, one] : {std::make_pair(DataType::kFloat16, uint16_t{0x3c00}),
+                               std::make_pair(DataType::kBFloat16, uint16_t{0x3f80})}) {
+        std::vector<uint16_t> data(elements, one);
+        const Array array = {data.data(), elements, type};
+        ASSERT_TRUE(worker.world().AllReduce(array, ReduceOp::kAverage).ok());
+        for (uint16_t value : data) ASSERT_EQ(value, one);
+        ASSERT_TRUE(worker.world().AllReduce(array, ReduceOp::kMax).ok());
+        for (uint16_t value : data) ASSERT_EQ(value, one);
       }
     }
   });
