@@ -1,14 +1,38 @@
-// Prints who its launcher says that it is: "job <id> rank <r> of <n>, local <r> of <n>".
+// Prints who its launcher says that it is: "job <id> rank <r> of <n>, local <r> of <n>", and proves
+// it by an all-reduce of the ranks among all workers.
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
 #include "api/job_environment.h"
 #include "base/environment.h"
+#include "syncopate/syncopate.h"
+
+namespace {
+
+absl::Status AddUpRanks() {
+  auto worker = syncopate::Worker::Start();
+  if (!worker.ok()) return worker.status();
+  int64_t sum = (*worker)->rank();
+  absl::Status status =
+      (*worker)->world().AllReduce(syncopate::Array::Of(&sum, 1), syncopate::ReduceOp::kSum);
+  if (!status.ok()) return status;
+  const int64_t size = (*worker)->size();
+  if (sum != size * (size - 1) / 2) {
+    return absl::InternalError(absl::StrCat("the ranks add up to ", sum));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 int main() {
   const auto job = syncopate::JobFromEnvironment(syncopate::ProcessEnvironment());
   if (!job.ok()) {
     std::cerr << job.status().message() << std::endl;
+    return 1;
+  }
+  if (const absl::Status status = AddUpRanks(); !status.ok()) {
+    std::cerr << status.message() << std::endl;
     return 1;
   }
   if (!job->has_value()) {
