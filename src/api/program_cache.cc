@@ -30,7 +30,7 @@ absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramCache::Plan(
 }
 
 absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramCache::Get(const ProgramKey& key) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto found = programs_.find(key);
   if (found != programs_.end()) return found->second;
   SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledProgram> program, Plan(key));

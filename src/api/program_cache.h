@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "engine/compiled_program.h"
 #include "plan/collective/request.h"
 
@@ -46,7 +46,7 @@ class ProgramCache {
   absl::StatusOr<std::shared_ptr<const CompiledProgram>> Plan(const ProgramKey& key) const;
 
   const int cores_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   absl::flat_hash_map<ProgramKey, std::shared_ptr<const CompiledProgram>, Hash> programs_
       ABSL_GUARDED_BY(mutex_);
 };

@@ -16,7 +16,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/synchronization/mutex.h"
 #include "api/job_environment.h"
 #include "api/program_cache.h"
 #include "base/clock.h"
@@ -24,6 +23,7 @@
 #include "base/environment.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "engine/engine.h"
@@ -44,7 +44,7 @@ class WorkerImpl {
         engine(*transport, MonotonicClock()) {}
 
   absl::StatusOr<std::shared_ptr<EngineGroup>> MakeGroup(const std::vector<int>& members) {
-    absl::MutexLock lock(&mutex);
+    MutexLock lock(&mutex);
     const uint64_t instance = group_instances[members]++;
     const std::string name = absl::StrCat("group ", absl::StrJoin(members, ","), " ", instance);
     return engine.MakeGroup(DigestOf(name).low | 1, members);  // 0 means no group
@@ -55,7 +55,7 @@ class WorkerImpl {
   const std::unique_ptr<Transport> transport;
   ProgramCache programs;
   Engine engine;
-  absl::Mutex mutex;
+  Mutex mutex;
   std::map<std::vector<int>, uint64_t> group_instances ABSL_GUARDED_BY(mutex);
 };
 
@@ -147,7 +147,7 @@ class GroupImpl {
 
   absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramFor(const Call& call) {
     const uint64_t element_bytes = SizeOf(call.data.type);
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     // The same call again is the usual case.
     const bool same =
         last_ != nullptr && last_key_.request.collective == call.collective &&
@@ -181,7 +181,7 @@ class GroupImpl {
     return last_;
   }
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   ProgramKey last_key_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> last_blocks_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const CompiledProgram> last_ ABSL_GUARDED_BY(mutex_);

@@ -40,7 +40,7 @@ Engine::Engine(Transport& transport, const Clock& clock, Pump pump)
 
 Engine::~Engine() {
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     stopping_ = true;
     pump_wanted_.Signal();
   }
@@ -83,7 +83,7 @@ std::shared_ptr<Operation> Engine::Start(OperationSpec spec) {
   std::shared_ptr<Operation> operation;
   bool driven = false;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     operation = Submit(std::move(spec));
     pump_needed_ = true;
     driven = driving_;
@@ -96,7 +96,7 @@ std::shared_ptr<Operation> Engine::Start(OperationSpec spec) {
 absl::Status Engine::Run(OperationSpec spec) {
   std::shared_ptr<Operation> operation;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (!driving_ && inbox_.empty()) {
       // The usual case, and the one that must be quick: nobody drives, so this thread does.
       operation = MakeOperation(std::move(spec));
@@ -118,13 +118,13 @@ absl::Status Engine::Run(OperationSpec spec) {
 
 absl::Status Engine::Wait(const std::shared_ptr<Operation>& operation) {
   if (operation->done()) return operation->status();
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   ++waiters_;
   while (!operation->done()) {
     if (driving_) {
       // The driver tells when operations get done; their deadlines, which it keeps, bound this
       // wait. The timeout here only guards against a driver that ends at the wrong moment.
-      news_.WaitWithTimeout(&mutex_, absl::Milliseconds(100));
+      news_.WaitFor(&mutex_, std::chrono::milliseconds(100));
       continue;
     }
     driving_ = true;
@@ -144,7 +144,7 @@ void Engine::StopDriving() {
 }
 
 void Engine::PumpLoop() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   while (!stopping_) {
     if (driving_ || !pump_needed_) {
       pump_wanted_.Wait(&mutex_);
@@ -164,7 +164,7 @@ void Engine::TakeInbox() {
   if (!inbox_full_.load(std::memory_order_acquire)) return;
   std::vector<std::shared_ptr<Operation>> arrived;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     arrived.swap(inbox_);
     inbox_full_.store(false, std::memory_order_relaxed);
   }
@@ -240,14 +240,14 @@ void Engine::Drive(const Operation* until) {
     if (completed_) {
       completed_ = false;
       if (waiters_ > (until != nullptr ? 1 : 0)) {
-        absl::MutexLock lock(&mutex_);
+        MutexLock lock(&mutex_);
         news_.SignalAll();
       }
     }
     if (until != nullptr && until->done()) break;
     if (until == nullptr && std::all_of(operations_.begin(), operations_.end(),
                                         [](const auto& operation) { return operation->done(); })) {
-      absl::MutexLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (inbox_.empty() || stopping_) return;
       continue;
     }
@@ -261,7 +261,7 @@ void Engine::Drive(const Operation* until) {
   // Operations that nobody waits for are left to the pump.
   if (std::any_of(operations_.begin(), operations_.end(),
                   [](const auto& operation) { return !operation->done(); })) {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     pump_needed_ = true;
   }
 }

@@ -20,8 +20,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "engine/operation.h"
 #include "engine/scratch_pool.h"
 #include "transport/transport.h"
@@ -71,10 +71,10 @@ class Engine {
   const int spin_rounds_;   // how long a driver polls before it gives its core away
   const int yield_rounds_;  // and how long it then polls before it sleeps
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   bool driving_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::CondVar pump_wanted_;          // the pump should drive, or end
-  absl::CondVar news_;                 // an operation got done, or nobody drives any more
+  CondVar pump_wanted_;                // the pump should drive, or end
+  CondVar news_;                       // an operation got done, or nobody drives any more
   std::atomic<bool> stopping_{false};  // written under the mutex
   std::atomic<int> waiters_{0};        // threads in Wait(); written under the mutex
   std::vector<std::shared_ptr<Operation>> inbox_ ABSL_GUARDED_BY(mutex_);

@@ -544,9 +544,11 @@ Operation::Outcome Operation::Fail(absl::Status status, bool breaks_group) {
 
 void Operation::CallOff(const absl::Status& why) {
   if (retired()) return;
-  if (session_ != nullptr && state_ <= State::kStarting) session_->Break(Gate::kStart);
-  if (session_ != nullptr && shape_ == Shape::kSteps) session_->Break(Gate::kFinish);
-  if (!done()) Complete(At(Describe(), why));
+  if (!done()) {
+    if (session_ != nullptr && state_ <= State::kStarting) session_->Break(Gate::kStart);
+    if (session_ != nullptr && shape_ == Shape::kSteps) session_->Break(Gate::kFinish);
+    Complete(At(Describe(), why));
+  }
   Retire();
 }
 

@@ -48,7 +48,7 @@ absl::StatusOr<std::byte*> Arena::Allocate(size_t bytes) {
   const bool cached = bytes <= kCachedBytesMax;
   const size_t align = bytes >= kPage ? kPage : kAlignment;
   const size_t size = cached ? size_t{1} << ClassOf(bytes) : (bytes + align - 1) / align * align;
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   uint64_t offset = 0;
   if (cached && !cached_[ClassOf(bytes)].empty()) {
     offset = cached_[ClassOf(bytes)].back();
@@ -61,7 +61,7 @@ absl::StatusOr<std::byte*> Arena::Allocate(size_t bytes) {
 }
 
 void Arena::Free(std::byte* memory) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto block = used_.find(static_cast<uint64_t>(memory - memory_.data()));
   if (block == used_.end()) return;
   auto [offset, bytes] = *block;

@@ -10,7 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "transport/shm/memory_file.h"
 
 namespace syncopate {
@@ -43,7 +43,7 @@ class Arena {
   static int ClassOf(size_t bytes);
 
   const MemoryFile memory_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::map<uint64_t, uint64_t> free_ ABSL_GUARDED_BY(mutex_);             // offset -> bytes
   absl::flat_hash_map<uint64_t, uint64_t> used_ ABSL_GUARDED_BY(mutex_);  // offset -> bytes
   std::vector<uint64_t> cached_[17] ABSL_GUARDED_BY(mutex_);  // free blocks by size class
