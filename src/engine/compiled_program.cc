@@ -1,12 +1,12 @@
 #include "engine/compiled_program.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "model/program_steps.h"
 
 namespace syncopate {
 namespace {
@@ -16,43 +16,6 @@ using StepPlan = CompiledProgram::StepPlan;
 
 bool IsReceive(const Step& step) {
   return step.kind == StepKind::kReceive || step.kind == StepKind::kReceiveReduce;
-}
-
-// match[w][i]: the step at the other end of worker w's step i.
-absl::StatusOr<std::vector<std::vector<uint32_t>>> MatchSteps(const Program& program) {
-  const size_t workers = program.steps.size();
-  std::vector<std::vector<uint32_t>> match(workers);
-  std::map<std::pair<int, int>, std::vector<uint32_t>> sends;
-  for (size_t w = 0; w < workers; ++w) {
-    match[w].resize(program.steps[w].size());
-    for (uint32_t i = 0; i < program.steps[w].size(); ++i) {
-      const Step& step = program.steps[w][i];
-      if (step.kind == StepKind::kSend) sends[{static_cast<int>(w), step.peer}].push_back(i);
-    }
-  }
-  std::map<std::pair<int, int>, size_t> taken;
-  for (size_t w = 0; w < workers; ++w) {
-    for (uint32_t i = 0; i < program.steps[w].size(); ++i) {
-      const Step& step = program.steps[w][i];
-      if (!IsReceive(step)) continue;
-      const std::pair<int, int> wire = {step.peer, static_cast<int>(w)};
-      const std::vector<uint32_t>& there = sends[wire];
-      const size_t next = taken[wire]++;
-      if (next >= there.size()) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            "worker ", w, ", step ", i, ": no send from worker ", step.peer, " matches"));
-      }
-      match[w][i] = there[next];
-      match[static_cast<size_t>(step.peer)][there[next]] = i;
-    }
-  }
-  for (const auto& [wire, there] : sends) {
-    if (taken[wire] != there.size()) {
-      return absl::FailedPreconditionError(absl::StrCat("worker ", wire.first, " sends to worker ",
-                                                        wire.second, " what is never received"));
-    }
-  }
-  return match;
 }
 
 bool After(const Step& step, uint32_t only) {
@@ -115,8 +78,7 @@ std::optional<std::vector<int>> FindOneShot(const Program& program) {
 // The share of worker `self`, if its steps have the shape of an exchange: hand every other worker
 // its share to fold, fold the own one in a chain, hand the result to all, take the others' results
 // where their shares were read.
-std::optional<Share> ShareOf(const Program& program,
-                             const std::vector<std::vector<uint32_t>>& match, int self) {
+std::optional<Share> ShareOf(const Program& program, const StepTable& table, int self) {
   const std::vector<Step>& steps = program.steps[static_cast<size_t>(self)];
   const size_t workers = program.steps.size();
   std::vector<uint32_t> chain, results, takes;
@@ -150,8 +112,7 @@ std::optional<Share> ShareOf(const Program& program,
   };
   for (size_t c = 0; c < chain.size(); ++c) {
     const Step& step = steps[chain[c]];
-    const Step& there =
-        program.steps[static_cast<size_t>(step.peer)][match[static_cast<size_t>(self)][chain[c]]];
+    const Step& there = table[table.partner(table.begin(self) + chain[c])];
     if (!is_own(step) || !is_own(there) || !there.after.empty() ||
         (c == 0 ? !step.after.empty() : !After(step, chain[c - 1]))) {
       return std::nullopt;
@@ -165,8 +126,7 @@ std::optional<Share> ShareOf(const Program& program,
     // What is taken is the result of a chain there, and it overwrites only what that chain has
     // read.
     const Step& take = steps[i];
-    const Step& there =
-        program.steps[static_cast<size_t>(take.peer)][match[static_cast<size_t>(self)][i]];
+    const Step& there = table[table.partner(table.begin(self) + i)];
     if (there.after.empty() || take.after.size() != 1) return std::nullopt;
     const Step& handed = steps[take.after[0]];
     if (handed.kind != StepKind::kSend || !handed.after.empty() || handed.peer != take.peer ||
@@ -181,11 +141,10 @@ std::optional<Share> ShareOf(const Program& program,
   return share;
 }
 
-std::optional<std::vector<Share>> FindExchange(const Program& program,
-                                               const std::vector<std::vector<uint32_t>>& match) {
+std::optional<std::vector<Share>> FindExchange(const Program& program, const StepTable& table) {
   std::vector<Share> shares;
   for (size_t w = 0; w < program.steps.size(); ++w) {
-    std::optional<Share> share = ShareOf(program, match, static_cast<int>(w));
+    std::optional<Share> share = ShareOf(program, table, static_cast<int>(w));
     if (!share) return std::nullopt;
     shares.push_back(*std::move(share));
   }
@@ -204,19 +163,19 @@ std::optional<std::vector<Share>> FindExchange(const Program& program,
   return shares;
 }
 
-std::vector<StepPlan> PlanSteps(const Program& program,
-                                const std::vector<std::vector<uint32_t>>& match, int self) {
+std::vector<StepPlan> PlanSteps(const Program& program, const StepTable& table, int self) {
   const std::vector<Step>& steps = program.steps[static_cast<size_t>(self)];
   std::vector<StepPlan> plan(steps.size());
   for (uint32_t i = 0; i < steps.size(); ++i) {
     plan[i].step = steps[i];
-    plan[i].match = match[static_cast<size_t>(self)][i];
     for (uint32_t before : steps[i].after) plan[before].dependents.push_back(i);
-    if (IsReceive(steps[i])) {
-      const Step& there = program.steps[static_cast<size_t>(steps[i].peer)][plan[i].match];
-      plan[i].their_space = there.space;
-      plan[i].their_begin = program.begin(there.space, there.chunk);
-    }
+    const StepTable::Id id = table.begin(self) + i;
+    if (table.partner(id) == StepTable::kNone) continue;
+    plan[i].match = static_cast<uint32_t>(table.index(table.partner(id)));
+    if (!IsReceive(steps[i])) continue;
+    const auto [space, chunk] = table.Source(id);
+    plan[i].their_space = space;
+    plan[i].their_begin = program.begin(space, chunk);
   }
   return plan;
 }
@@ -229,7 +188,7 @@ absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileProgram(Program pr
     return absl::InvalidArgumentError(
         absl::StrCat("worker ", self, " is not in a program of ", program.workers));
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(const auto match, MatchSteps(program));
+  SYNCOPATE_ASSIGN_OR_RETURN(const StepTable table, StepTable::Make(program));
   auto compiled = std::make_shared<CompiledProgram>();
   compiled->self = self;
   compiled->digest = DigestOf(program).low;
@@ -240,12 +199,12 @@ absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileProgram(Program pr
     if (std::optional<std::vector<int>> order = FindOneShot(program)) {
       compiled->shape = CompiledProgram::Shape::kOneShot;
       compiled->order = *std::move(order);
-    } else if (std::optional<std::vector<Share>> shares = FindExchange(program, match)) {
+    } else if (std::optional<std::vector<Share>> shares = FindExchange(program, table)) {
       compiled->shape = CompiledProgram::Shape::kExchange;
       compiled->shares = *std::move(shares);
     }
   }
-  compiled->plan = PlanSteps(program, match, self);
+  compiled->plan = PlanSteps(program, table, self);
   compiled->program = std::move(program);
   return compiled;
 }

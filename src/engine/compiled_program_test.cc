@@ -1,0 +1,122 @@
+#include "engine/compiled_program.h"
+
+#include <numeric>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "plan/collective/planners.h"
+
+namespace syncopate {
+namespace {
+
+using Shape = CompiledProgram::Shape;
+using ::testing::ElementsAre;
+
+CollectiveRequest AllReduceOf(int workers, uint64_t elements) {
+  CollectiveRequest request;
+  request.workers = workers;
+  request.active.resize(static_cast<size_t>(workers));
+  std::iota(request.active.begin(), request.active.end(), 0);
+  request.elements = elements;
+  return request;
+}
+
+Shape ShapeOf(const Program& program) {
+  const auto compiled = CompileProgram(program, 0);
+  EXPECT_TRUE(compiled.ok()) << compiled.status();
+  return (*compiled)->shape;
+}
+
+TEST(CompiledProgramTest, KnowsAnExchange) {
+  for (int workers : {2, 3, 8}) {
+    const Program program = *PlanDirectAllReduce(AllReduceOf(workers, 1000), {});
+    const auto compiled = *CompileProgram(program, workers - 1);
+    ASSERT_EQ(compiled->shape, Shape::kExchange);
+    uint64_t covered = 0;
+    for (const CompiledProgram::Share& share : compiled->shares) {
+      EXPECT_EQ(share.begin, covered);
+      covered = share.end;
+    }
+    EXPECT_EQ(covered, 1000u);
+  }
+  // Each worker starts with its own and adds the others in the program's order.
+  const auto compiled = *CompileProgram(*PlanDirectAllReduce(AllReduceOf(3, 1000), {}), 1);
+  EXPECT_THAT(compiled->shares[1].order, ElementsAre(1, 0, 2));
+}
+
+TEST(CompiledProgramTest, KnowsAOneShot) {
+  const auto compiled = *CompileProgram(*PlanOneShotAllReduce(AllReduceOf(4, 100), {}), 2);
+  ASSERT_EQ(compiled->shape, Shape::kOneShot);
+  EXPECT_THAT(compiled->order, ElementsAre(0, 1, 2, 3));
+}
+
+TEST(CompiledProgramTest, OthersRunStepByStep) {
+  EXPECT_EQ(ShapeOf(*PlanRingAllReduce(AllReduceOf(4, 100), {})), Shape::kSteps);
+  EXPECT_EQ(ShapeOf(*PlanRecursiveDoublingAllReduce(AllReduceOf(4, 100), {})), Shape::kSteps);
+  CollectiveRequest some = AllReduceOf(4, 1000);
+  some.active = {0, 1, 3};  // the shapes are for groups in which all take part
+  EXPECT_EQ(ShapeOf(*PlanDirectAllReduce(some, {})), Shape::kSteps);
+}
+
+TEST(CompiledProgramTest, NothingMovesForOneWorkerOrNoElements) {
+  EXPECT_EQ(ShapeOf(*PlanDirectAllReduce(AllReduceOf(1, 1000), {})), Shape::kEmpty);
+  EXPECT_EQ(ShapeOf(*PlanDirectAllReduce(AllReduceOf(4, 0), {})), Shape::kEmpty);
+}
+
+// Every single change of a worker's step that keeps the program well-formed must make it lose its
+// shape: recognising a program that does something else would compute something else.
+TEST(CompiledProgramTest, AChangedStepLosesTheShape) {
+  for (const Program& original : {*PlanDirectAllReduce(AllReduceOf(3, 1000), {}),
+                                  *PlanOneShotAllReduce(AllReduceOf(3, 1000), {})}) {
+    int tried = 0;
+    for (size_t w = 0; w < 3; ++w) {
+      for (size_t i = 0; i < original.steps[w].size(); ++i) {
+        for (int change = 0; change < 4; ++change) {
+          Program program = original;
+          Step& step = program.steps[w][i];
+          switch (change) {
+            case 0:
+              if (step.chunk + 1 >= program.chunks(step.space)) continue;
+              ++step.chunk;
+              break;
+            case 1:
+              if (step.kind == StepKind::kReceive) {
+                step.kind = StepKind::kReceiveReduce;
+              } else if (step.kind == StepKind::kReceiveReduce) {
+                step.kind = StepKind::kReceive;
+              } else {
+                continue;
+              }
+              break;
+            case 2:
+              if (step.after.empty()) continue;
+              step.after.clear();
+              break;
+            case 3:
+              if (step.after.empty() || step.after[0] == 0) continue;
+              --step.after[0];
+              break;
+          }
+          const auto compiled = CompileProgram(program, 0);
+          if (!compiled.ok()) continue;
+          ++tried;
+          EXPECT_EQ((*compiled)->shape, Shape::kSteps)
+              << original.algorithm << ": worker " << w << ", step " << i << ", change " << change;
+        }
+      }
+    }
+    EXPECT_GT(tried, 10);
+  }
+}
+
+TEST(CompiledProgramTest, RefusesWhatIsNotWellFormed) {
+  Program program = *PlanDirectAllReduce(AllReduceOf(3, 1000), {});
+  EXPECT_FALSE(CompileProgram(program, 3).ok());
+  EXPECT_FALSE(CompileProgram(program, -1).ok());
+  program.steps[0].pop_back();
+  EXPECT_FALSE(CompileProgram(program, 0).ok()) << "a send is never received";
+}
+
+}  // namespace
+}  // namespace syncopate
