@@ -80,6 +80,15 @@ class TransportTest : public ::testing::TestWithParam<std::pair<const char*, Mak
     }
   }
 
+  void Unmake() {
+    ports_.clear();
+    for (size_t rank = 0; rank < memory_.size(); ++rank) {
+      world_->transport(static_cast<int>(rank)).Free(memory_[rank]);
+    }
+    memory_.clear();
+  }
+  void TearDown() override { Unmake(); }
+
   std::unique_ptr<Session> Open(int rank, uint64_t sequence, uint32_t steps = 8) {
     auto session =
         ports_[static_cast<size_t>(rank)]->Open({.sequence = sequence,
@@ -167,8 +176,7 @@ TEST_P(TransportTest, HellosAreReadableAfterTheStart) {
 TEST_P(TransportTest, BytesArriveAndTheSenderLearnsWhenTheyAreConsumed) {
   for (uint32_t steps : {8u, 1000u}) {  // few and many steps are kept differently
     SCOPED_TRACE(steps);
-    ports_.clear();
-    memory_.clear();
+    Unmake();
     Make(2);
     auto sessions = OpenAll(0, steps);
     ASSERT_TRUE(EnterAll(sessions, Gate::kStart));
@@ -231,7 +239,7 @@ TEST_P(TransportTest, GroupsDoNotDisturbEachOther) {
 TEST_P(TransportTest, LossesAreSeenByAllInOneOrder) {
   Make(4);
   EXPECT_EQ(world_->transport(0).losses(), 0u);
-  ports_.clear();
+  Unmake();
   world_->Lose(2);
   world_->Lose(1);
   for (int rank : {0, 3}) {
