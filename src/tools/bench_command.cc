@@ -123,11 +123,13 @@ class BenchRun {
     settings.timeout = options_.timeout;
     settings.interrupt_fd = interrupt_.fd();
     SYNCOPATE_ASSIGN_OR_RETURN(settings.directory, workspace_->MakeFolder(name));
-    absl::StatusOr<bench::LaunchPlan> plan = PlanLaunch(name, options_,
-                                                        {.drivers = drivers_,
-                                                         .directory = settings.directory,
-                                                         .environment = environment_,
-                                                         .root = geteuid() == 0});
+    absl::StatusOr<bench::LaunchPlan> plan =
+        PlanLaunch(name, options_,
+                   {.drivers = drivers_,
+                    .directory = settings.directory,
+                    .environment = environment_,
+                    .root = geteuid() == 0,
+                    .cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))});
     if (!plan.ok()) return At(name, plan.status());
     return std::make_pair(std::move(settings), *std::move(plan));
   }

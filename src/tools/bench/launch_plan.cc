@@ -38,13 +38,15 @@ std::optional<std::string> FindInPath(const std::string& program, const Environm
   return std::nullopt;
 }
 
-// Open MPI's launcher: more ranks than cores are wanted, ranks yield while they wait, and whatever
-// it writes to disk or shared memory goes where it is cleaned up.
-void AddOpenMpi(const Known& known, const LaunchPlace& place, LaunchPlan& plan) {
+// Open MPI's launcher: more ranks than cores are wanted; ranks yield while they wait, unless each
+// has a core, where polling serves it better; and whatever it writes to disk or shared memory goes
+// where it is cleaned up.
+void AddOpenMpi(const Known& known, int workers, const LaunchPlace& place, LaunchPlan& plan) {
   auto& arguments = plan.arguments;
   if (place.root) arguments.push_back("--allow-run-as-root");
+  const char* yields = workers > place.cores ? "1" : "0";
   for (const char* word : {"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle",
-                           "1", "--mca", "orte_tmpdir_base"}) {
+                           yields, "--mca", "orte_tmpdir_base"}) {
     arguments.push_back(word);
   }
   arguments.push_back(place.directory);
@@ -92,7 +94,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const std::string& contestant, const Bench
           absl::StrCat("there is no ", known->launcher, " in PATH; install ", known->packages));
     }
     plan.arguments.push_back(*launcher);
-    if (contestant != kMpich) AddOpenMpi(*known, place, plan);
+    if (contestant != kMpich) AddOpenMpi(*known, options.workers, place, plan);
     plan.arguments.push_back("-n");
     plan.arguments.push_back(absl::StrCat(options.workers));
   }

@@ -23,6 +23,7 @@ struct LaunchPlace {
   std::string directory;  // private to this contestant
   Environment environment;
   bool root = false;  // this process runs as root
+  int cores = 1;      // that the ranks share
 };
 
 // NotFound if the driver or the peer's launcher is missing; the message says what to install.

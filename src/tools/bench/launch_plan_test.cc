@@ -86,6 +86,9 @@ TEST_F(LaunchTest, OpenMpiRunsWithTheSettingsThatAreFairToIt) {
     EXPECT_GT(std::stoull(plan->environment.at("MALLOC_TRIM_THRESHOLD_")), 100u << 20);
     EXPECT_THAT(plan->arguments, Not(Contains("--algorithm")));
   }
+  place_.cores = 3;  // a core for each rank: polling is the quicker way for it to wait
+  EXPECT_TRUE(
+      HasRun(*PlanLaunch("openmpi", options_, place_), {"--mca", "mpi_yield_when_idle", "0"}));
   place_.root = false;
   EXPECT_THAT(PlanLaunch("openmpi", options_, place_)->arguments,
               Not(Contains("--allow-run-as-root")));
