@@ -1,0 +1,78 @@
+#include "transport/net/frame.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "transport/net/bytes.h"
+
+namespace syncopate::net {
+namespace {
+
+constexpr uint16_t kMagic = 0x5953;  // "SY"
+constexpr uint8_t kVersion = 1;
+
+}  // namespace
+
+EncodedHeader Encode(const FrameHeader& header) {
+  std::string bytes;
+  Append(bytes, kMagic);
+  Append(bytes, kVersion);
+  Append(bytes, static_cast<uint8_t>(header.type));
+  Append(bytes, header.payload_bytes);
+  Append(bytes, header.job);
+  Append(bytes, header.epoch);
+  Append(bytes, header.group);
+  Append(bytes, header.sequence);
+  Append(bytes, header.step);
+  Append(bytes, header.priority);
+  Append(bytes, header.offset);
+  Append(bytes, header.total);
+  Append(bytes, header.digest);
+  EncodedHeader encoded;
+  static_assert(sizeof(encoded) == kFrameHeaderBytes);
+  std::memcpy(encoded.data(), bytes.data(), encoded.size());
+  return encoded;
+}
+
+absl::StatusOr<FrameHeader> DecodeFrameHeader(absl::Span<const std::byte> bytes) {
+  if (bytes.size() != kFrameHeaderBytes) {
+    return absl::InvalidArgumentError("a frame's header is cut short");
+  }
+  ByteReader reader(absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  if (reader.Read<uint16_t>() != kMagic) return absl::InvalidArgumentError("this is no frame");
+  const uint8_t version = reader.Read<uint8_t>();
+  if (version != kVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a frame of version ", version, "; this is version ", kVersion));
+  }
+  FrameHeader header;
+  const uint8_t type = reader.Read<uint8_t>();
+  if (type < static_cast<uint8_t>(FrameType::kBeat) ||
+      type > static_cast<uint8_t>(FrameType::kResult)) {
+    return absl::InvalidArgumentError(absl::StrCat("a frame of type ", type));
+  }
+  header.type = static_cast<FrameType>(type);
+  header.payload_bytes = reader.Read<uint32_t>();
+  header.job = reader.Read<uint32_t>();
+  header.epoch = reader.Read<uint32_t>();
+  header.group = reader.Read<uint64_t>();
+  header.sequence = reader.Read<uint64_t>();
+  header.step = reader.Read<uint32_t>();
+  header.priority = reader.Read<int32_t>();
+  header.offset = reader.Read<uint64_t>();
+  header.total = reader.Read<uint64_t>();
+  header.digest = reader.Read<uint64_t>();
+  if (header.payload_bytes > kPayloadBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("a payload of ", header.payload_bytes,
+                                                   " bytes; the limit is ", kPayloadBytesMax));
+  }
+  if (header.total > kMessageBytesMax || header.offset > header.total ||
+      (header.total > 0 && header.payload_bytes > header.total - header.offset)) {
+    return absl::InvalidArgumentError(absl::StrCat("a part at ", header.offset, " with ",
+                                                   header.payload_bytes, " bytes of a message of ",
+                                                   header.total));
+  }
+  return header;
+}
+
+}  // namespace syncopate::net
