@@ -47,6 +47,10 @@ class Wire {
   virtual bool Arm() = 0;
   virtual int fd() const = 0;
 
+  // The payload of frames with this cookie will not be read any more: those that have not begun to
+  // travel are dropped, what is left of the others is copied. Sent() is not called for them.
+  virtual void Detach(uint64_t cookie) = 0;
+
   // All that was sent to `peer` has been handed over to the network.
   virtual bool Flushed(int peer) const = 0;
   // Ends the connection: `politely`, after what is queued; the peer then reads an end of stream and

@@ -1,0 +1,364 @@
+#include "transport/net/tcp_wire.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace syncopate::net {
+namespace {
+
+constexpr size_t kStagingBytes = 32 << 10;
+constexpr size_t kSinkBytes = 64 << 10;
+// How much a lane takes from the queues at once: more could not be overtaken by urgent frames.
+constexpr size_t kTakenBytes = 256 << 10;
+constexpr size_t kTakenFrames = 16;
+// How much is read from one lane before the others get a turn.
+constexpr size_t kReadBytes = 1 << 20;
+// How much the kernel holds back of what it cannot send yet, for the same reason.
+constexpr int kUnsentBytes = 256 << 10;
+
+bool IsData(FrameType type) { return type == FrameType::kData || type == FrameType::kResult; }
+
+absl::Status SystemError(absl::string_view what) {
+  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TcpWire>> TcpWire::Make(std::vector<std::vector<UniqueFd>> sockets,
+                                                       WireHandler& handler) {
+  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.ok()) return SystemError("cannot make an epoll");
+  std::unique_ptr<TcpWire> wire(new TcpWire(std::move(epoll), handler));
+  wire->sink_.resize(kSinkBytes);
+  wire->peers_.resize(sockets.size());
+  for (size_t rank = 0; rank < sockets.size(); ++rank) {
+    Peer& peer = wire->peers_[rank];
+    for (UniqueFd& fd : sockets[rank]) {
+      if (!fd.ok()) continue;
+      peer.open = true;
+      auto lane = std::make_unique<Lane>();
+      lane->peer = static_cast<int>(rank);
+      lane->first = peer.lanes.empty();
+      lane->staging.resize(kStagingBytes);
+      const int one = 1;
+      setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+      setsockopt(fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof(kUnsentBytes));
+      epoll_event event = {};
+      event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+      event.data.ptr = lane.get();
+      if (epoll_ctl(wire->epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) {
+        return SystemError("cannot watch a connection");
+      }
+      lane->fd = std::move(fd);
+      peer.lanes.push_back(std::move(lane));
+    }
+  }
+  return wire;
+}
+
+TcpWire::~TcpWire() = default;
+
+void TcpWire::List(Lane& lane) {
+  if (lane.listed) return;
+  lane.listed = true;
+  ready_.push_back(&lane);
+}
+
+void TcpWire::Send(int rank, const FrameHeader& header, const std::byte* payload, uint64_t cookie) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  if (!peer.open || peer.closing) {
+    if (cookie != 0) handler_.Sent(cookie);
+    return;
+  }
+  Outgoing frame;
+  frame.header = Encode(header);
+  frame.payload = payload;
+  frame.payload_bytes = header.payload_bytes;
+  frame.cookie = cookie;
+  const bool data = IsData(header.type);
+  std::deque<Outgoing>& queue = data ? peer.data[header.priority] : peer.control;
+  if (cookie == 0 && header.payload_bytes > 0) {
+    frame.copy.assign(reinterpret_cast<const char*>(payload), header.payload_bytes);
+  }
+  queue.push_back(std::move(frame));
+  for (auto& lane : peer.lanes) {
+    if (!lane->writable || !(data || lane->first)) continue;
+    Write(*lane);
+    break;
+  }
+}
+
+bool TcpWire::Take(Lane& lane) {
+  Peer& peer = peers_[static_cast<size_t>(lane.peer)];
+  size_t bytes = 0;
+  for (const Outgoing& frame : lane.active) bytes += kFrameHeaderBytes + frame.payload_bytes;
+  while (lane.active.size() < kTakenFrames && bytes < kTakenBytes) {
+    std::deque<Outgoing>* queue = nullptr;
+    if (lane.first && !peer.control.empty()) queue = &peer.control;
+    while (queue == nullptr && !peer.data.empty()) {
+      if (peer.data.begin()->second.empty()) {
+        peer.data.erase(peer.data.begin());
+      } else {
+        queue = &peer.data.begin()->second;
+      }
+    }
+    if (queue == nullptr) break;
+    bytes += kFrameHeaderBytes + queue->front().payload_bytes;
+    lane.active.push_back(std::move(queue->front()));
+    queue->pop_front();
+  }
+  return !lane.active.empty();
+}
+
+bool TcpWire::Write(Lane& lane) {
+  bool moved = false;
+  while (lane.writable && peers_[static_cast<size_t>(lane.peer)].open && Take(lane)) {
+    iovec parts[2 * kTakenFrames];
+    int count = 0;
+    size_t skip = lane.written;
+    size_t wanted = 0;
+    const auto add = [&](const void* bytes, size_t size) {
+      const size_t skipped = std::min(skip, size);
+      skip -= skipped;
+      if (size == skipped) return;
+      parts[count++] = {const_cast<char*>(static_cast<const char*>(bytes)) + skipped,
+                        size - skipped};
+      wanted += size - skipped;
+    };
+    for (const Outgoing& frame : lane.active) {
+      add(frame.header.data(), kFrameHeaderBytes);
+      add(frame.copy.empty() ? static_cast<const void*>(frame.payload) : frame.copy.data(),
+          frame.payload_bytes);
+    }
+    msghdr message = {};
+    message.msg_iov = parts;
+    message.msg_iovlen = static_cast<size_t>(count);
+    const ssize_t sent = sendmsg(lane.fd.get(), &message, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      lane.writable = false;
+      if (errno != EAGAIN) End(lane.peer, SystemError("cannot write"));
+      return moved;
+    }
+    moved = true;
+    if (static_cast<size_t>(sent) < wanted) lane.writable = false;
+    lane.written += static_cast<size_t>(sent);
+    while (!lane.active.empty() &&
+           lane.written >= kFrameHeaderBytes + lane.active.front().payload_bytes) {
+      lane.written -= kFrameHeaderBytes + lane.active.front().payload_bytes;
+      const uint64_t cookie = lane.active.front().cookie;
+      lane.active.pop_front();
+      if (cookie != 0) handler_.Sent(cookie);
+    }
+  }
+  if (peers_[static_cast<size_t>(lane.peer)].closing) FinishClosing(lane.peer);
+  return moved;
+}
+
+void TcpWire::PayloadRead(Lane& lane) {
+  lane.place = nullptr;
+  if (!std::exchange(lane.dropping, false)) handler_.Arrived(lane.peer, lane.header);
+}
+
+bool TcpWire::Parse(Lane& lane) {
+  while (lane.missing == 0 && lane.end - lane.begin >= kFrameHeaderBytes) {
+    absl::StatusOr<FrameHeader> header =
+        DecodeFrameHeader(absl::MakeConstSpan(lane.staging).subspan(lane.begin, kFrameHeaderBytes));
+    if (!header.ok()) {
+      End(lane.peer, header.status());
+      return false;
+    }
+    lane.begin += kFrameHeaderBytes;
+    lane.header = *header;
+    if (header->payload_bytes == 0) {
+      handler_.Arrived(lane.peer, *header);
+      continue;
+    }
+    lane.place = handler_.Place(lane.peer, *header);
+    lane.dropping = lane.place == nullptr;
+    lane.missing = header->payload_bytes;
+    const size_t here = std::min(lane.missing, lane.end - lane.begin);
+    if (here > 0 && !lane.dropping) {
+      std::memcpy(lane.place, lane.staging.data() + lane.begin, here);
+      lane.place += here;
+    }
+    lane.begin += here;
+    lane.missing -= here;
+    if (lane.missing == 0) PayloadRead(lane);
+    if (!peers_[static_cast<size_t>(lane.peer)].open) return false;  // the handler closed it
+  }
+  if (lane.begin > 0) {
+    std::memmove(lane.staging.data(), lane.staging.data() + lane.begin, lane.end - lane.begin);
+    lane.end -= lane.begin;
+    lane.begin = 0;
+  }
+  return true;
+}
+
+bool TcpWire::Read(Lane& lane) {
+  size_t budget = kReadBytes;
+  bool moved = false;
+  while (lane.readable && budget > 0 && peers_[static_cast<size_t>(lane.peer)].open) {
+    // First what is missing of a payload, then whatever follows it.
+    iovec parts[2];
+    int count = 0;
+    size_t wanted = 0;
+    if (lane.missing > 0) {
+      const size_t bytes = lane.dropping ? std::min(lane.missing, sink_.size()) : lane.missing;
+      parts[count++] = {lane.dropping ? sink_.data() : lane.place, bytes};
+      wanted += bytes;
+    }
+    if (lane.missing == wanted) {
+      parts[count++] = {lane.staging.data() + lane.end, lane.staging.size() - lane.end};
+      wanted += lane.staging.size() - lane.end;
+    }
+    const ssize_t got = readv(lane.fd.get(), parts, count);
+    if (got == 0) {
+      lane.readable = false;
+      lane.ended = true;
+      const auto& lanes = peers_[static_cast<size_t>(lane.peer)].lanes;
+      if (std::all_of(lanes.begin(), lanes.end(), [](const auto& other) { return other->ended; })) {
+        End(lane.peer, absl::OkStatus());
+      }
+      return true;
+    }
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      lane.readable = false;
+      if (errno == EAGAIN) return moved;
+      End(lane.peer, SystemError("cannot read"));
+      return true;
+    }
+    moved = true;
+    if (static_cast<size_t>(got) < wanted) lane.readable = false;  // the socket is empty
+    budget -= std::min(budget, static_cast<size_t>(got));
+    const size_t payload = std::min(static_cast<size_t>(got), lane.missing);
+    lane.end += static_cast<size_t>(got) - payload;
+    if (payload > 0) {
+      lane.missing -= payload;
+      if (!lane.dropping) lane.place += payload;
+      if (lane.missing == 0) PayloadRead(lane);
+    }
+    if (!peers_[static_cast<size_t>(lane.peer)].open || !Parse(lane)) return true;
+  }
+  return moved;
+}
+
+bool TcpWire::Progress() {
+  epoll_event events[64];
+  const int count = epoll_wait(epoll_.get(), events, 64, 0);
+  for (int i = 0; i < count; ++i) {
+    Lane& lane = *static_cast<Lane*>(events[i].data.ptr);
+    if ((events[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+      lane.readable = true;
+    }
+    if ((events[i].events & (EPOLLOUT | EPOLLERR)) != 0) lane.writable = true;
+    List(lane);
+  }
+  bool moved = false;
+  const std::vector<Lane*> ready = std::exchange(ready_, {});
+  for (Lane* lane : ready) {
+    lane->listed = false;
+    if (!peers_[static_cast<size_t>(lane->peer)].open) continue;
+    if (lane->readable) moved |= Read(*lane);
+    if (lane->writable) moved |= Write(*lane);
+    if (lane->readable && peers_[static_cast<size_t>(lane->peer)].open) List(*lane);
+  }
+  for (const auto& [peer, why] : std::exchange(ended_, {})) {
+    moved = true;
+    handler_.Closed(peer, why);
+  }
+  return moved;
+}
+
+void TcpWire::Detach(uint64_t cookie) {
+  const auto is_it = [&](const Outgoing& frame) { return frame.cookie == cookie; };
+  for (Peer& peer : peers_) {
+    for (auto& [priority, queue] : peer.data) std::erase_if(queue, is_it);
+    std::erase_if(peer.control, is_it);
+    for (auto& lane : peer.lanes) {
+      for (size_t i = 0; i < lane->active.size();) {
+        Outgoing& frame = lane->active[i];
+        if (!is_it(frame)) {
+          ++i;
+        } else if (i == 0 && lane->written > 0) {
+          frame.copy.assign(reinterpret_cast<const char*>(frame.payload), frame.payload_bytes);
+          frame.cookie = 0;
+          ++i;
+        } else {
+          lane->active.erase(lane->active.begin() + static_cast<ptrdiff_t>(i));
+        }
+      }
+    }
+  }
+}
+
+bool TcpWire::Flushed(int rank) const {
+  const Peer& peer = peers_[static_cast<size_t>(rank)];
+  if (!peer.open) return true;
+  const auto empty = [](const auto& queue) { return queue.second.empty(); };
+  return peer.control.empty() && std::all_of(peer.data.begin(), peer.data.end(), empty) &&
+         std::all_of(peer.lanes.begin(), peer.lanes.end(),
+                     [](const auto& lane) { return lane->active.empty(); });
+}
+
+void TcpWire::End(int rank, absl::Status why) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  if (!peer.open) return;
+  peer.open = false;
+  ended_.emplace_back(rank, std::move(why));
+  for (auto& lane : peer.lanes) {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, lane->fd.get(), nullptr);
+    lane->fd.Reset();
+    lane->readable = lane->writable = false;
+  }
+  DropQueues(peer);
+}
+
+void TcpWire::DropQueues(Peer& peer) {
+  std::vector<uint64_t> cookies;
+  const auto drop = [&](std::deque<Outgoing>& queue) {
+    for (const Outgoing& frame : queue) {
+      if (frame.cookie != 0) cookies.push_back(frame.cookie);
+    }
+    queue.clear();
+  };
+  drop(peer.control);
+  for (auto& [priority, queue] : peer.data) drop(queue);
+  for (auto& lane : peer.lanes) {
+    drop(lane->active);
+    lane->written = 0;
+  }
+  for (const uint64_t cookie : cookies) handler_.Sent(cookie);
+}
+
+void TcpWire::FinishClosing(int rank) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  if (!peer.open || peer.shut || !Flushed(rank)) return;
+  peer.shut = true;
+  for (auto& lane : peer.lanes) shutdown(lane->fd.get(), SHUT_WR);
+}
+
+void TcpWire::Close(int rank, bool politely) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  if (!peer.open) return;
+  if (politely) {
+    peer.closing = true;
+    FinishClosing(rank);
+    return;
+  }
+  End(rank, absl::OkStatus());
+  std::erase_if(ended_, [&](const auto& entry) { return entry.first == rank; });
+}
+
+}  // namespace syncopate::net

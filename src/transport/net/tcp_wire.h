@@ -1,0 +1,96 @@
+// Frames over TCP: non-blocking sockets, one epoll, scatter-gather, several connections (lanes) for
+// each peer. Frames of operations take the lane with room, highest priority first; all others take
+// the first lane, before any data.
+#ifndef SYNCOPATE_TRANSPORT_NET_TCP_WIRE_H_
+#define SYNCOPATE_TRANSPORT_NET_TCP_WIRE_H_
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/unique_fd.h"
+#include "transport/net/wire.h"
+
+namespace syncopate::net {
+
+class TcpWire final : public Wire {
+ public:
+  // `sockets` by rank and lane, as ConnectMesh() made them. The handler must outlive the wire.
+  static absl::StatusOr<std::unique_ptr<TcpWire>> Make(std::vector<std::vector<UniqueFd>> sockets,
+                                                       WireHandler& handler);
+  ~TcpWire() override;
+
+  void Send(int peer, const FrameHeader& header, const std::byte* payload,
+            uint64_t cookie) override;
+  bool Progress() override;
+  bool Arm() override { return ready_.empty() && ended_.empty(); }
+  int fd() const override { return epoll_.get(); }
+  void Detach(uint64_t cookie) override;
+  bool Flushed(int peer) const override;
+  void Close(int peer, bool politely) override;
+
+ private:
+  struct Outgoing {
+    EncodedHeader header;
+    const std::byte* payload = nullptr;
+    uint32_t payload_bytes = 0;
+    uint64_t cookie = 0;
+    std::string copy;  // the payload, where there is no cookie
+  };
+  struct Lane {
+    UniqueFd fd;
+    int peer = -1;
+    bool first = false;
+    bool readable = false;
+    bool writable = true;
+    bool listed = false;  // in ready_
+    bool ended = false;   // the other side sends nothing more
+    // Writing.
+    std::deque<Outgoing> active;  // taken from the peer's queues
+    size_t written = 0;           // bytes of active.front() that are gone
+    // Reading.
+    std::vector<std::byte> staging;
+    size_t begin = 0, end = 0;  // what of it is not parsed yet
+    FrameHeader header;         // of the payload that is being read
+    std::byte* place = nullptr;
+    size_t missing = 0;     // bytes of that payload
+    bool dropping = false;  // nobody wants it
+  };
+  struct Peer {
+    std::vector<std::unique_ptr<Lane>> lanes;
+    std::deque<Outgoing> control;
+    std::map<int, std::deque<Outgoing>, std::greater<int>> data;  // by priority
+    bool open = false;
+    bool closing = false;  // politely: after what is queued
+    bool shut = false;     // we have said that nothing more comes
+  };
+
+  TcpWire(UniqueFd epoll, WireHandler& handler) : epoll_(std::move(epoll)), handler_(handler) {}
+  void List(Lane& lane);
+  // Takes frames of the peer's queues to write next. False: there are none.
+  bool Take(Lane& lane);
+  bool Write(Lane& lane);
+  bool Read(Lane& lane);
+  // Parses what was read. False: it makes no sense.
+  bool Parse(Lane& lane);
+  void PayloadRead(Lane& lane);
+  // Ends the connection; Closed() is told by the next Progress().
+  void End(int peer, absl::Status why);
+  void DropQueues(Peer& peer);
+  void FinishClosing(int peer);
+
+  const UniqueFd epoll_;
+  WireHandler& handler_;
+  std::vector<Peer> peers_;
+  std::vector<Lane*> ready_;  // may have something to do
+  std::vector<std::pair<int, absl::Status>> ended_;
+  std::vector<std::byte> sink_;  // where unwanted bytes go
+};
+
+}  // namespace syncopate::net
+
+#endif  // SYNCOPATE_TRANSPORT_NET_TCP_WIRE_H_
