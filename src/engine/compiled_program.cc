@@ -205,6 +205,11 @@ absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileProgram(Program pr
     }
   }
   compiled->plan = PlanSteps(program, table, self);
+  compiled->incoming.resize(static_cast<size_t>(program.workers));
+  for (const StepPlan& plan : compiled->plan) {
+    if (!IsReceive(plan.step)) continue;
+    compiled->incoming[static_cast<size_t>(plan.step.peer)] += program.size(plan.step);
+  }
   compiled->program = std::move(program);
   return compiled;
 }

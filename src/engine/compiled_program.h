@@ -39,9 +39,10 @@ struct CompiledProgram {
   int self = 0;
   uint64_t digest = 0;
   Shape shape = Shape::kSteps;
-  std::vector<int> order;      // one-shot: the order of the fold, the same on all workers
-  std::vector<Share> shares;   // exchange: by worker
-  std::vector<StepPlan> plan;  // steps: in the order of the program
+  std::vector<int> order;          // one-shot: the order of the fold, the same on all workers
+  std::vector<Share> shares;       // exchange: by worker
+  std::vector<StepPlan> plan;      // steps: in the order of the program
+  std::vector<uint64_t> incoming;  // elements that each worker sends to this one
 };
 
 // Validates the program, then compiles it for worker `self`. It does not prove it: whoever takes

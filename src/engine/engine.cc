@@ -16,6 +16,8 @@ namespace {
 constexpr uint32_t kLookAroundRounds = 64;
 // The longest sleep of a driver: a lost wake-up, which should not happen, costs no more than this.
 constexpr int64_t kSleepNs = 100'000'000;
+// How long an engine that ends waits for the others to finish what it has finished.
+constexpr int64_t kLingerNs = 5'000'000'000;
 
 inline void Pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -27,14 +29,8 @@ inline void Pause() {
 
 }  // namespace
 
-// With a core for every worker, spinning is the quickest way to wait. With more workers than cores
-// the one that we wait for may need our core: give it away at once.
 Engine::Engine(Transport& transport, const Clock& clock, Pump pump)
-    : transport_(transport),
-      clock_(clock),
-      scratch_(transport),
-      spin_rounds_(transport.crowded() ? 0 : 3000),
-      yield_rounds_(transport.crowded() ? 200 : 50) {
+    : transport_(transport), clock_(clock), scratch_(transport), patience_(transport.patience()) {
   if (pump == Pump::kThread) pump_ = std::thread([this] { PumpLoop(); });
 }
 
@@ -47,8 +43,36 @@ Engine::~Engine() {
   transport_.Wake();
   if (pump_.joinable()) pump_.join();
   TakeInbox();
+  Linger();
   for (const auto& operation : operations_) {
     operation->CallOff(absl::CancelledError("the worker ended while it was under way"));
+  }
+}
+
+// Operations that are done here may not be done for the others: who needs our part, gets it.
+void Engine::Linger() {
+  const int64_t deadline_ns = clock_.NowNs() + kLingerNs;
+  const auto lingers = [](const auto& operation) {
+    return operation->done() && !operation->retired();
+  };
+  for (;;) {
+    PollAll();
+    transport_.Flush();
+    transport_.Progress();
+    const int64_t now_ns = clock_.NowNs();
+    if (std::none_of(operations_.begin(), operations_.end(), lingers) || now_ns >= deadline_ns ||
+        LookAround(now_ns) != Operation::Outcome::kBlocked) {
+      if (now_ns >= deadline_ns || std::none_of(operations_.begin(), operations_.end(), lingers)) {
+        return;
+      }
+      continue;
+    }
+    const uint32_t ticket = transport_.PrepareToPark();
+    if (PollAll() != Operation::Outcome::kBlocked) {
+      transport_.CancelPark();
+      continue;
+    }
+    transport_.Park(ticket, std::min(deadline_ns, now_ns + kSleepNs));
   }
 }
 
@@ -228,6 +252,7 @@ Operation::Outcome Engine::LookAround(int64_t now_ns) {
 
 bool Engine::DriveOnce() {
   TakeInbox();
+  transport_.Progress();
   const Operation::Outcome polled = PollAll();
   return std::max(polled, LookAround(clock_.NowNs())) != Operation::Outcome::kBlocked;
 }
@@ -236,7 +261,8 @@ void Engine::Drive(const Operation* until) {
   int idle_rounds = 0;
   for (;;) {
     TakeInbox();
-    const Operation::Outcome outcome = PollAll();
+    Operation::Outcome outcome = PollAll();
+    if (transport_.Progress()) outcome = std::max(outcome, Operation::Outcome::kMoved);
     if (completed_) {
       completed_ = false;
       if (waiters_ > (until != nullptr ? 1 : 0)) {
@@ -274,8 +300,8 @@ void Engine::Rest(int& idle_rounds, bool patient) {
     idle_rounds = 0;
     return;
   }
-  const int spin = patient ? 0 : spin_rounds_;
-  const int yield = patient ? 5 : yield_rounds_;
+  const int spin = patient ? 0 : patience_.spins;
+  const int yield = patient ? std::min(5, patience_.yields) : patience_.yields;
   if (idle_rounds <= spin) {
     Pause();
     return;

@@ -61,15 +61,15 @@ class Engine {
   void TakeInbox();
   void Enqueue(std::shared_ptr<Operation> operation);
   void Retire();
+  void Linger();
   void Rest(int& idle_rounds, bool patient);
   void PumpLoop();
   void StopDriving() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Transport& transport_;
   const Clock& clock_;
-  ScratchPool scratch_;     // by the driver only
-  const int spin_rounds_;   // how long a driver polls before it gives its core away
-  const int yield_rounds_;  // and how long it then polls before it sleeps
+  ScratchPool scratch_;  // by the driver only
+  const Transport::Patience patience_;
 
   Mutex mutex_;
   bool driving_ ABSL_GUARDED_BY(mutex_) = false;

@@ -23,8 +23,15 @@ constexpr int64_t kFinishGraceNs = 10'000'000'000;
 
 using Shape = CompiledProgram::Shape;
 
-Shape ShapeOn(const Transport& transport, Shape shape) {
-  return transport.direct() || shape == Shape::kEmpty ? shape : Shape::kSteps;
+Shape ShapeOn(const GroupPort& port, Shape shape) {
+  return port.direct() || shape == Shape::kEmpty ? shape : Shape::kSteps;
+}
+
+Ending EndingOf(const Program& program) {
+  if (!Reduces(program.collective)) return Ending::kLoose;
+  const bool all_get_all = program.collective == Collective::kAllReduce &&
+                           program.active.size() == static_cast<size_t>(program.workers);
+  return all_get_all ? Ending::kShared : Ending::kAwaited;
 }
 
 uint64_t Mix(uint64_t digest, DataType type, ReduceOp op) {
@@ -39,7 +46,15 @@ Operation::Operation(OperationSpec spec, uint64_t sequence, Transport& transport
       sequence_(sequence),
       transport_(transport),
       pool_(pool),
-      shape_(ShapeOn(transport, spec_.program->shape)) {}
+      shape_(ShapeOn(*spec_.group->port, spec_.program->shape)),
+      ending_(EndingOf(program())),
+      // Weights must be known before anything is added; and without data, meeting is all there is.
+      awaits_start_(!spec_.group->port->optimistic() || shape_ != Shape::kSteps ||
+                    spec_.op == ReduceOp::kWeightedAverage) {
+  for (const uint64_t elements : spec_.program->incoming) {
+    incoming_.push_back(elements * element_bytes());
+  }
+}
 
 Operation::~Operation() { Retire(); }
 
@@ -124,6 +139,10 @@ Operation::Outcome Operation::Prepare() {
        .digest = Mix(spec_.program->digest, spec_.type, spec_.op),
        .weight = spec_.weight,
        .staged = stage,
+       .ending = ending_,
+       .awaits_start = awaits_start_,
+       .priority = spec_.priority,
+       .incoming = &incoming_,
        .data = shape_ == Shape::kOneShot ? nullptr : work_,
        .data_bytes = shape_ == Shape::kOneShot ? 0 : data_bytes(),
        .scratch = scratch_,
@@ -196,12 +215,20 @@ Operation::Outcome Operation::EnterStart() {
   return Outcome::kMoved;
 }
 
+absl::Status Operation::OddityStatus(int member, uint64_t digest) const {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "worker ", spec_.group->members[static_cast<size_t>(member)], " runs something else (digest ",
+      absl::Hex(digest, absl::kZeroPad16), ") than this worker (",
+      absl::Hex(Mix(spec_.program->digest, spec_.type, spec_.op), absl::kZeroPad16),
+      "): all members of a group must make the same calls in the same order"));
+}
+
 Operation::Outcome Operation::AwaitStart() {
   switch (session_->State(Gate::kStart)) {
     case GateState::kOpen:
       return Outcome::kBlocked;
     case GateState::kBroken:
-      return Fail(BrokenStatus(Gate::kStart, transport_.Lost()), /*breaks_group=*/true);
+      return FailBroken(Gate::kStart);
     case GateState::kPassed:
       break;
   }
@@ -224,13 +251,11 @@ absl::Status Operation::ReadHellos() {
   pulls_ = shape_ == Shape::kExchange && past_cache();
   factors_.resize(static_cast<size_t>(members()));
   for (int member = 0; member < members(); ++member) {
-    const Hello hello = session_->HelloOf(member);
+    // Who did not wait for the others knows what it needs: every weight is 1.
+    const Hello hello =
+        awaits_start_ ? session_->HelloOf(member) : Hello{.digest = digest, .weight = 1};
     if (hello.digest != digest) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("worker ", spec_.group->members[static_cast<size_t>(member)],
-                       " runs something else (digest ", absl::Hex(hello.digest, absl::kZeroPad16),
-                       ") than this worker (", absl::Hex(digest, absl::kZeroPad16),
-                       "): all members of a group must make the same calls in the same order"));
+      return OddityStatus(member, hello.digest);
     }
     pulls_ = pulls_ && hello.staged;
     const double weight = spec_.op == ReduceOp::kWeightedAverage ? hello.weight : 1;
@@ -384,6 +409,18 @@ Operation::Outcome Operation::WorkSteps() {
     if (steps_left_ == 0) FinishWork();
     return Outcome::kMoved;
   }
+  if (spec_.group->port->optimistic()) {
+    // Others may settle it while we work: it is broken, or we were given the result.
+    const GateState finish = session_->State(Gate::kFinish);
+    if (finish == GateState::kBroken) return FailBroken(Gate::kFinish);
+    if (finish == GateState::kPassed) {
+      moved_ = ResultRange().first;
+      state_ = State::kCopyingOut;
+      return Outcome::kMoved;
+    }
+    if (session_->Held()) return Outcome::kBlocked;
+    if (steps_left_ == 0) return FinishWork() ? Outcome::kMoved : Outcome::kBlocked;
+  }
   uint64_t budget = kQuantumBytes;
   Outcome outcome = Outcome::kBlocked;
   const std::vector<uint32_t> started = std::exchange(running_, {});
@@ -456,19 +493,22 @@ void Operation::StepDone(uint32_t index) {
 
 // ---- the end
 
-void Operation::FinishWork() {
-  session_->Enter(Gate::kFinish, self());
+// False: not now, the operation is being settled with the others.
+bool Operation::FinishWork() {
+  if (!session_->Enter(Gate::kFinish, self())) return false;
   moved_ = ResultRange().first;
-  // A one-shot's result is the caller's own; steps that reduce nothing have no undoing. Others wait
-  // for all.
-  const bool waits =
-      shape_ == Shape::kExchange || (shape_ == Shape::kSteps && Reduces(program().collective));
+  // A one-shot's result is the caller's own; steps that reduce nothing have no undoing; a result
+  // that all members have can be given to one that fails. Others wait for all.
+  const bool shared = spec_.group->port->optimistic() && ending_ == Ending::kShared;
+  const bool waits = shape_ == Shape::kExchange ||
+                     (shape_ == Shape::kSteps && Reduces(program().collective) && !shared);
   state_ = waits ? State::kFinishing : State::kCopyingOut;
   if (waits) {
     AwaitFinish();
   } else {
     CopyOut();
   }
+  return true;
 }
 
 Operation::Outcome Operation::AwaitFinish() {
@@ -476,7 +516,7 @@ Operation::Outcome Operation::AwaitFinish() {
     case GateState::kOpen:
       return Outcome::kBlocked;
     case GateState::kBroken:
-      return Fail(BrokenStatus(Gate::kFinish, transport_.Lost()), /*breaks_group=*/true);
+      return FailBroken(Gate::kFinish);
     case GateState::kPassed:
       break;
   }
@@ -542,6 +582,16 @@ Operation::Outcome Operation::Fail(absl::Status status, bool breaks_group) {
   return Outcome::kMoved;
 }
 
+Operation::Outcome Operation::FailBroken(Gate gate) {
+  if (const auto oddity = session_->FindOddity()) {
+    // All members learn it, so the group stays in step and can be used again.
+    return Fail(WithBlast(At(Describe(), OddityStatus(oddity->member, oddity->digest)),
+                          BlastRadius::kOperation),
+                /*breaks_group=*/false);
+  }
+  return Fail(BrokenStatus(gate, transport_.Lost()), /*breaks_group=*/true);
+}
+
 void Operation::CallOff(const absl::Status& why) {
   if (retired()) return;
   if (!done()) {
@@ -575,10 +625,15 @@ absl::Status Operation::BrokenStatus(Gate gate, absl::Span<const Loss> losses) c
         BlastRadius::kGroup, loss.rank);
   }
   std::vector<int> missing;
-  for (int member = 0; member < members(); ++member) {
-    if (!session_->Entered(gate, member)) {
-      missing.push_back(spec_.group->members[static_cast<size_t>(member)]);
+  // Who did not even join is to blame before those who could not finish without it.
+  for (const Gate looked_at : {Gate::kStart, gate}) {
+    if (!missing.empty() || (looked_at != gate && !spec_.group->port->optimistic())) continue;
+    for (int member = 0; member < members(); ++member) {
+      if (!session_->Entered(looked_at, member)) {
+        missing.push_back(spec_.group->members[static_cast<size_t>(member)]);
+      }
     }
+    if (!missing.empty()) gate = looked_at;
   }
   const bool self_missing =
       std::find(missing.begin(), missing.end(), transport_.rank()) != missing.end();
@@ -637,8 +692,8 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns, absl::Span<const Los
       return Fail(BrokenStatus(Gate::kStart, losses), /*breaks_group=*/true);
     case State::kStarting:
       if (!late && !missing_is_lost(Gate::kStart)) return Outcome::kBlocked;
-      if (session_->Break(Gate::kStart) == GateState::kPassed) return AwaitStart();
-      return Fail(BrokenStatus(Gate::kStart, losses), /*breaks_group=*/true);
+      if (session_->Break(Gate::kStart) == GateState::kOpen) return Outcome::kBlocked;
+      return AwaitStart();
     case State::kWorking:
     case State::kFinishing:
     case State::kLingering:
@@ -647,6 +702,12 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns, absl::Span<const Los
       return Outcome::kBlocked;
   }
   if (shape_ == Shape::kSteps) {
+    if (spec_.group->port->optimistic()) {
+      // Losses settle themselves there, and Poll() sees how. A result that is shared may be late
+      // for others without harm to ours.
+      if (late && state_ != State::kLingering) session_->Break(Gate::kFinish);
+      return Outcome::kBlocked;
+    }
     if (!late && !missing_is_lost(Gate::kFinish)) return Outcome::kBlocked;
     if (session_->Break(Gate::kFinish) == GateState::kPassed) return Outcome::kMoved;
     if (state_ == State::kLingering) {  // done for the caller; only the group is lost
@@ -656,7 +717,7 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns, absl::Span<const Los
       Retire();
       return Outcome::kMoved;
     }
-    return Fail(BrokenStatus(Gate::kFinish, losses), /*breaks_group=*/true);
+    return FailBroken(Gate::kFinish);
   }
   // The data is committed: whatever the lost ones left undone, somebody else does.
   Outcome outcome = Outcome::kBlocked;

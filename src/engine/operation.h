@@ -132,7 +132,7 @@ class Operation {
   Outcome WorkSteps();
   Outcome PollStep(uint32_t index, uint64_t& budget);
   void StepDone(uint32_t index);
-  void FinishWork();
+  bool FinishWork();
   Outcome AwaitFinish();
   Outcome CopyOut();
   // The elements of data that hold the result on this member; empty if there are none.
@@ -153,6 +153,9 @@ class Operation {
   void Complete(absl::Status status);
   void Retire();
   Outcome Fail(absl::Status status, bool breaks_group);
+  // Likewise, because `gate` broke.
+  Outcome FailBroken(Gate gate);
+  absl::Status OddityStatus(int member, uint64_t digest) const;
   // Why `gate` broke: the first loss among the members, or who had not entered.
   absl::Status BrokenStatus(Gate gate, absl::Span<const Loss> losses) const;
 
@@ -161,6 +164,9 @@ class Operation {
   Transport& transport_;
   ScratchPool& pool_;
   const Shape shape_;  // how it runs on this transport
+  const Ending ending_;
+  const bool awaits_start_;
+  std::vector<uint64_t> incoming_;  // bytes from each member
   State state_ = State::kQueued;
   std::unique_ptr<Session> session_;
   std::byte* work_ = nullptr;    // what the program calls data: the caller's memory or our copy

@@ -30,11 +30,25 @@ struct Extent {
   uint64_t bytes = 0;
 };
 
+// How an operation ends; for optimistic ports (GroupPort::optimistic()).
+enum class Ending : uint8_t {
+  kLoose,    // nothing to undo: each member ends for itself
+  kAwaited,  // nobody takes its result before all have it
+  kShared,   // all of `data` is the result at every member that has entered the finish gate: one of
+             // them can give it to those who cannot finish
+};
+
 struct SessionSpec {
   uint64_t sequence = 0;  // counts the operations of the group from 0
   uint64_t digest = 0;    // of all that the members must agree on
   double weight = 1;      // this member's
   bool staged = false;    // its data is a copy that only the operation uses
+  Ending ending = Ending::kAwaited;
+  bool awaits_start = true;  // false: this member does not wait at the start gate
+  int priority = 0;          // higher goes first
+  // Bytes that each member will send to this one; null: unknown. The caller keeps it until the
+  // session is gone.
+  const std::vector<uint64_t>* incoming = nullptr;
   std::byte* data =
       nullptr;  // on a direct transport: memory of Allocate(), or null if peers need not reach it
   uint64_t data_bytes = 0;
@@ -51,7 +65,8 @@ struct Hello {
 };
 
 // A gate passes when every member has entered it, and breaks when somebody breaks it before that.
-// Both are final, and all members see the same.
+// Both are final, and all members see the same. Where an operation's ending is kShared, its finish
+// gate also passes when one member has entered it and the others have been given the result.
 enum class Gate : uint8_t { kStart, kFinish };
 enum class GateState : uint8_t { kOpen, kPassed, kBroken };
 
@@ -62,12 +77,21 @@ class Session {
   virtual ~Session() = default;
 
   // Enters as `member`: this one, or one that is lost and whose part this worker has done. False:
-  // not possible yet (a peer has not made the group yet); try again. Entering twice is entering
-  // once.
+  // not possible yet (a peer has not made the group yet, or the operation is held); try again.
+  // Entering twice is entering once.
   virtual bool Enter(Gate gate, int member) = 0;
   virtual GateState State(Gate gate) = 0;
-  // Breaks the gate unless it has passed. Returns what became of it.
+  // Breaks the gate unless it has passed. Returns what became of it; kOpen: that is being settled
+  // with the others, and State() will tell.
   virtual GateState Break(Gate gate) = 0;
+  // The operation is being settled: until it is, nothing of it may be moved.
+  virtual bool Held() { return false; }
+  // Somebody who runs something else than this member, if that is why a gate broke.
+  struct Oddity {
+    int member = -1;
+    uint64_t digest = 0;
+  };
+  virtual std::optional<Oddity> FindOddity() { return std::nullopt; }
   virtual bool Entered(Gate gate, int member) = 0;
   virtual Hello HelloOf(int member) = 0;
 
@@ -94,6 +118,11 @@ class Session {
 class GroupPort {
  public:
   virtual ~GroupPort() = default;
+  // Whether members reach each other's Allocate()d memory.
+  virtual bool direct() const = 0;
+  // Whether operations may begin without waiting for all at the start gate, and end before all have
+  // finished (SessionSpec::ending): their messages say what they belong to.
+  virtual bool optimistic() const { return false; }
   // Unavailable if there is no room for this sequence yet: an earlier session is still open.
   virtual absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) = 0;
 };
@@ -104,15 +133,24 @@ struct Loss {
   std::string cause;   // "it died (its process ended)", ...
 };
 
+// What has come from another worker since the start, for estimates of the network.
+struct Traffic {
+  uint64_t bytes = 0;   // of data, while it was coming
+  int64_t busy_ns = 0;  // for how long it was coming
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Whether peers reach each other's Allocate()d memory.
-  virtual bool direct() const = 0;
-  // More workers than cores: a waiting worker should give its core away at once.
-  virtual bool crowded() const = 0;
+  // How often a waiting worker looks again before it gives its core away, and how often after that
+  // before it sleeps.
+  struct Patience {
+    int spins = 0;
+    int yields = 0;
+  };
+  virtual Patience patience() const = 0;
 
   // A group of these ranks of the job; `key` is the same on all of them and used once.
   virtual absl::StatusOr<std::unique_ptr<GroupPort>> OpenGroup(uint64_t key,
@@ -122,6 +160,12 @@ class Transport {
   virtual void Free(std::byte* memory) = 0;
   virtual bool Owns(const void* memory, size_t bytes) const = 0;
 
+  // Moves what can be moved without waiting; true if anything did. Transports that need no help do
+  // nothing.
+  virtual bool Progress() { return false; }
+  // Before this worker goes: tells the others at once what would otherwise be told later.
+  virtual void Flush() {}
+
   // Sleeping without missing anything: PrepareToPark(), look once more whether there is something
   // to do, then Park() or CancelPark(). Park() returns when a peer moved, after Wake(), on a loss,
   // or at the deadline.
@@ -129,6 +173,9 @@ class Transport {
   virtual void Park(uint32_t ticket, int64_t deadline_ns) = 0;
   virtual void CancelPark() = 0;
   virtual void Wake() = 0;
+  // A file descriptor that becomes readable when Park() would return; -1: there is none. Whoever
+  // reads it empties it. For those who wait for other things as well.
+  virtual int bell() const { return -1; }
 
   // How many workers of the job are lost; grows only.
   virtual uint64_t losses() const = 0;
@@ -137,6 +184,9 @@ class Transport {
   // Declares a worker lost that did not finish what it had begun. Others may now do it: it will not
   // wake up and go on.
   virtual void Expel(int rank) = 0;
+
+  // By rank; empty if it is not counted.
+  virtual std::vector<Traffic> TrafficFrom() const { return {}; }
 };
 
 }  // namespace syncopate

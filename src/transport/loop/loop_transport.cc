@@ -102,8 +102,7 @@ class LoopTransport final : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return network_.size_; }
-  bool direct() const override { return false; }
-  bool crowded() const override { return false; }
+  Patience patience() const override { return {}; }
 
   absl::StatusOr<std::unique_ptr<GroupPort>> OpenGroup(uint64_t key,
                                                        const std::vector<int>& members) override {
@@ -138,6 +137,7 @@ class LoopTransport final : public Transport {
     Port(LoopNetwork& network, uint64_t key, int self, size_t members)
         : network_(network), key_(key), self_(self), members_(members) {}
 
+    bool direct() const override { return false; }
     absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) override {
       std::shared_ptr<LoopNetwork::Operation>& operation =
           network_.operations_[{key_, spec.sequence}];

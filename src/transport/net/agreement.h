@@ -51,8 +51,8 @@ struct AgreementMessage {
     int32_t member_odd = -1;  // and whose it is
     double weight = 0;        // enter
     bool staged = false;      // enter
-    std::vector<int32_t> not_opened;    // decision: members
-    std::vector<int32_t> not_finished;  // decision: likewise
+    std::vector<int32_t> not_opened = {};    // decision: members
+    std::vector<int32_t> not_finished = {};  // decision: likewise
 
     friend bool operator==(const Item&, const Item&) = default;
   };
@@ -61,9 +61,9 @@ struct AgreementMessage {
   Gate gate = Gate::kStart;
   bool all = false;
   uint64_t round = 0;  // query, report, decision
-  std::vector<Item> items;
-  std::vector<Hello> hellos;   // passed, start gate: by member
-  std::vector<int32_t> ranks;  // query: the group's members, for one who has not made it yet
+  std::vector<Item> items = {};
+  std::vector<Hello> hellos = {};   // passed, start gate: by member
+  std::vector<int32_t> ranks = {};  // query: the group's members, for one who has not made it yet
 
   friend bool operator==(const AgreementMessage& a, const AgreementMessage& b);
 };

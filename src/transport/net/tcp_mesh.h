@@ -28,8 +28,8 @@ struct MeshOptions {
   int lanes = 1;  // connections for each pair of workers
   uint32_t job = 0;
   std::string key;
-  std::vector<std::string> addresses;  // of the listeners, by rank
-  std::vector<std::string> hosts;      // by rank, for messages; may be empty
+  std::vector<std::string> addresses = {};  // of the listeners, by rank
+  std::vector<std::string> hosts = {};      // by rank, for messages; may be empty
 };
 
 // Sockets by rank and lane, non-blocking; this worker's own place is empty. Connections from anyone

@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<TcpWire>> TcpWire::Make(std::vector<std::vector<U
   if (!epoll.ok()) return SystemError("cannot make an epoll");
   std::unique_ptr<TcpWire> wire(new TcpWire(std::move(epoll), handler));
   wire->sink_.resize(kSinkBytes);
-  wire->peers_.resize(sockets.size());
+  wire->peers_ = std::vector<Peer>(sockets.size());
   for (size_t rank = 0; rank < sockets.size(); ++rank) {
     Peer& peer = wire->peers_[rank];
     for (UniqueFd& fd : sockets[rank]) {
@@ -240,7 +240,8 @@ bool TcpWire::Read(Lane& lane) {
       return true;
     }
     moved = true;
-    if (static_cast<size_t>(got) < wanted) lane.readable = false;  // the socket is empty
+    // The socket is empty, unless the end of the stream is still to be read.
+    if (static_cast<size_t>(got) < wanted && !lane.hung_up) lane.readable = false;
     budget -= std::min(budget, static_cast<size_t>(got));
     const size_t payload = std::min(static_cast<size_t>(got), lane.missing);
     lane.end += static_cast<size_t>(got) - payload;
@@ -261,6 +262,7 @@ bool TcpWire::Progress() {
     Lane& lane = *static_cast<Lane*>(events[i].data.ptr);
     if ((events[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
       lane.readable = true;
+      lane.hung_up = lane.hung_up || (events[i].events & ~(EPOLLIN | EPOLLOUT)) != 0;
     }
     if ((events[i].events & (EPOLLOUT | EPOLLERR)) != 0) lane.writable = true;
     List(lane);

@@ -47,8 +47,9 @@ class TcpWire final : public Wire {
     bool first = false;
     bool readable = false;
     bool writable = true;
-    bool listed = false;  // in ready_
-    bool ended = false;   // the other side sends nothing more
+    bool listed = false;   // in ready_
+    bool hung_up = false;  // the end of the stream or an error is to be read
+    bool ended = false;    // it has been read
     // Writing.
     std::deque<Outgoing> active;  // taken from the peer's queues
     size_t written = 0;           // bytes of active.front() that are gone

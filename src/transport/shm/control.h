@@ -66,6 +66,7 @@ struct Control {
   alignas(64) std::atomic<int64_t> beat_ns;    // by the owner's sentry
   alignas(64) std::atomic<uint32_t> doorbell;  // futex; by anyone
   std::atomic<uint32_t> sleepers;              // by the owner: threads that are in Park()
+  std::atomic<uint32_t> bell;                  // by the owner: 1 if it waits for its bell too
   alignas(64) Board board;
   alignas(64) std::atomic<uint64_t> keys[kGroupsMax];  // by the owner: which group an entry belongs
                                                        // to, 0 none

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <utility>
 
@@ -38,6 +39,7 @@ Peers::Peers(const ShmOptions& options, const Clock& clock, MemoryFile control, 
       control_memory_(std::move(control)),
       arena_(std::move(arena)),
       processes_(static_cast<size_t>(options.size)),
+      bells_(static_cast<size_t>(options.size)),
       controls_(static_cast<size_t>(options.size)),
       arenas_(static_cast<size_t>(options.size)),
       arena_bytes_(static_cast<size_t>(options.size)),
@@ -68,12 +70,15 @@ absl::Status Peers::Connect() {
   own().rank = options_.rank;
   own().pid = getpid();
   own().beat_ns.store(clock_.NowNs());
+  own().bell.store(options_.bell ? 1 : 0);
+  bells_[self] = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 
   const RendezvousSpec spec = {.job = options_.job,
                                .rank = options_.rank,
                                .size = options_.size,
                                .control_fd = control_memory_.fd(),
                                .arena_fd = arena_.memory().fd(),
+                               .bell_fd = bells_[self].get(),
                                .arena_bytes = arena_.memory().bytes()};
   SYNCOPATE_ASSIGN_OR_RETURN(std::vector<Introduction> met,
                              MeetPeers(spec, clock_, clock_.NowNs() + options_.start_timeout_ns));
@@ -88,6 +93,7 @@ absl::Status Peers::Connect() {
     controls_[rank] = reinterpret_cast<Control*>(control.data());
     arenas_[rank] = arena.data();
     arena_bytes_[rank] = arena.bytes();
+    bells_[rank] = std::move(peer.bell);
     if (peer.pid != getpid()) processes_[rank] = std::move(peer.process);
     mapped_.push_back(std::move(control));
     mapped_.push_back(std::move(arena));
@@ -112,6 +118,11 @@ void Peers::Ring(int rank) {
   if (peer.sleepers.load(std::memory_order_relaxed) == 0) return;
   peer.doorbell.fetch_add(1);
   FutexWakeAll(peer.doorbell);
+  if (peer.bell.load(std::memory_order_relaxed) == 0) return;
+  const uint64_t one = 1;
+  if (write(bells_[static_cast<size_t>(rank)].get(), &one, sizeof(one)) < 0 && errno != EAGAIN) {
+    Log(LogLevel::kWarn, "cannot ring the bell of worker ", rank);
+  }
 }
 
 void Peers::RingAll() {

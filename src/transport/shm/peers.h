@@ -36,6 +36,9 @@ class Peers {
   uint64_t arena_bytes(int rank) const { return arena_bytes_[static_cast<size_t>(rank)]; }
   Board& board() { return control(0).board; }
 
+  // The descriptor of Transport::bell(), or -1.
+  int bell() const { return options_.bell ? bells_[static_cast<size_t>(options_.rank)].get() : -1; }
+
   // Wakes `rank` if one of its threads sleeps. What was written before is visible to it when it
   // wakes or next looks.
   void Ring(int rank);
@@ -57,7 +60,8 @@ class Peers {
   Arena arena_;
   std::vector<MemoryFile> mapped_;  // peers' memory
   std::vector<UniqueFd>
-      processes_;  // pidfds by rank; invalid for this process and where there is none
+      processes_;                // pidfds by rank; invalid for this process and where there is none
+  std::vector<UniqueFd> bells_;  // eventfds by rank
   std::vector<Control*> controls_;
   std::vector<std::byte*> arenas_;
   std::vector<uint64_t> arena_bytes_;

@@ -25,7 +25,7 @@
 namespace syncopate::shm {
 namespace {
 
-// The whole conversation: each side sends this once, with its two file descriptors.
+// The whole conversation: each side sends this once, with its file descriptors.
 struct HelloMessage {
   uint64_t magic;
   uint64_t job_high;
@@ -38,6 +38,7 @@ struct HelloMessage {
   int32_t reserved;
 };
 
+constexpr size_t kFds = 3;                   // control memory, arena, bell
 constexpr int64_t kRetryNsMin = 200'000;     // first pause before another try to connect
 constexpr int64_t kRetryNsMax = 20'000'000;  // longest one
 constexpr int64_t kHelloNs =
@@ -52,10 +53,10 @@ sockaddr_un Address(const Digest& job, int rank, socklen_t& length) {
   return address;
 }
 
-absl::Status SendHello(int fd, const HelloMessage& hello, int control_fd, int arena_fd) {
+absl::Status SendHello(int fd, const HelloMessage& hello, const RendezvousSpec& spec) {
   HelloMessage copy = hello;
   iovec part{.iov_base = &copy, .iov_len = sizeof(copy)};
-  alignas(cmsghdr) char space[CMSG_SPACE(2 * sizeof(int))] = {};
+  alignas(cmsghdr) char space[CMSG_SPACE(kFds * sizeof(int))] = {};
   msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -64,8 +65,8 @@ absl::Status SendHello(int fd, const HelloMessage& hello, int control_fd, int ar
   cmsghdr* header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(2 * sizeof(int));
-  const int fds[2] = {control_fd, arena_fd};
+  header->cmsg_len = CMSG_LEN(kFds * sizeof(int));
+  const int fds[kFds] = {spec.control_fd, spec.arena_fd, spec.bell_fd};
   std::memcpy(CMSG_DATA(header), fds, sizeof(fds));
   if (sendmsg(fd, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(copy))) {
     return absl::UnavailableError(absl::StrCat("cannot greet a peer: ", std::strerror(errno)));
@@ -86,7 +87,7 @@ absl::StatusOr<Greeting> ReceiveHello(int fd, int64_t wait_ns) {
   }
   Greeting greeting = {};
   iovec part{.iov_base = &greeting.hello, .iov_len = sizeof(greeting.hello)};
-  alignas(cmsghdr) char space[CMSG_SPACE(2 * sizeof(int))] = {};
+  alignas(cmsghdr) char space[CMSG_SPACE(kFds * sizeof(int))] = {};
   msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -96,13 +97,15 @@ absl::StatusOr<Greeting> ReceiveHello(int fd, int64_t wait_ns) {
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
     const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    int fds[2] = {-1, -1};
-    std::memcpy(fds, CMSG_DATA(header), std::min<size_t>(count, 2) * sizeof(int));
+    int fds[kFds] = {-1, -1, -1};
+    std::memcpy(fds, CMSG_DATA(header), std::min<size_t>(count, kFds) * sizeof(int));
     greeting.introduction.control = UniqueFd(fds[0]);
     greeting.introduction.arena = UniqueFd(fds[1]);
+    greeting.introduction.bell = UniqueFd(fds[2]);
   }
   if (got != static_cast<ssize_t>(sizeof(greeting.hello)) || greeting.hello.magic != kMagic ||
-      !greeting.introduction.control.ok() || !greeting.introduction.arena.ok()) {
+      !greeting.introduction.control.ok() || !greeting.introduction.arena.ok() ||
+      !greeting.introduction.bell.ok()) {
     return absl::InvalidArgumentError(
         "a peer's greeting is not Syncopate's, or of another version");
   }
@@ -166,7 +169,7 @@ class Meeting {
         return absl::UnavailableError(absl::StrCat("cannot make a socket: ", std::strerror(errno)));
       }
       if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0) {
-        SYNCOPATE_RETURN_IF_ERROR(SendHello(fd.get(), hello_, spec_.control_fd, spec_.arena_fd));
+        SYNCOPATE_RETURN_IF_ERROR(SendHello(fd.get(), hello_, spec_));
         absl::StatusOr<Greeting> greeting = ReceiveHello(fd.get(), LeftNs());
         // The other side may have died between our connecting and its answer: then try again until
         // the deadline.
@@ -190,7 +193,7 @@ class Meeting {
       Log(LogLevel::kInfo, "turned a connection away: ", greeting.status().message());
       return absl::OkStatus();
     }
-    SYNCOPATE_RETURN_IF_ERROR(SendHello(fd.get(), hello_, spec_.control_fd, spec_.arena_fd));
+    SYNCOPATE_RETURN_IF_ERROR(SendHello(fd.get(), hello_, spec_));
     const int rank = greeting->hello.rank;
     return Admit(*std::move(greeting), rank);
   }

@@ -20,6 +20,7 @@ struct Introduction {
   uint64_t arena_bytes = 0;
   UniqueFd control;
   UniqueFd arena;
+  UniqueFd bell;     // eventfd
   UniqueFd process;  // pidfd
 };
 
@@ -29,6 +30,7 @@ struct RendezvousSpec {
   int size = 1;
   int control_fd = -1;
   int arena_fd = -1;
+  int bell_fd = -1;
   uint64_t arena_bytes = 0;
 };
 

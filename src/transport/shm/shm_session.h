@@ -39,6 +39,7 @@ class ShmGroupPort final : public GroupPort {
                                                             const std::vector<int>& members);
   ~ShmGroupPort() override;
 
+  bool direct() const override { return true; }
   absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) override;
 
  private:

@@ -18,8 +18,12 @@ class ShmTransport final : public Transport {
 
   int rank() const override { return peers_->rank(); }
   int size() const override { return peers_->size(); }
-  bool direct() const override { return true; }
-  bool crowded() const override { return peers_->size() > peers_->options().cores; }
+  // With a core for every worker, spinning is the quickest way to wait. With more workers than
+  // cores the one that we wait for may need our core: give it away at once.
+  Patience patience() const override {
+    const bool crowded = peers_->size() > peers_->options().cores;
+    return crowded ? Patience{.spins = 0, .yields = 200} : Patience{.spins = 3000, .yields = 50};
+  }
 
   absl::StatusOr<std::unique_ptr<GroupPort>> OpenGroup(uint64_t key,
                                                        const std::vector<int>& members) override {
@@ -45,6 +49,7 @@ class ShmTransport final : public Transport {
   }
   void CancelPark() override { peers_->own().sleepers.fetch_sub(1); }
   void Wake() override { peers_->Ring(peers_->rank()); }
+  int bell() const override { return peers_->bell(); }
 
   uint64_t losses() const override { return peers_->board().count.load(std::memory_order_relaxed); }
   std::vector<Loss> Lost() const override {

@@ -1,0 +1,53 @@
+// Memory for messages on their way in, used again and again so that pages stay mapped.
+#ifndef SYNCOPATE_TRANSPORT_NET_BUFFER_POOL_H_
+#define SYNCOPATE_TRANSPORT_NET_BUFFER_POOL_H_
+
+#include <bit>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace syncopate::net {
+
+struct Buffer {
+  std::unique_ptr<std::byte[]> bytes;
+  size_t capacity = 0;
+};
+
+// Not thread-safe.
+class BufferPool {
+ public:
+  Buffer Take(size_t bytes) {
+    const size_t capacity = std::bit_ceil(std::max<size_t>(bytes, kBytesMin));
+    std::vector<Buffer>& shelf = ShelfOf(capacity);
+    if (shelf.empty()) {
+      return {std::make_unique_for_overwrite<std::byte[]>(capacity), capacity};
+    }
+    Buffer buffer = std::move(shelf.back());
+    shelf.pop_back();
+    kept_bytes_ -= buffer.capacity;
+    return buffer;
+  }
+
+  void Give(Buffer buffer) {
+    if (buffer.bytes == nullptr || kept_bytes_ + buffer.capacity > kKeptBytesMax) return;
+    kept_bytes_ += buffer.capacity;
+    ShelfOf(buffer.capacity).push_back(std::move(buffer));
+  }
+
+ private:
+  static constexpr size_t kBytesMin = 1024;
+  static constexpr size_t kKeptBytesMax = 64 << 20;
+
+  std::vector<Buffer>& ShelfOf(size_t capacity) {
+    return shelves_[static_cast<size_t>(std::countr_zero(capacity))];
+  }
+
+  std::vector<Buffer> shelves_[64];
+  size_t kept_bytes_ = 0;
+};
+
+}  // namespace syncopate::net
+
+#endif  // SYNCOPATE_TRANSPORT_NET_BUFFER_POOL_H_

@@ -1,0 +1,539 @@
+#include "transport/net/core.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+
+namespace syncopate::net {
+namespace {
+
+// What is sent to a member that may not have begun the operation yet. Enough for small operations
+// to need no word before; more waits until the member has shown that it is there.
+constexpr uint64_t kEarlyBytes = 256 << 10;
+// What one peer may make us keep for operations that we have not begun. It keeps to kEarlyBytes for
+// each; one that does not is no worker of ours.
+constexpr uint64_t kUnopenedBytesMax = uint64_t{256} << 20;
+// Groups that peers use and this worker has not made yet, or has let go.
+constexpr size_t kGroupsMax = 8192;
+constexpr size_t kEarlyMessagesMax = 4096;
+constexpr size_t kControlBytesMax = 256 << 10;
+// Data that comes after a longer pause than this begins a new burst.
+constexpr int64_t kBurstGapNs = 20'000'000;
+
+}  // namespace
+
+int NetGroup::MemberOf(int rank) const {
+  const auto found = std::find(members.begin(), members.end(), rank);
+  return found == members.end() ? -1 : static_cast<int>(found - members.begin());
+}
+
+Core::Core(const Options& options, const Clock& clock)
+    : options_(options),
+      clock_(clock),
+      membership_(options.membership, clock.NowNs()),
+      peers_(static_cast<size_t>(options.size)),
+      open_peers_(options.size - 1),
+      now_ns_(clock.NowNs()) {
+  peers_[static_cast<size_t>(options.rank)].open = false;
+}
+
+bool Core::Progress() {
+  now_ns_ = clock_.NowNs();
+  return wire_->Progress();
+}
+
+void Core::Tick(int64_t now_ns) {
+  now_ns_ = now_ns;
+  membership_.Tick(now_ns);
+  Conclude();
+  FlushAll();
+}
+
+void Core::FlushAll() {
+  for (auto& [key, group] : groups_) {
+    if (group->agreement == nullptr) continue;
+    group->agreement->Flush();
+    Pump(*group);
+  }
+}
+
+// ---- groups and operations
+
+NetGroup* Core::FindOrMake(uint64_t key) {
+  const auto found = groups_.find(key);
+  if (found != groups_.end()) return found->second.get();
+  if (groups_.size() >= kGroupsMax) {
+    // The oldest that nobody here uses any more makes room.
+    const auto idle = std::find_if(groups_.begin(), groups_.end(), [](const auto& entry) {
+      return !entry.second->open && entry.second->operations.empty();
+    });
+    if (idle == groups_.end()) return nullptr;
+    groups_.erase(idle);
+  }
+  auto group = std::make_unique<NetGroup>();
+  group->key = key;
+  return groups_.emplace(key, std::move(group)).first->second.get();
+}
+
+NetOperation* Core::FindOrMake(NetGroup& group, uint64_t sequence) {
+  if (group.closed.Contains(sequence)) return nullptr;
+  std::unique_ptr<NetOperation>& operation = group.operations[sequence];
+  if (operation == nullptr) {
+    operation = std::make_unique<NetOperation>();
+    operation->group = group.key;
+    operation->sequence = sequence;
+  }
+  return operation.get();
+}
+
+void Core::SetMembers(NetGroup& group, const std::vector<int>& members) {
+  if (group.agreement != nullptr) return;
+  group.members = members;
+  const int self = group.MemberOf(options_.rank);
+  group.agreement =
+      std::make_unique<Agreement>(std::vector<int32_t>(members.begin(), members.end()), self);
+  if (gave_up_) group.agreement->GiveUp();
+  for (const Loss& loss : losses_) {
+    const int member = group.MemberOf(loss.rank);
+    if (member >= 0 && loss.rank != options_.rank) group.agreement->Lose(member);
+  }
+  for (const auto& [rank, message] : std::exchange(group.early_messages, {})) {
+    const int member = group.MemberOf(rank);
+    if (member >= 0) group.agreement->Receive(member, message);
+  }
+  Pump(group);
+}
+
+absl::Status Core::OpenGroup(uint64_t key, const std::vector<int>& members) {
+  NetGroup* group = FindOrMake(key);
+  if (group == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "there are ", kGroupsMax, " groups already; let go of groups that are no longer used"));
+  }
+  if (group->open) return absl::AlreadyExistsError("the group is open already");
+  SetMembers(*group, members);
+  if (group->members != members) {
+    return absl::FailedPreconditionError("another worker knows this group with other members");
+  }
+  group->open = true;
+  return absl::OkStatus();
+}
+
+void Core::CloseGroup(uint64_t key) {
+  NetGroup& group = *groups_.at(key);
+  group.open = false;
+  group.agreement->Flush();
+  Pump(group);
+}
+
+NetOperation& Core::Begin(NetGroup& group, const SessionSpec& spec, int self) {
+  NetOperation& operation = *FindOrMake(group, spec.sequence);
+  operation.opened = true;
+  operation.spec = spec;
+  for (const auto& [key, incoming] : operation.incoming) {
+    uint64_t& unopened = peers_[static_cast<size_t>(key.first)].unopened_bytes;
+    unopened -= std::min(unopened, incoming.total);
+  }
+  using Mode = Agreement::Mode;
+  const Mode mode = spec.ending == Ending::kLoose     ? Mode::kLoose
+                    : spec.ending == Ending::kAwaited ? Mode::kAwaited
+                                                      : Mode::kShared;
+  group.agreement->Open(spec.sequence, mode,
+                        {.digest = spec.digest, .weight = spec.weight, .staged = spec.staged},
+                        spec.awaits_start);
+  // Who will send us more than the early bytes must know that we are there.
+  for (size_t member = 0; member < group.members.size(); ++member) {
+    const int rank = group.members[member];
+    if (static_cast<int>(member) == self) continue;
+    if (spec.incoming != nullptr && (*spec.incoming)[member] <= kEarlyBytes) continue;
+    if (membership_.IsLost(rank)) continue;
+    wire_->Send(rank, HeaderFor(FrameType::kOpen, group.key, spec.sequence), nullptr, 0);
+  }
+  return operation;
+}
+
+void Core::End(NetGroup& group, uint64_t sequence) {
+  const auto found = group.operations.find(sequence);
+  if (found == group.operations.end()) return;
+  NetOperation& operation = *found->second;
+  for (const auto& [key, cookie] : operation.cookies) {
+    if (sendings_.erase(cookie) > 0) wire_->Detach(cookie);
+  }
+  if (operation.results_left > 0) {
+    absl::erase_if(sendings_, [&](const auto& entry) {
+      if (entry.second.operation != &operation) return false;
+      wire_->Detach(entry.first);
+      return true;
+    });
+  }
+  for (auto& [key, incoming] : operation.incoming) buffers_.Give(std::move(incoming.buffer));
+  group.operations.erase(found);
+  group.closed.Add(sequence);
+  group.agreement->Close(sequence);
+  Pump(group);
+}
+
+// ---- messages out
+
+FrameHeader Core::HeaderFor(FrameType type, uint64_t group, uint64_t sequence) const {
+  return {.type = type,
+          .job = options_.job,
+          .epoch = static_cast<uint32_t>(losses_.size()),
+          .group = group,
+          .sequence = sequence};
+}
+
+void Core::Offer(NetGroup& group, NetOperation& operation, uint32_t step, int to,
+                 const std::byte* bytes, uint64_t size) {
+  const int rank = group.members[static_cast<size_t>(to)];
+  const uint64_t cookie = next_cookie_++;
+  operation.cookies[{rank, step}] = cookie;
+  FrameHeader header = HeaderFor(FrameType::kData, group.key, operation.sequence);
+  header.step = step;
+  header.priority = operation.spec.priority;
+  header.total = size;
+  header.digest = operation.spec.digest;
+  const uint64_t fragments = std::max<uint64_t>((size + kFragmentBytes - 1) / kFragmentBytes, 1);
+  sendings_[cookie] = {.operation = &operation, .fragments = static_cast<uint32_t>(fragments)};
+  if (!operation.begun_by.contains(rank)) {
+    uint64_t& early = operation.early[rank];
+    if (early + size > kEarlyBytes && size > 0) {
+      operation.waiting.push_back({rank, header, bytes, cookie});
+      return;
+    }
+    early += size;
+  }
+  SendMessage(operation, rank, header, bytes, cookie);
+}
+
+void Core::SendMessage(NetOperation&, int rank, FrameHeader header, const std::byte* bytes,
+                       uint64_t cookie) {
+  const uint64_t size = header.total;
+  for (uint64_t offset = 0; offset == 0 || offset < size; offset += kFragmentBytes) {
+    header.offset = offset;
+    header.payload_bytes = static_cast<uint32_t>(std::min<uint64_t>(kFragmentBytes, size - offset));
+    wire_->Send(rank, header, bytes + offset, cookie);
+  }
+}
+
+void Core::PeerHasBegun(NetOperation& operation, int peer) {
+  if (!operation.begun_by.insert(peer).second || operation.waiting.empty()) return;
+  std::vector<NetOperation::Waiting> waiting = std::exchange(operation.waiting, {});
+  for (NetOperation::Waiting& message : waiting) {
+    if (message.rank == peer) {
+      SendMessage(operation, peer, message.header, message.bytes, message.cookie);
+    } else {
+      operation.waiting.push_back(message);
+    }
+  }
+}
+
+void Core::Sent(uint64_t cookie) {
+  const auto found = sendings_.find(cookie);
+  if (found == sendings_.end() || --found->second.fragments > 0) return;
+  if (found->second.result) --found->second.operation->results_left;
+  sendings_.erase(found);
+}
+
+bool Core::Sent(const NetOperation& operation, uint32_t step, int rank) const {
+  const auto found = operation.cookies.find({rank, step});
+  return found != operation.cookies.end() && !sendings_.contains(found->second);
+}
+
+void Core::Pump(NetGroup& group) {
+  for (Agreement::Outgoing& outgoing : group.agreement->TakeMessages()) {
+    const int rank = group.members[static_cast<size_t>(outgoing.to)];
+    const std::string bytes = Encode(outgoing.message);
+    FrameHeader header = HeaderFor(FrameType::kAgreement, group.key, 0);
+    header.payload_bytes = static_cast<uint32_t>(bytes.size());
+    header.total = bytes.size();
+    wire_->Send(rank, header, reinterpret_cast<const std::byte*>(bytes.data()), 0);
+  }
+  for (const Agreement::Provision& provision : group.agreement->TakeProvisions()) {
+    Provide(group, provision);
+  }
+}
+
+void Core::Provide(NetGroup& group, const Agreement::Provision& provision) {
+  const auto found = group.operations.find(provision.sequence);
+  if (found == group.operations.end() || !found->second->opened) return;
+  NetOperation& operation = *found->second;
+  for (const int member : provision.needy) {
+    const int rank = group.members[static_cast<size_t>(member)];
+    const uint64_t size = operation.spec.data_bytes;
+    const uint64_t cookie = next_cookie_++;
+    FrameHeader header = HeaderFor(FrameType::kResult, group.key, provision.sequence);
+    header.total = size;
+    header.digest = operation.spec.digest;
+    header.priority = operation.spec.priority;
+    ++operation.results_left;
+    sendings_[cookie] = {.operation = &operation,
+                         .fragments = static_cast<uint32_t>(
+                             std::max<uint64_t>((size + kFragmentBytes - 1) / kFragmentBytes, 1)),
+                         .result = true};
+    SendMessage(operation, rank, header, operation.spec.data, cookie);
+  }
+}
+
+// ---- messages in
+
+std::byte* Core::Place(int rank, const FrameHeader& header) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  if (membership_.IsLost(rank) || header.job != options_.job) {
+    ++dropped_frames_;
+    return nullptr;
+  }
+  switch (header.type) {
+    case FrameType::kBeat:
+    case FrameType::kAgreement:
+    case FrameType::kBye:
+    case FrameType::kOpen:
+      if (header.payload_bytes > kControlBytesMax) return nullptr;
+      peer.control.resize(header.payload_bytes);
+      return reinterpret_cast<std::byte*>(peer.control.data());
+    case FrameType::kData:
+      return PlaceData(rank, header);
+    case FrameType::kResult: {
+      const auto group = groups_.find(header.group);
+      if (group == groups_.end()) return nullptr;
+      const auto found = group->second->operations.find(header.sequence);
+      if (found == group->second->operations.end() || !found->second->opened) return nullptr;
+      const NetOperation& operation = *found->second;
+      // Taken only while this member holds still for it.
+      if (!group->second->agreement->Held(header.sequence) ||
+          header.total != operation.spec.data_bytes || operation.spec.data == nullptr) {
+        return nullptr;
+      }
+      return operation.spec.data + header.offset;
+    }
+  }
+  return nullptr;
+}
+
+std::byte* Core::PlaceData(int rank, const FrameHeader& header) {
+  NetGroup* group = FindOrMake(header.group);
+  NetOperation* operation = group == nullptr ? nullptr : FindOrMake(*group, header.sequence);
+  if (operation == nullptr) {
+    ++dropped_frames_;
+    return nullptr;
+  }
+  auto [entry, fresh] = operation->incoming.try_emplace({rank, header.step});
+  NetOperation::Incoming& incoming = entry->second;
+  if (fresh) {
+    Peer& peer = peers_[static_cast<size_t>(rank)];
+    if (!operation->opened) {
+      if (peer.unopened_bytes + header.total > kUnopenedBytesMax) {
+        operation->incoming.erase(entry);
+        ++dropped_frames_;
+        Log(LogLevel::kWarn, "worker ", rank, " sends more than was asked for; it is dropped");
+        return nullptr;
+      }
+      peer.unopened_bytes += header.total;
+    }
+    incoming.total = header.total;
+    incoming.digest = header.digest;
+    incoming.buffer = buffers_.Take(header.total);
+  }
+  if (incoming.total != header.total || incoming.digest != header.digest) return nullptr;
+  return incoming.buffer.bytes.get() + header.offset;
+}
+
+void Core::Arrived(int rank, const FrameHeader& header) {
+  if (membership_.IsLost(rank) || header.job != options_.job) {
+    ++dropped_frames_;
+    return;
+  }
+  membership_.Heard(rank, now_ns_);
+  switch (header.type) {
+    case FrameType::kBeat: {
+      absl::StatusOr<MembershipMessage> message =
+          DecodeMembershipMessage(peers_[static_cast<size_t>(rank)].control, options_.size);
+      if (message.ok()) membership_.Received(rank, *message, now_ns_);
+      Conclude();
+      return;
+    }
+    case FrameType::kBye:
+      peers_[static_cast<size_t>(rank)].bye = true;
+      return;
+    case FrameType::kOpen: {
+      NetGroup* group = FindOrMake(header.group);
+      NetOperation* operation = group == nullptr ? nullptr : FindOrMake(*group, header.sequence);
+      if (operation != nullptr) PeerHasBegun(*operation, rank);
+      return;
+    }
+    case FrameType::kData:
+      DataArrived(rank, header);
+      return;
+    case FrameType::kAgreement:
+      AgreementArrived(rank, header);
+      return;
+    case FrameType::kResult: {
+      NetGroup& group = *groups_.at(header.group);
+      NetOperation& operation = *group.operations.at(header.sequence);
+      operation.result_got += header.payload_bytes;
+      if (operation.result_got < header.total) return;
+      group.agreement->ResultArrived(header.sequence);
+      Pump(group);
+      return;
+    }
+  }
+}
+
+void Core::DataArrived(int rank, const FrameHeader& header) {
+  if (header.payload_bytes == 0 && PlaceData(rank, header) == nullptr) return;
+  NetGroup& group = *groups_.at(header.group);
+  const auto found = group.operations.find(header.sequence);
+  if (found == group.operations.end()) return;
+  NetOperation& operation = *found->second;
+  NetOperation::Incoming& incoming = operation.incoming[{rank, header.step}];
+  incoming.got += header.payload_bytes;
+  ++incoming.fragments;
+  CountTraffic(rank, header.payload_bytes);
+  PeerHasBegun(operation, rank);
+}
+
+void Core::CountTraffic(int rank, uint64_t bytes) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  if (now_ns_ - peer.last_data_ns < kBurstGapNs) {
+    peer.traffic.bytes += bytes;
+    peer.traffic.busy_ns += now_ns_ - peer.last_data_ns;
+  }
+  peer.last_data_ns = now_ns_;
+}
+
+std::vector<Traffic> Core::traffic() const {
+  std::vector<Traffic> all;
+  for (const Peer& peer : peers_) all.push_back(peer.traffic);
+  return all;
+}
+
+void Core::AgreementArrived(int rank, const FrameHeader& header) {
+  absl::StatusOr<AgreementMessage> message =
+      DecodeAgreementMessage(peers_[static_cast<size_t>(rank)].control);
+  NetGroup* group = FindOrMake(header.group);
+  if (!message.ok() || group == nullptr) {
+    ++dropped_frames_;
+    return;
+  }
+  if (group->agreement == nullptr && message->kind == AgreementMessage::Kind::kQuery) {
+    // Somebody cannot wait until this worker makes the group.
+    const std::vector<int> members(message->ranks.begin(), message->ranks.end());
+    const auto valid = [&](int member) { return member >= 0 && member < options_.size; };
+    if (std::all_of(members.begin(), members.end(), valid) &&
+        std::find(members.begin(), members.end(), options_.rank) != members.end()) {
+      SetMembers(*group, members);
+    }
+  }
+  if (group->agreement == nullptr) {
+    if (group->early_messages.size() < kEarlyMessagesMax) {
+      group->early_messages.emplace_back(rank, *std::move(message));
+    }
+    return;
+  }
+  const int member = group->MemberOf(rank);
+  if (member < 0) return;
+  group->agreement->Receive(member, *message);
+  Pump(*group);
+}
+
+const std::byte* Core::Arrived(NetGroup& group, NetOperation& operation, int from, uint32_t step,
+                               uint64_t size) {
+  static constexpr std::byte kNothing{};
+  const auto found = operation.incoming.find({group.members[static_cast<size_t>(from)], step});
+  if (found == operation.incoming.end()) return nullptr;
+  const NetOperation::Incoming& incoming = found->second;
+  if (incoming.digest != operation.spec.digest || incoming.total != size) {
+    group.agreement->Ask(operation.sequence, from, incoming.digest);
+    Pump(group);
+    return nullptr;
+  }
+  if (incoming.fragments == 0 || incoming.got < incoming.total) return nullptr;
+  return incoming.buffer.bytes != nullptr ? incoming.buffer.bytes.get() : &kNothing;
+}
+
+void Core::Consume(NetOperation& operation, int rank, uint32_t step) {
+  const auto found = operation.incoming.find({rank, step});
+  if (found == operation.incoming.end()) return;
+  buffers_.Give(std::move(found->second.buffer));
+  operation.incoming.erase(found);
+}
+
+// ---- who is lost
+
+void Core::Closed(int rank, const absl::Status& why) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  if (!std::exchange(peer.open, false)) return;
+  --open_peers_;
+  if (leaving_) return;
+  Log(LogLevel::kInfo, "the connection with worker ", rank, " ended",
+      why.ok() ? "" : absl::StrCat(": ", why.message()));
+  membership_.Closed(rank, peer.bye ? Cause::kLeft : Cause::kDied, now_ns_);
+  Conclude();
+}
+
+void Core::Expel(int rank) {
+  membership_.Expel(rank, clock_.NowNs());
+  Conclude();
+}
+
+void Core::Conclude() {
+  for (const Membership::Outgoing& outgoing : membership_.TakeMessages()) {
+    const std::string bytes = Encode(outgoing.message);
+    FrameHeader header = HeaderFor(FrameType::kBeat, 0, 0);
+    header.payload_bytes = static_cast<uint32_t>(bytes.size());
+    header.total = bytes.size();
+    wire_->Send(outgoing.to, header, reinterpret_cast<const std::byte*>(bytes.data()), 0);
+  }
+  std::vector<int> fresh;
+  while (known_verdicts_ < membership_.verdicts().size()) {
+    const Verdict& verdict = membership_.verdicts()[known_verdicts_++];
+    std::string cause = Describe(verdict.cause);
+    if (!options_.hosts.empty()) {
+      absl::StrAppend(&cause, " on ", options_.hosts[static_cast<size_t>(verdict.rank)]);
+    }
+    losses_.push_back({.rank = verdict.rank, .order = verdict.order, .cause = std::move(cause)});
+    if (verdict.rank == options_.rank) continue;
+    fresh.push_back(verdict.rank);
+    if (!IsCertain(verdict.cause)) uncertain_.push_back(verdict.rank);
+  }
+  for (const int rank : fresh) {
+    Peer& peer = peers_[static_cast<size_t>(rank)];
+    if (peer.open) {
+      peer.open = false;
+      --open_peers_;
+      wire_->Close(rank, /*politely=*/true);  // it should read that it is out, if it can
+    }
+    for (auto& [key, group] : groups_) {
+      const int member = group->MemberOf(rank);
+      if (member < 0 || group->agreement == nullptr) continue;
+      group->agreement->Lose(member);
+      Pump(*group);
+    }
+  }
+  if (membership_.self_lost() && !gave_up_) {
+    gave_up_ = true;
+    const bool known = std::any_of(losses_.begin(), losses_.end(),
+                                   [&](const Loss& loss) { return loss.rank == options_.rank; });
+    if (!known) {
+      // First: whatever this worker still believes about others does not count.
+      losses_.insert(losses_.begin(),
+                     {.rank = options_.rank, .order = 0, .cause = membership_.self_lost_reason()});
+    }
+    for (auto& [key, group] : groups_) {
+      if (group->agreement != nullptr) group->agreement->GiveUp();
+    }
+  }
+}
+
+void Core::Leave() {
+  leaving_ = true;
+  FlushAll();
+  for (int rank = 0; rank < options_.size; ++rank) {
+    if (!peers_[static_cast<size_t>(rank)].open) continue;
+    wire_->Send(rank, HeaderFor(FrameType::kBye, 0, 0), nullptr, 0);
+    wire_->Close(rank, /*politely=*/true);
+  }
+}
+
+}  // namespace syncopate::net

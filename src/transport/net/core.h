@@ -1,0 +1,195 @@
+// What a worker knows of its job's traffic with other hosts: groups, operations under way, messages
+// that have come early, who is lost. It turns frames into that and back.
+//
+// Not thread-safe: NetTransport guards it.
+#ifndef SYNCOPATE_TRANSPORT_NET_CORE_H_
+#define SYNCOPATE_TRANSPORT_NET_CORE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "transport/net/agreement.h"
+#include "transport/net/buffer_pool.h"
+#include "transport/net/membership.h"
+#include "transport/net/wire.h"
+#include "transport/transport.h"
+
+namespace syncopate::net {
+
+// Numbers that only grow, most of them in order.
+class SequenceSet {
+ public:
+  bool Contains(uint64_t n) const { return n < below_ || above_.count(n) > 0; }
+  void Add(uint64_t n) {
+    if (n < below_) return;
+    above_.insert(n);
+    while (!above_.empty() && *above_.begin() == below_) {
+      above_.erase(above_.begin());
+      ++below_;
+    }
+  }
+
+ private:
+  uint64_t below_ = 0;
+  std::set<uint64_t> above_;
+};
+
+// One operation of a group at this worker. It may exist before the worker has begun it, when peers
+// were quicker.
+struct NetOperation {
+  struct Incoming {
+    Buffer buffer;
+    uint64_t total = 0;
+    uint64_t got = 0;
+    uint64_t digest = 0;
+    int fragments = 0;
+  };
+  struct Waiting {  // a message to a peer that has not begun the operation
+    int rank = -1;
+    FrameHeader header;
+    const std::byte* bytes = nullptr;
+    uint64_t cookie = 0;
+  };
+  using Key = std::pair<int, uint32_t>;  // rank, step of the sender
+
+  uint64_t group = 0;
+  uint64_t sequence = 0;
+  bool opened = false;
+  SessionSpec spec;
+  absl::flat_hash_map<Key, Incoming> incoming;
+  absl::flat_hash_set<int> begun_by;         // ranks that have shown that they have begun it
+  absl::flat_hash_map<int, uint64_t> early;  // bytes sent to a rank that has not
+  std::vector<Waiting> waiting;
+  absl::flat_hash_map<Key, uint64_t> cookies;  // of messages sent: rank, own step
+  uint64_t results_left = 0;                   // messages of the result that are not sent yet
+  uint64_t result_got = 0;
+};
+
+struct NetGroup {
+  uint64_t key = 0;
+  std::vector<int> members;  // empty: not known yet
+  std::unique_ptr<Agreement> agreement;
+  std::map<uint64_t, std::unique_ptr<NetOperation>> operations;
+  SequenceSet closed;
+  bool open = false;  // this worker has a port to it
+  // Came before the members were known.
+  std::vector<std::pair<int, AgreementMessage>> early_messages;
+
+  int MemberOf(int rank) const;
+};
+
+class Core final : public WireHandler {
+ public:
+  struct Options {
+    int rank = 0;
+    int size = 1;
+    uint32_t job = 0;
+    std::vector<std::string> hosts;  // by rank, for messages
+    MembershipOptions membership;
+  };
+
+  Core(const Options& options, const Clock& clock);
+
+  // Before anything else.
+  void Attach(std::unique_ptr<Wire> wire) { wire_ = std::move(wire); }
+  Wire& wire() { return *wire_; }
+
+  // Reads, writes, and draws conclusions. True if anything moved.
+  bool Progress();
+  // Beats the heart and tells what was put off; when `now_ns` is due.
+  void Tick(int64_t now_ns);
+  int64_t NextTickNs() const { return membership_.NextTickNs(); }
+
+  absl::Status OpenGroup(uint64_t key, const std::vector<int>& members);
+  void CloseGroup(uint64_t key);
+  NetGroup& group(uint64_t key) { return *groups_.at(key); }
+
+  NetOperation& Begin(NetGroup& group, const SessionSpec& spec, int self);
+  void End(NetGroup& group, uint64_t sequence);
+  void Offer(NetGroup& group, NetOperation& operation, uint32_t step, int to,
+             const std::byte* bytes, uint64_t size);
+  bool Sent(const NetOperation& operation, uint32_t step, int to) const;
+  const std::byte* Arrived(NetGroup& group, NetOperation& operation, int from, uint32_t step,
+                           uint64_t size);
+  void Consume(NetOperation& operation, int from, uint32_t step);
+  // Sends what the agreements want to say.
+  void Pump(NetGroup& group);
+  void FlushAll();
+
+  void Expel(int rank);
+  const std::vector<Loss>& losses() const { return losses_; }
+  // Ranks of other hosts' workers pronounced lost without certainty since the last call.
+  std::vector<int> TakeUncertain() { return std::exchange(uncertain_, {}); }
+  std::vector<Traffic> traffic() const;
+
+  // Says goodbye to all. Left() when all have answered.
+  void Leave();
+  bool Left() const { return open_peers_ == 0; }
+
+  // WireHandler
+  std::byte* Place(int peer, const FrameHeader& header) override;
+  void Arrived(int peer, const FrameHeader& header) override;
+  void Sent(uint64_t cookie) override;
+  void Closed(int peer, const absl::Status& why) override;
+
+ private:
+  struct Peer {
+    bool open = true;
+    bool bye = false;
+    std::string control;          // payload of the control frame that is coming
+    uint64_t unopened_bytes = 0;  // held for operations that this worker has not begun
+    Traffic traffic;
+    int64_t last_data_ns = 0;
+  };
+  struct Sending {
+    NetOperation* operation = nullptr;
+    uint32_t fragments = 0;
+    bool result = false;
+  };
+
+  NetGroup* FindOrMake(uint64_t key);
+  NetOperation* FindOrMake(NetGroup& group, uint64_t sequence);
+  void SetMembers(NetGroup& group, const std::vector<int>& members);
+  std::byte* PlaceData(int peer, const FrameHeader& header);
+  void DataArrived(int peer, const FrameHeader& header);
+  void AgreementArrived(int peer, const FrameHeader& header);
+  void PeerHasBegun(NetOperation& operation, int peer);
+  FrameHeader HeaderFor(FrameType type, uint64_t group, uint64_t sequence) const;
+  void SendMessage(NetOperation& operation, int rank, FrameHeader header, const std::byte* bytes,
+                   uint64_t cookie);
+  void Provide(NetGroup& group, const Agreement::Provision& provision);
+  // After anything that may have changed who is lost.
+  void Conclude();
+  void CountTraffic(int peer, uint64_t bytes);
+
+  const Options options_;
+  const Clock& clock_;
+  std::unique_ptr<Wire> wire_;
+  Membership membership_;
+  std::vector<Peer> peers_;
+  int open_peers_ = 0;
+  bool leaving_ = false;
+  size_t known_verdicts_ = 0;
+  bool gave_up_ = false;
+  std::vector<Loss> losses_;
+  std::vector<int> uncertain_;
+  std::map<uint64_t, std::unique_ptr<NetGroup>> groups_;
+  BufferPool buffers_;
+  absl::flat_hash_map<uint64_t, Sending> sendings_;  // by cookie
+  uint64_t next_cookie_ = 1;
+  uint64_t dropped_frames_ = 0;  // from lost workers and for operations that are over
+  int64_t now_ns_ = 0;           // of the Progress() that runs
+};
+
+}  // namespace syncopate::net
+
+#endif  // SYNCOPATE_TRANSPORT_NET_CORE_H_

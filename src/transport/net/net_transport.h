@@ -1,0 +1,54 @@
+// The transport for jobs on several hosts: a wire (TCP or UCX) between hosts, shared memory among
+// the workers of one host, in one group and one program.
+//
+// A group whose members are all on this host is a group of shared memory. In any other group, data
+// between members of one host travels through shared memory and the rest over the wire; gates are
+// agreed by messages (agreement.h). Losses are agreed by messages too (membership.h).
+#ifndef SYNCOPATE_TRANSPORT_NET_NET_TRANSPORT_H_
+#define SYNCOPATE_TRANSPORT_NET_NET_TRANSPORT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "transport/net/membership.h"
+#include "transport/transport.h"
+
+namespace syncopate {
+
+struct NetOptions {
+  std::string job;
+  int rank = 0;
+  int size = 1;
+  std::string ip;            // of this host, where the worker listens
+  std::string wire = "tcp";  // or "ucx"
+  int lanes = 1;             // connections for each pair of workers
+  std::string machine = {};  // empty: found out. Workers with the same share memory
+  std::string host = {};     // empty: found out. For messages
+  uint64_t arena_bytes = 0;  // shared with the workers of this host
+  int cores = 1;             // likewise
+  int64_t start_timeout_ns = 60'000'000'000;
+  net::MembershipOptions membership = {};  // rank and size are filled in
+};
+
+// A worker that listens and has not met the others yet.
+class NetStart {
+ public:
+  virtual ~NetStart() = default;
+  // What all others must get to know, by whatever way.
+  virtual const std::string& payload() const = 0;
+  // Connects with all others. `payloads` by rank, the same on all; `key` is the job's secret.
+  virtual absl::StatusOr<std::unique_ptr<Transport>> Connect(
+      const std::vector<std::string>& payloads, const std::string& key) = 0;
+};
+
+// The clock must outlive the transport.
+absl::StatusOr<std::unique_ptr<NetStart>> StartNetTransport(const NetOptions& options,
+                                                            const Clock& clock);
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_TRANSPORT_NET_NET_TRANSPORT_H_
