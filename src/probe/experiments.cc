@@ -1,0 +1,84 @@
+#include "probe/experiments.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace syncopate {
+
+std::vector<int> RackOf(const Racks& racks, int hosts) {
+  std::vector<int> rack_of(static_cast<size_t>(hosts), -1);
+  for (size_t rack = 0; rack < racks.size(); ++rack) {
+    for (const int host : racks[rack]) {
+      rack_of[static_cast<size_t>(host)] = static_cast<int>(rack);
+    }
+  }
+  return rack_of;
+}
+
+int TournamentRounds(int members) { return members < 2 ? 0 : members - 1 + members % 2; }
+
+std::vector<std::pair<int, int>> TournamentRound(int members, int round) {
+  // One stays, the others move around it in a circle; for an odd number the one who stays is
+  // nobody.
+  const int circle = TournamentRounds(members);
+  std::vector<std::pair<int, int>> pairs;
+  if (members % 2 == 0) pairs.emplace_back(members - 1, round % circle);
+  for (int i = 1; i <= circle / 2; ++i) {
+    pairs.emplace_back((round + i) % circle, (round - i + circle) % circle);
+  }
+  return pairs;
+}
+
+Experiments::Experiments(Oracle& oracle, double budget_seconds, Progress progress)
+    : oracle_(oracle), budget_seconds_(budget_seconds), progress_(std::move(progress)) {
+  std::map<std::string, size_t> known;
+  for (int worker = 0; worker < oracle.size(); ++worker) {
+    const std::string name = oracle.HostOf(worker);
+    const auto [found, added] = known.try_emplace(name, hosts_.size());
+    if (added) hosts_.emplace_back(name, std::vector<int>());
+    hosts_[found->second].second.push_back(worker);
+  }
+}
+
+absl::StatusOr<std::vector<double>> Experiments::Rates(absl::Span<const Flow> flows,
+                                                       double length) {
+  if (flows.empty()) return std::vector<double>();
+  if (progress_) progress_(step_, std::min(1.0, oracle_.Elapsed() / budget_seconds_));
+  std::vector<Flow> between_workers;
+  for (const Flow& flow : flows) {
+    between_workers.push_back({workers(flow.from).front(), workers(flow.to).front()});
+  }
+  ++experiments_;
+  flows_ += static_cast<int>(flows.size());
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> rates,
+                             oracle_.Rates(between_workers, length * unit_seconds_));
+  if (rates.size() != flows.size()) {
+    return absl::InternalError(absl::StrCat("asked for ", flows.size(), " rates and got ",
+                                            rates.size(), "; this is a mistake in the probe"));
+  }
+  return rates;
+}
+
+absl::StatusOr<double> Experiments::Latency(int from, int to) {
+  return oracle_.Latency(workers(from).front(), workers(to).front());
+}
+
+bool Experiments::TimeFor(int experiments) const {
+  return oracle_.Elapsed() + experiments * unit_seconds_ <= budget_seconds_;
+}
+
+void AddBothWays(std::vector<Oracle::Flow>& flows, int a, int b) {
+  flows.push_back({a, b});
+  flows.push_back({b, a});
+}
+
+double Sum(absl::Span<const double> rates) {
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,74 @@
+// Runs experiments among hosts and keeps account of time: what the steps of the inference share.
+#ifndef SYNCOPATE_PROBE_EXPERIMENTS_H_
+#define SYNCOPATE_PROBE_EXPERIMENTS_H_
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "probe/oracle.h"
+
+namespace syncopate {
+
+// Groups of hosts.
+using Racks = std::vector<std::vector<int>>;
+
+// The rack of each host.
+std::vector<int> RackOf(const Racks& racks, int hosts);
+
+// Round `round` of a tournament in which everybody meets everybody once: disjoint pairs, one member
+// left over if their number is odd. There are TournamentRounds(members) of them.
+std::vector<std::pair<int, int>> TournamentRound(int members, int round);
+int TournamentRounds(int members);
+
+// Not thread-safe.
+class Experiments {
+ public:
+  using Flow = Oracle::Flow;  // between hosts, not workers
+  using Progress = std::function<void(absl::string_view step, double part)>;
+
+  Experiments(Oracle& oracle, double budget_seconds, Progress progress);
+
+  int hosts() const { return static_cast<int>(hosts_.size()); }
+  const std::string& name(int host) const { return hosts_[static_cast<size_t>(host)].first; }
+  const std::vector<int>& workers(int host) const {
+    return hosts_[static_cast<size_t>(host)].second;
+  }
+
+  // Names what the following experiments are for.
+  void Begin(absl::string_view step) { step_ = std::string(step); }
+  // How long an experiment of length 1 takes.
+  void SetUnit(double seconds) { unit_seconds_ = seconds; }
+
+  // What each flow achieves while all run. Flows leave from and go to the first worker of a host.
+  absl::StatusOr<std::vector<double>> Rates(absl::Span<const Flow> flows, double length);
+  absl::StatusOr<double> Latency(int from, int to);
+
+  // Whether there is time for so many experiments of length 1.
+  bool TimeFor(int experiments) const;
+
+  int experiments() const { return experiments_; }
+  int flows() const { return flows_; }
+
+ private:
+  Oracle& oracle_;
+  const double budget_seconds_;
+  const Progress progress_;
+  std::vector<std::pair<std::string, std::vector<int>>> hosts_;  // name, workers
+  std::string step_;
+  double unit_seconds_ = 0.2;
+  int experiments_ = 0;
+  int flows_ = 0;
+};
+
+// Both directions of a pair.
+void AddBothWays(std::vector<Oracle::Flow>& flows, int a, int b);
+double Sum(absl::Span<const double> rates);
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_PROBE_EXPERIMENTS_H_

@@ -1,0 +1,288 @@
+#include "probe/find_racks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+
+#include "base/random.h"
+#include "base/status.h"
+
+namespace syncopate {
+namespace {
+
+using Flow = Oracle::Flow;
+
+// A pair that achieved less than this of what it could was not just disturbed.
+constexpr double kHopeless = 0.2;
+// A round is measured again at most so often.
+constexpr int kRepeatsMax = 2;
+// How often presumed racks are put to the test, and by how many rounds.
+constexpr int kAuditsMax = 2;
+constexpr int kAuditTurnsMax = 5;
+// Experiments that must still be possible after those that make racks surer.
+constexpr int kReserve = 16;
+// A fan of flows from one host goes to at most so many others.
+constexpr size_t kFanMax = 8;
+
+struct Round {
+  std::vector<Flow> flows;
+  std::vector<double> rates;  // the best of several runs: what disturbs passes, a narrow way stays
+  int repeats = 0;
+};
+
+Evidence EvidenceOf(const std::vector<Round>& rounds, int hosts) {
+  Evidence evidence(hosts);
+  for (const Round& round : rounds) {
+    for (size_t i = 0; i < round.flows.size(); ++i) {
+      evidence.Saw(round.flows[i].from, round.flows[i].to, round.rates[i]);
+    }
+  }
+  return evidence;
+}
+
+// All hosts in pairs at once, both ways, so that whatever racks share is under load.
+absl::StatusOr<std::vector<Round>> PairEverybody(Experiments& experiments, uint64_t seed) {
+  Random random(seed);
+  const int hosts = experiments.hosts();
+  std::vector<int> order(static_cast<size_t>(hosts));
+  std::iota(order.begin(), order.end(), 0);
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+  std::vector<Round> rounds;
+  for (int r = 0; r < FirstRounds(hosts); ++r) {
+    Round round;
+    for (const auto& [a, b] : TournamentRound(hosts, r)) {
+      AddBothWays(round.flows, order[static_cast<size_t>(a)], order[static_cast<size_t>(b)]);
+    }
+    SYNCOPATE_ASSIGN_OR_RETURN(round.rates, experiments.Rates(round.flows, 1));
+    rounds.push_back(std::move(round));
+  }
+  return rounds;
+}
+
+absl::Status Repeat(Experiments& experiments, Round& round) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> again, experiments.Rates(round.flows, 1));
+  for (size_t i = 0; i < again.size(); ++i) round.rates[i] = std::max(round.rates[i], again[i]);
+  ++round.repeats;
+  return absl::OkStatus();
+}
+
+// Whether a pair that is apart should be measured again: most pairs of one with the rack of the
+// other are not apart, or one disturbed measurement may be all that keeps a host from finding a
+// rack.
+bool Doubtful(const FoundRacks& found, const std::vector<int>& rack_of, int a, int b) {
+  const Evidence& evidence = found.evidence;
+  if (!evidence.Apart(a, b) || evidence.Fullness(a, b) < kHopeless) return false;
+  const auto rack = [&](int host) -> const std::vector<int>& {
+    return found.racks[static_cast<size_t>(rack_of[static_cast<size_t>(host)])];
+  };
+  int measured = 0, full = 0;
+  for (const auto& [host, other] : {std::pair(a, b), std::pair(b, a)}) {
+    for (const int mate : rack(other)) {
+      if (mate == other || !evidence.Measured(host, mate)) continue;
+      ++measured;
+      full += evidence.Apart(host, mate) ? 0 : 1;
+    }
+  }
+  const bool alone = rack(a).size() == 1 || rack(b).size() == 1;
+  const bool once_full = evidence.BestFullness(a, b) >= kFullAtLeast;
+  return 2 * full > measured || (alone && (once_full || 2 * full == measured));
+}
+
+// Repeats rounds that contradict the others. False if there is none.
+absl::StatusOr<bool> RepeatContradictions(Experiments& experiments, const FoundRacks& found,
+                                          std::vector<Round>& rounds) {
+  const std::vector<int> rack_of = RackOf(found.racks, experiments.hosts());
+  bool repeated = false;
+  for (Round& round : rounds) {
+    const bool again = std::any_of(round.flows.begin(), round.flows.end(), [&](const Flow& flow) {
+      return Doubtful(found, rack_of, flow.from, flow.to);
+    });
+    if (!again || round.repeats == kRepeatsMax || !experiments.TimeFor(kReserve)) continue;
+    SYNCOPATE_RETURN_IF_ERROR(Repeat(experiments, round));
+    repeated = true;
+  }
+  return repeated;
+}
+
+// Pairs from groups of which no pair has been measured yet, each host at most once.
+std::vector<Flow> UnmeasuredPairs(const Evidence& evidence, const Racks& racks) {
+  std::vector<bool> busy(static_cast<size_t>(evidence.members()), false);
+  std::vector<Flow> flows;
+  for (size_t a = 0; a < racks.size(); ++a) {
+    for (size_t b = a + 1; b < racks.size(); ++b) {
+      std::vector<std::pair<int, int>> pairs;
+      bool measured = false;
+      for (const int x : racks[a]) {
+        for (const int y : racks[b]) {
+          measured = measured || evidence.Measured(x, y);
+          if (!busy[static_cast<size_t>(x)] && !busy[static_cast<size_t>(y)])
+            pairs.push_back({x, y});
+        }
+      }
+      if (measured) continue;
+      int used = 0;
+      for (const auto& [x, y] : pairs) {
+        if (busy[static_cast<size_t>(x)] || busy[static_cast<size_t>(y)] || used == 2) continue;
+        busy[static_cast<size_t>(x)] = busy[static_cast<size_t>(y)] = true;
+        AddBothWays(flows, x, y);
+        ++used;
+      }
+    }
+  }
+  return flows;
+}
+
+// A pair of each rack talks while all its other hosts talk with other racks: if one of the pair
+// does not belong there, its traffic meets theirs. `turn` chooses the pairs.
+std::vector<Flow> Audit(const Racks& racks, int turn, Random& random) {
+  std::vector<Flow> flows;
+  std::vector<std::pair<uint64_t, std::pair<size_t, int>>> free;  // random, rack, host
+  for (size_t r = 0; r < racks.size(); ++r) {
+    const size_t size = racks[r].size();
+    const size_t first = static_cast<size_t>(turn) % size, second = (first + 1) % size;
+    // Of a rack of two, both or none leave it.
+    const bool inside = size > 2 || (size == 2 && (static_cast<size_t>(turn) + r) % 2 == 0);
+    if (inside) AddBothWays(flows, racks[r][first], racks[r][second]);
+    for (size_t i = 0; i < size; ++i) {
+      if (inside && (i == first || i == second)) continue;
+      free.push_back({random.Next(), {r, racks[r][i]}});
+    }
+  }
+  std::sort(free.begin(), free.end());
+  while (!free.empty()) {
+    const auto [rack, host] = free.back().second;
+    free.pop_back();
+    for (size_t i = free.size(); i-- > 0;) {
+      if (free[i].second.first == rack) continue;
+      AddBothWays(flows, host, free[i].second.second);
+      free.erase(free.begin() + static_cast<std::ptrdiff_t>(i));
+      break;
+    }
+  }
+  return flows;
+}
+
+// Whether every pair of hosts has a link of its own: then a host that sends to several achieves the
+// sum of what it achieves with each. The slowest hosts are asked: on a shared NIC they cannot.
+absl::StatusOr<bool> HaveOwnLinks(Experiments& experiments, const Evidence& evidence) {
+  const int hosts = experiments.hosts();
+  if (hosts < 3) return false;
+  std::vector<int> slowest(static_cast<size_t>(hosts));
+  std::iota(slowest.begin(), slowest.end(), 0);
+  std::stable_sort(slowest.begin(), slowest.end(),
+                   [&](int a, int b) { return evidence.out(a) < evidence.out(b); });
+  slowest.resize(std::min<size_t>(slowest.size(), hosts >= 6 ? 3 : 2));
+  for (const int host : slowest) {
+    std::vector<Flow> flows;
+    double sum = 0, best = 0;
+    for (int other = 0; other < hosts && flows.size() < kFanMax; ++other) {
+      if (other == host || evidence.rate(host, other) <= 0) continue;
+      flows.push_back({host, other});
+      sum += evidence.rate(host, other);
+      best = std::max(best, evidence.rate(host, other));
+    }
+    if (flows.size() < 2) return false;
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> rates, experiments.Rates(flows, 1));
+    const double together = Sum(rates);
+    if (together < 0.85 * sum || together < 1.5 * best) return false;
+  }
+  return true;
+}
+
+// What each NIC carries: a host talks with several others at once, those first with whom it was
+// fastest, so that neither theirs nor an uplink is what limits it, if that is possible at all.
+absl::Status MeasureNics(Experiments& experiments, FoundRacks& found) {
+  experiments.Begin("NICs");
+  const int hosts = experiments.hosts();
+  found.out.assign(static_cast<size_t>(hosts), 0);
+  found.in.assign(static_cast<size_t>(hosts), 0);
+  for (int host = 0; host < hosts; ++host) {
+    auto rate = [&](int other) {
+      return std::min(found.evidence.rate(host, other), found.evidence.rate(other, host));
+    };
+    std::vector<int> others;
+    for (int other = 0; other < hosts; ++other) {
+      if (other != host) others.push_back(other);
+    }
+    std::stable_sort(others.begin(), others.end(), [&](int a, int b) { return rate(a) > rate(b); });
+    others.resize(std::min(others.size(), kFanMax));
+    std::vector<Flow> flows;
+    for (const int other : others) AddBothWays(flows, host, other);
+    double& out = found.out[static_cast<size_t>(host)];
+    double& in = found.in[static_cast<size_t>(host)];
+    for (int run = 0; run < 2; ++run) {
+      SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> rates, experiments.Rates(flows, 1));
+      double sent = 0, received = 0;
+      for (size_t i = 0; i < rates.size(); ++i) (i % 2 == 0 ? sent : received) += rates[i];
+      out = std::max(out, sent);
+      in = std::max(in, received);
+      // Disturbed, if one flow alone was faster.
+      if (out > 0.95 * found.evidence.out(host) && in > 0.95 * found.evidence.in(host)) break;
+      if (!experiments.TimeFor(kReserve)) break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int FirstRounds(int hosts) {
+  if (hosts < 2) return 0;
+  const int some = 4 * static_cast<int>(std::ceil(std::log2(static_cast<double>(hosts))));
+  return std::min(TournamentRounds(hosts), some);
+}
+
+absl::StatusOr<FoundRacks> FindRacks(Experiments& experiments, uint64_t seed) {
+  const int hosts = experiments.hosts();
+  FoundRacks found(hosts);
+  experiments.Begin("pairs of hosts");
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<Round> rounds, PairEverybody(experiments, seed));
+  found.evidence = EvidenceOf(rounds, hosts);
+  SYNCOPATE_ASSIGN_OR_RETURN(found.own_links, HaveOwnLinks(experiments, found.evidence));
+  if (found.own_links) {
+    found.racks.emplace_back(static_cast<size_t>(hosts));
+    std::iota(found.racks[0].begin(), found.racks[0].end(), 0);
+    return found;
+  }
+  SYNCOPATE_RETURN_IF_ERROR(MeasureNics(experiments, found));
+  experiments.Begin("racks");
+  Random random(seed);
+  int audits = 0;
+  Racks audited;
+  while (true) {
+    found.evidence = EvidenceOf(rounds, hosts);
+    found.evidence.SetCapacities(found.out, found.in);
+    found.racks = found.evidence.Cluster();
+    Round round;
+    round.flows = UnmeasuredPairs(found.evidence, found.racks);
+    if (!experiments.TimeFor(kReserve)) {
+      found.complete = round.flows.empty();
+      break;
+    }
+    if (round.flows.empty()) {
+      SYNCOPATE_ASSIGN_OR_RETURN(const bool repeated,
+                                 RepeatContradictions(experiments, found, rounds));
+      if (repeated) continue;
+      if (found.racks.size() < 2 || audits == kAuditsMax || found.racks == audited) break;
+      ++audits;
+      audited = found.racks;
+      size_t largest = 0;
+      for (const std::vector<int>& rack : found.racks) largest = std::max(largest, rack.size());
+      for (int turn = 0; turn < std::min(kAuditTurnsMax, static_cast<int>(largest)); ++turn) {
+        if (!experiments.TimeFor(kReserve)) break;
+        Round audit;
+        audit.flows = Audit(found.racks, turn, random);
+        SYNCOPATE_ASSIGN_OR_RETURN(audit.rates, experiments.Rates(audit.flows, 1));
+        rounds.push_back(std::move(audit));
+      }
+    } else {
+      SYNCOPATE_ASSIGN_OR_RETURN(round.rates, experiments.Rates(round.flows, 1));
+      rounds.push_back(std::move(round));
+    }
+  }
+  return found;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,253 @@
+#include "probe/infer.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "probe/evidence.h"
+#include "probe/experiments.h"
+#include "probe/find_racks.h"
+
+namespace syncopate {
+namespace {
+
+using Flow = Oracle::Flow;
+
+constexpr size_t kRacksPerHost = 3;  // other racks that a host sends to when uplinks are measured
+constexpr int kLatencyRackPairsMax = 16;
+// Experiments of length 1 after the first rounds; the unit of time is chosen for so many.
+constexpr int kLaterExperiments = 35;
+constexpr double kUnitSecondsMin = 0.1, kUnitSecondsMax = 0.25;
+
+// Measures what the uplinks of known racks carry. The second half of the inference.
+class Capacities {
+ public:
+  Capacities(Experiments& experiments, NetworkShape& shape)
+      : experiments_(experiments), shape_(shape) {}
+
+  absl::Status Measure() {
+    if (shape_.racks.size() < 2) return absl::OkStatus();
+    SYNCOPATE_RETURN_IF_ERROR(MeasureUplinks());
+    return FindPods();
+  }
+
+ private:
+  NetworkShape::Host& host(int h) { return shape_.hosts[static_cast<size_t>(h)]; }
+  const std::vector<int>& hosts_of(size_t rack) const { return shape_.racks[rack].hosts; }
+
+  // Flows from every host of some racks to hosts of some others, and back.
+  std::vector<Flow> Between(const std::vector<int>& racks, const std::vector<int>& others) {
+    std::vector<Flow> flows;
+    size_t next = 0;
+    for (const int rack : racks) {
+      for (const int h : hosts_of(static_cast<size_t>(rack))) {
+        for (size_t k = 0; k < std::min(kRacksPerHost, others.size()); ++k, ++next) {
+          const std::vector<int>& targets =
+              hosts_of(static_cast<size_t>(others[next % others.size()]));
+          AddBothWays(flows, h, targets[(next / others.size()) % targets.size()]);
+        }
+      }
+    }
+    return flows;
+  }
+
+  absl::Status MeasureUplinks() {
+    experiments_.Begin("uplinks");
+    for (size_t r = 0; r < shape_.racks.size(); ++r) {
+      std::vector<int> others;
+      for (size_t other = 0; other < shape_.racks.size(); ++other) {
+        if (other != r) others.push_back(static_cast<int>(other));
+      }
+      NetworkShape::Rack& rack = shape_.racks[r];
+      const std::vector<Flow> flows = Between({static_cast<int>(r)}, others);
+      for (int run = 0; run < 2 && (run == 0 || experiments_.TimeFor(2)); ++run) {
+        SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> rates, experiments_.Rates(flows, 1.5));
+        double up = 0, down = 0;
+        for (size_t i = 0; i < rates.size(); ++i) (i % 2 == 0 ? up : down) += rates[i];
+        rack.up = std::max(rack.up, up);
+        rack.down = std::max(rack.down, down);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Racks that share a way to the rest are found as racks are: pairs of racks talk at the same
+  // time, and who is slower than the two uplinks allow crosses something that is shared.
+  absl::Status FindPods() {
+    const int racks = static_cast<int>(shape_.racks.size());
+    if (racks < 4 || !experiments_.TimeFor(2 * racks)) return absl::OkStatus();
+    experiments_.Begin("pods");
+    Evidence evidence(racks);
+    std::vector<double> up, down;
+    for (const NetworkShape::Rack& rack : shape_.racks) {
+      up.push_back(rack.up);
+      down.push_back(rack.down);
+    }
+    evidence.SetCapacities(up, down);
+    for (int round = 0; round < FirstRounds(racks); ++round) {
+      const std::vector<std::pair<int, int>> pairs = TournamentRound(racks, round);
+      std::vector<Flow> flows;
+      std::vector<std::pair<int, int>> ends;  // racks, of each flow
+      for (const auto& [a, b] : pairs) {
+        const bool more_in_a =
+            hosts_of(static_cast<size_t>(a)).size() > hosts_of(static_cast<size_t>(b)).size();
+        const int from = more_in_a ? a : b, to = more_in_a ? b : a;
+        for (const Flow& flow : Between({from}, {to})) {
+          flows.push_back(flow);
+          ends.emplace_back(host(flow.from).rack, host(flow.to).rack);
+        }
+      }
+      std::vector<double> best(static_cast<size_t>(racks) * static_cast<size_t>(racks), 0);
+      for (int run = 0; run < 2; ++run) {
+        SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> rates, experiments_.Rates(flows, 1));
+        std::vector<double> sums(best.size(), 0);
+        for (size_t i = 0; i < rates.size(); ++i) {
+          sums[static_cast<size_t>(ends[i].first * racks + ends[i].second)] += rates[i];
+        }
+        for (size_t i = 0; i < best.size(); ++i) best[i] = std::max(best[i], sums[i]);
+      }
+      for (const auto& [a, b] : pairs) {
+        evidence.Saw(a, b, best[static_cast<size_t>(a * racks + b)]);
+        evidence.Saw(b, a, best[static_cast<size_t>(b * racks + a)]);
+      }
+    }
+    const Racks pods = evidence.Cluster();
+    const bool every_rack_alone = pods.size() == shape_.racks.size();
+    if (pods.size() < 2 || every_rack_alone) return absl::OkStatus();
+    return MeasurePods(pods);
+  }
+
+  absl::Status MeasurePods(const Racks& pods) {
+    shape_.pods.clear();
+    for (size_t p = 0; p < pods.size(); ++p) {
+      NetworkShape::Pod pod;
+      pod.name = absl::StrCat("pod", p);
+      pod.racks = pods[p];
+      std::vector<int> others;
+      for (size_t other = 0; other < pods.size(); ++other) {
+        if (other != p) others.insert(others.end(), pods[other].begin(), pods[other].end());
+      }
+      const std::vector<Flow> flows = Between(pod.racks, others);
+      SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> rates, experiments_.Rates(flows, 1.5));
+      for (size_t i = 0; i < rates.size(); ++i) (i % 2 == 0 ? pod.up : pod.down) += rates[i];
+      for (const int rack : pod.racks) {
+        shape_.racks[static_cast<size_t>(rack)].pod = static_cast<int>(p);
+      }
+      shape_.pods.push_back(std::move(pod));
+    }
+    return absl::OkStatus();
+  }
+
+  Experiments& experiments_;
+  NetworkShape& shape_;
+};
+
+NetworkShape ShapeOf(const Experiments& experiments, const FoundRacks& found) {
+  NetworkShape shape;
+  const std::vector<int> rack_of = RackOf(found.racks, experiments.hosts());
+  for (int h = 0; h < experiments.hosts(); ++h) {
+    NetworkShape::Host host;
+    host.name = experiments.name(h);
+    host.workers = experiments.workers(h);
+    host.rack = rack_of[static_cast<size_t>(h)];
+    if (!found.own_links) {
+      host.out = found.out[static_cast<size_t>(h)];
+      host.in = found.in[static_cast<size_t>(h)];
+    }
+    shape.hosts.push_back(std::move(host));
+  }
+  NetworkShape::Pod pod;
+  pod.name = "pod0";
+  for (size_t r = 0; r < found.racks.size(); ++r) {
+    NetworkShape::Rack rack;
+    rack.name = absl::StrCat("rack", r);
+    rack.hosts = found.racks[r];
+    shape.racks.push_back(std::move(rack));
+    pod.racks.push_back(static_cast<int>(r));
+  }
+  shape.pods.push_back(std::move(pod));
+  return shape;
+}
+
+// What each pair achieves, as measured; pairs that were not count as the median of those that were.
+void FillLinks(const Evidence& evidence, NetworkShape& shape) {
+  const int hosts = evidence.members();
+  std::vector<double> seen;
+  for (int from = 0; from < hosts; ++from) {
+    for (int to = 0; to < hosts; ++to) {
+      if (evidence.rate(from, to) > 0) seen.push_back(evidence.rate(from, to));
+    }
+  }
+  std::nth_element(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(seen.size() / 2),
+                   seen.end());
+  const double median = seen[seen.size() / 2];
+  shape.links.assign(static_cast<size_t>(hosts),
+                     std::vector<double>(static_cast<size_t>(hosts), 0));
+  for (int from = 0; from < hosts; ++from) {
+    for (int to = 0; to < hosts; ++to) {
+      if (from == to) continue;
+      const double rate = evidence.rate(from, to);
+      double& link = shape.links[static_cast<size_t>(from)][static_cast<size_t>(to)];
+      link = rate > 0 ? rate : median;
+      shape.hosts[static_cast<size_t>(from)].out += link;
+      shape.hosts[static_cast<size_t>(to)].in += link;
+    }
+  }
+}
+
+// The least of some pairs: queues only add to it.
+absl::Status MeasureLatencies(Experiments& experiments, NetworkShape& shape) {
+  experiments.Begin("latencies");
+  double least = std::numeric_limits<double>::infinity();
+  for (NetworkShape::Rack& rack : shape.racks) {
+    if (rack.hosts.size() < 2) continue;
+    SYNCOPATE_ASSIGN_OR_RETURN(rack.latency, experiments.Latency(rack.hosts[0], rack.hosts[1]));
+    least = std::min(least, rack.latency);
+  }
+  double between = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < std::min(kLatencyRackPairsMax, static_cast<int>(shape.racks.size()) - 1);
+       ++i) {
+    const std::vector<int>& a = shape.racks[static_cast<size_t>(i)].hosts;
+    const std::vector<int>& b = shape.racks[static_cast<size_t>(i) + 1].hosts;
+    SYNCOPATE_ASSIGN_OR_RETURN(const double latency, experiments.Latency(a[0], b[0]));
+    between = std::min(between, latency);
+  }
+  if (shape.racks.size() > 1) shape.latency_between_racks = between;
+  for (NetworkShape::Rack& rack : shape.racks) {  // of one host: nobody to ask inside
+    if (rack.hosts.size() < 2) rack.latency = std::min(least, between / 2);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Inference> InferNetwork(Oracle& oracle, const InferOptions& options) {
+  Experiments experiments(oracle, options.budget_seconds, options.progress);
+  const int hosts = experiments.hosts();
+  experiments.SetUnit(
+      std::clamp(0.8 * options.budget_seconds / (FirstRounds(hosts) + hosts + kLaterExperiments),
+                 kUnitSecondsMin, kUnitSecondsMax));
+  Inference result;
+  SYNCOPATE_ASSIGN_OR_RETURN(FoundRacks found, FindRacks(experiments, options.seed));
+  SYNCOPATE_RETURN_IF_ERROR(CheckMembership(experiments, found));
+  result.shape = ShapeOf(experiments, found);
+  if (hosts > 1) {
+    if (found.own_links) {
+      FillLinks(found.evidence, result.shape);
+    } else {
+      SYNCOPATE_RETURN_IF_ERROR(Capacities(experiments, result.shape).Measure());
+    }
+    SYNCOPATE_RETURN_IF_ERROR(MeasureLatencies(experiments, result.shape));
+  }
+  result.experiments = experiments.experiments();
+  result.flows = experiments.flows();
+  result.seconds = oracle.Elapsed();
+  result.complete = found.complete;
+  return result;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,41 @@
+// What the inference may ask of a network: how long a message takes, and what flows achieve that
+// run at the same time. A live job answers (probe/measure.h), or a simulation in tests.
+#ifndef SYNCOPATE_PROBE_ORACLE_H_
+#define SYNCOPATE_PROBE_ORACLE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace syncopate {
+
+// Not thread-safe.
+class Oracle {
+ public:
+  struct Flow {
+    int from = 0;  // workers
+    int to = 0;
+
+    friend bool operator==(const Flow&, const Flow&) = default;
+    friend auto operator<=>(const Flow&, const Flow&) = default;
+  };
+
+  virtual ~Oracle() = default;
+  // How many workers there are.
+  virtual int size() const = 0;
+  // The name of a worker's host. Workers of the same host share its NIC and its memory.
+  virtual std::string HostOf(int worker) const = 0;
+  // Seconds that a small message takes from one worker to another.
+  virtual absl::StatusOr<double> Latency(int from, int to) = 0;
+  // Bytes/s that each flow achieves while all of them run, measured for about so many seconds.
+  virtual absl::StatusOr<std::vector<double>> Rates(absl::Span<const Flow> flows,
+                                                    double seconds) = 0;
+  // Seconds since the probe began.
+  virtual double Elapsed() const = 0;
+};
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_PROBE_ORACLE_H_

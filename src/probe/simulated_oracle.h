@@ -1,0 +1,46 @@
+// A network for tests: flows share it as max-min fairness says, only not quite fairly, and what is
+// measured is a little off, sometimes far off.
+#ifndef SYNCOPATE_PROBE_SIMULATED_ORACLE_H_
+#define SYNCOPATE_PROBE_SIMULATED_ORACLE_H_
+
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "model/topology.h"
+#include "probe/oracle.h"
+
+namespace syncopate {
+
+struct SimulatedNoise {
+  double spread = 0.02;    // of every rate: up to so much more or less
+  double unfairness = 2;   // a flow gets up to so many times what an equal one gets
+  double outliers = 0.01;  // part of the flows that are measured at 0.3 to 0.8 of their rate
+  double overhead_seconds = 0.02;  // of an experiment besides its length
+};
+
+// Worker i is on the topology's i-th device.
+class SimulatedOracle final : public Oracle {
+ public:
+  SimulatedOracle(const Topology& topology, const SimulatedNoise& noise, uint64_t seed);
+
+  int size() const override { return static_cast<int>(devices_.size()); }
+  std::string HostOf(int worker) const override;
+  absl::StatusOr<double> Latency(int from, int to) override;
+  absl::StatusOr<std::vector<double>> Rates(absl::Span<const Flow> flows, double seconds) override;
+  double Elapsed() const override { return elapsed_; }
+
+ private:
+  // What a flow draws on: links, then capacities.
+  std::vector<int> ResourcesOf(const Flow& flow) const;
+
+  const Topology topology_;
+  const SimulatedNoise noise_;
+  const std::vector<int> devices_;
+  Random random_;
+  double elapsed_ = 0;
+};
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_PROBE_SIMULATED_ORACLE_H_
