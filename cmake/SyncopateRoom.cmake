@@ -42,3 +42,21 @@ function(syncopate_room room)
     gtest_discover_tests(${room}_test NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
   endif()
 endfunction()
+
+# Adds the messages and the gRPC service of src/<room>/<name>.proto to a room; its code includes them
+# as "<room>/<name>.grpc.pb.h". Generated code is not held to our warnings.
+function(syncopate_grpc room name)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/generated)
+  set(proto ${CMAKE_CURRENT_SOURCE_DIR}/${room}/${name}.proto)
+  set(stem ${folder}/${room}/${name})
+  file(MAKE_DIRECTORY ${folder})
+  add_custom_command(
+    OUTPUT ${stem}.pb.cc ${stem}.pb.h ${stem}.grpc.pb.cc ${stem}.grpc.pb.h
+    COMMAND ${PROTOC} --proto_path=${CMAKE_CURRENT_SOURCE_DIR} --cpp_out=${folder} --grpc_out=${folder}
+            --plugin=protoc-gen-grpc=${GRPC_CPP_PLUGIN} ${proto}
+    DEPENDS ${proto}
+    COMMENT "Generating ${room}/${name} from its .proto")
+  target_sources(syncopate_${room} PRIVATE ${stem}.pb.cc ${stem}.grpc.pb.cc ${stem}.pb.h ${stem}.grpc.pb.h)
+  set_source_files_properties(${stem}.pb.cc ${stem}.grpc.pb.cc PROPERTIES COMPILE_OPTIONS -w)
+  target_include_directories(syncopate_${room} SYSTEM PRIVATE ${folder})
+endfunction()

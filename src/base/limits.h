@@ -26,6 +26,9 @@ inline constexpr uint64_t kTopologyRoutesMax = uint64_t{1} << 20;
 inline constexpr uint64_t kTopologyNameBytesMax = 256;  // an id, a group, a source
 inline constexpr double kTopologyLatencySecondsMax = 60;
 inline constexpr uint64_t kEnvironmentValueBytesMax = 4096;
+inline constexpr uint64_t kHostNameBytesMax = 255;
+inline constexpr uint64_t kMeetingPayloadBytesMax = 8192;  // what a worker tells all others
+inline constexpr uint64_t kHostFileBytesMax = uint64_t{1} << 20;
 
 }  // namespace syncopate::limits
 
