@@ -24,6 +24,7 @@ struct MeetingOptions {
   std::string host;     // this host's name, for messages
   std::string payload;  // for the others; at most limits::kMeetingPayloadBytesMax
   int64_t deadline_ns = 0;
+  int round = -1;  // how often this worker has met in this job before; -1: Meet() counts
 };
 
 struct Meeting {

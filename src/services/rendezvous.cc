@@ -61,9 +61,15 @@ absl::Status MayJoin(const JoinEvent& join, const RendezvousState& state) {
                      " bytes and a host name of ", join.host.size(), "; the limits are ",
                      limits::kMeetingPayloadBytesMax, " and ", limits::kHostNameBytesMax));
   }
-  if (state.phase == Phase::kComplete) {
+  const bool again = state.phase == Phase::kComplete && join.round == state.round + 1;
+  if (again) return absl::OkStatus();
+  if (state.phase == Phase::kComplete || join.round < state.round) {
     return absl::FailedPreconditionError(absl::StrCat(
         who, " comes too late: all ", Workers(state.seats.size()), " of the job have met already"));
+  }
+  if (join.round > state.round) {
+    return absl::FailedPreconditionError(absl::StrCat(who, " wants to meet again, but meeting ",
+                                                      state.round, " is not over for all others"));
   }
   if (state.phase == Phase::kFailed) {
     return absl::FailedPreconditionError(
@@ -83,6 +89,13 @@ RendezvousStep OnJoin(const JoinEvent& join, RendezvousState& state) {
   if (!may.ok()) {
     if (state.phase == Phase::kGathering) state.turned_away = std::string(may.message());
     return {.answers = {{join.call, may}}, .reason = std::string(may.message())};
+  }
+  if (join.round > state.round) {  // the next meeting begins
+    for (Seat& seat : state.seats) seat = {.host = seat.host, .payload = {}};
+    state.round = join.round;
+    state.taken = 0;
+    state.phase = Phase::kGathering;
+    state.reason.clear();
   }
   Seat& seat = state.seats[static_cast<size_t>(join.rank)];
   seat = {.taken = true,

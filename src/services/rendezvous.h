@@ -30,6 +30,7 @@ struct RendezvousState {
   };
 
   std::string job;
+  int round = 0;            // the workers of a job may meet again when they have met
   std::vector<Seat> seats;  // by rank
   int taken = 0;
   Phase phase = Phase::kGathering;
@@ -48,6 +49,7 @@ struct JoinEvent {
   std::string job;
   int rank = 0;
   int size = 0;
+  int round = 0;
   std::string host;
   std::string payload;
   int64_t deadline_ns = INT64_MAX;

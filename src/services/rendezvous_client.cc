@@ -98,6 +98,7 @@ absl::StatusOr<Meeting> JoinMeeting(const MeetingOptions& options,
   request.set_size(options.size);
   request.set_host(options.host);
   request.set_payload(options.payload);
+  request.set_round(std::max(options.round, 0));
   request.set_wait_ms((left_ns - std::min(kAnswerNs, left_ns / 4)) / 1'000'000);
   request.set_proof(JoinProof(meeting_nonce, request).ProofBy(options.key));
   const auto stub = wire::Rendezvous::NewStub(ChannelOver(std::move(welcome.fd), options.size));
@@ -107,7 +108,7 @@ absl::StatusOr<Meeting> JoinMeeting(const MeetingOptions& options,
   SYNCOPATE_RETURN_IF_ERROR(At("rendezvous", FromGrpc(stub->Join(&context, request, &reply))));
   SYNCOPATE_RETURN_IF_ERROR(CheckReply(reply, meeting_nonce, options, nonce));
   Meeting meeting;
-  meeting.key = MeetingKey(meeting_nonce, options.job).ProofBy(options.key);
+  meeting.key = MeetingKey(meeting_nonce, options.job, request.round()).ProofBy(options.key);
   meeting.hosts.assign(reply.hosts().begin(), reply.hosts().end());
   meeting.payloads.assign(reply.payloads().begin(), reply.payloads().end());
   return meeting;

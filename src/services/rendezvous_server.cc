@@ -159,6 +159,7 @@ class Server::JoinCall final : public Call {
                             .job = request_.job(),
                             .rank = request_.rank(),
                             .size = request_.size(),
+                            .round = request_.round(),
                             .host = request_.host(),
                             .payload = request_.payload(),
                             .deadline_ns = server_.clock_.NowNs() + wait_ms * 1'000'000});

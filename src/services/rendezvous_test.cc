@@ -117,6 +117,26 @@ TEST(RendezvousTest, TellsLatecomersWhatHappened) {
               AllOf(HasSubstr("too late"), HasSubstr("rank 0 (h0) left")));
 }
 
+TEST(RendezvousTest, TheWorkersMayMeetAgain) {
+  RendezvousState state = New(2);
+  JoinEvent again = Join(0, 2);
+  again.round = 1;
+  again.call = 200;
+  again.payload = "new";
+  Step(0, Join(0, 2), state);
+  EXPECT_THAT(OnlyMessage(Step(0, again, state)), HasSubstr("is not over"));
+  Step(0, Join(1, 2), state);
+  EXPECT_THAT(Step(0, again, state).answers, IsEmpty());
+  EXPECT_EQ(state.phase, Phase::kGathering);
+  EXPECT_THAT(OnlyMessage(Step(0, Join(1, 2), state)), HasSubstr("too late"));
+  JoinEvent last = Join(1, 2);
+  last.round = 1;
+  EXPECT_THAT(Step(0, last, state).answers, SizeIs(2));
+  EXPECT_EQ(state.seats[0].payload, "new");
+  last.round = 3;
+  EXPECT_THAT(OnlyMessage(Step(0, last, state)), HasSubstr("too late"));
+}
+
 TEST(RendezvousTest, WhoLeavesEarlyIsNamedToTheOthers) {
   RendezvousState state = New(4, {"a", "a", "b", "b"});
   Step(0, Join(0, 4), state);

@@ -32,7 +32,8 @@ inline ProofText JoinProof(absl::string_view meeting_nonce, const wire::JoinRequ
       .AddNumber(request.size())
       .Add(request.host())
       .Add(request.payload())
-      .AddNumber(request.wait_ms());
+      .AddNumber(request.wait_ms())
+      .AddNumber(request.round());
 }
 
 inline ProofText MetProof(absl::string_view meeting_nonce, absl::string_view worker_nonce,
@@ -45,8 +46,8 @@ inline ProofText MetProof(absl::string_view meeting_nonce, absl::string_view wor
 }
 
 // The key of the met workers: a new one for every meeting, also where the job's key repeats.
-inline ProofText MeetingKey(absl::string_view meeting_nonce, absl::string_view job) {
-  return ProofText("syncopate meeting key").Add(meeting_nonce).Add(job);
+inline ProofText MeetingKey(absl::string_view meeting_nonce, absl::string_view job, int round) {
+  return ProofText("syncopate meeting key").Add(meeting_nonce).Add(job).AddNumber(round);
 }
 
 }  // namespace syncopate

@@ -74,6 +74,17 @@ struct Question {
 
 }  // namespace
 
+bool SameAddress(const SocketAddress& one, const SocketAddress& other) {
+  if (one.family() != other.family()) return false;
+  if (one.family() == AF_INET) {
+    return reinterpret_cast<const sockaddr_in*>(one.get())->sin_addr.s_addr ==
+           reinterpret_cast<const sockaddr_in*>(other.get())->sin_addr.s_addr;
+  }
+  return one.family() == AF_INET6 &&
+         IN6_ARE_ADDR_EQUAL(&reinterpret_cast<const sockaddr_in6*>(one.get())->sin6_addr,
+                            &reinterpret_cast<const sockaddr_in6*>(other.get())->sin6_addr);
+}
+
 absl::StatusOr<SocketAddress> NumericAddress(const std::string& address, int port) {
   SYNCOPATE_ASSIGN_OR_RETURN(std::vector<SocketAddress> found, Ask(address, port, AI_NUMERICHOST));
   return found.front();
@@ -135,7 +146,7 @@ absl::StatusOr<UniqueFd> ConnectTo(const SocketAddress& address, const Clock& cl
 
 absl::Status SendAll(int fd, absl::string_view bytes, const Clock& clock, int64_t deadline_ns) {
   while (!bytes.empty()) {
-    const ssize_t count = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t count = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count > 0) {
       bytes.remove_prefix(static_cast<size_t>(count));
     } else if (errno == EAGAIN) {
@@ -151,7 +162,7 @@ absl::StatusOr<std::string> ReceiveExactly(int fd, size_t count, const Clock& cl
                                            int64_t deadline_ns) {
   std::string bytes(count, '\0');
   for (size_t done = 0; done < count;) {
-    const ssize_t got = recv(fd, bytes.data() + done, count - done, 0);
+    const ssize_t got = recv(fd, bytes.data() + done, count - done, MSG_DONTWAIT);
     if (got > 0) {
       done += static_cast<size_t>(got);
     } else if (got == 0) {

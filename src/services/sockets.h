@@ -25,6 +25,9 @@ struct SocketAddress {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
+// Whether both are the same host's address, whatever the port.
+bool SameAddress(const SocketAddress& one, const SocketAddress& other);
+
 // "10.0.0.1", "fd00::1"; never asks a name server.
 absl::StatusOr<SocketAddress> NumericAddress(const std::string& address, int port);
 
@@ -40,6 +43,7 @@ absl::StatusOr<std::vector<SocketAddress>> Resolve(const std::string& host, int 
 absl::StatusOr<UniqueFd> ConnectTo(const SocketAddress& address, const Clock& clock,
                                    int64_t deadline_ns);
 
+// The socket may be blocking or not.
 absl::Status SendAll(int fd, absl::string_view bytes, const Clock& clock, int64_t deadline_ns);
 absl::StatusOr<std::string> ReceiveExactly(int fd, size_t count, const Clock& clock,
                                            int64_t deadline_ns);

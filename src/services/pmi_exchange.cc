@@ -1,0 +1,80 @@
+#include "services/pmi_exchange.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status.h"
+#include "services/sockets.h"
+
+namespace syncopate {
+namespace {
+
+constexpr size_t kLineBytesMax = 4096;
+
+using Fields = std::map<std::string, std::string>;
+
+// One conversation on PMI_FD: a command line, a line in answer.
+class Conversation {
+ public:
+  Conversation(int fd, const Clock& clock, int64_t deadline_ns)
+      : fd_(fd), clock_(clock), deadline_ns_(deadline_ns) {}
+
+  // The fields of the answer, which must be an `expected` that reports no error.
+  absl::StatusOr<Fields> Ask(const std::string& command, const std::string& expected) {
+    SYNCOPATE_RETURN_IF_ERROR(SendAll(fd_, absl::StrCat(command, "\n"), clock_, deadline_ns_));
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::string line, ReadLine());
+    Fields fields;
+    for (absl::string_view word : absl::StrSplit(line, ' ', absl::SkipEmpty())) {
+      const std::pair<absl::string_view, absl::string_view> parts =
+          absl::StrSplit(word, absl::MaxSplits('=', 1));
+      fields.emplace(parts.first, parts.second);
+    }
+    const bool failed = fields.count("rc") != 0 && fields["rc"] != "0";
+    if (fields["cmd"] != expected || failed) {
+      return absl::UnavailableError(
+          absl::StrCat("PMI answered \"", command, "\" with \"", line, "\""));
+    }
+    return fields;
+  }
+
+ private:
+  // Byte by byte: what follows the line is not ours to read.
+  absl::StatusOr<std::string> ReadLine() {
+    std::string line;
+    while (line.size() < kLineBytesMax) {
+      SYNCOPATE_ASSIGN_OR_RETURN(const std::string byte,
+                                 ReceiveExactly(fd_, 1, clock_, deadline_ns_));
+      if (byte == "\n") return line;
+      line += byte;
+    }
+    return absl::UnavailableError("PMI sends a line without an end");
+  }
+
+  const int fd_;
+  const Clock& clock_;
+  const int64_t deadline_ns_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> ShareByPmi(int fd, const std::string& name, int rank,
+                                       const std::string& text, const Clock& clock,
+                                       int64_t deadline_ns) {
+  Conversation pmi(fd, clock, deadline_ns);
+  SYNCOPATE_ASSIGN_OR_RETURN(Fields space, pmi.Ask("cmd=get_my_kvsname", "my_kvsname"));
+  const std::string key = absl::StrCat("kvsname=", space["kvsname"], " key=", name);
+  if (rank == 0) {
+    SYNCOPATE_RETURN_IF_ERROR(
+        pmi.Ask(absl::StrCat("cmd=put ", key, " value=", text), "put_result").status());
+  }
+  SYNCOPATE_RETURN_IF_ERROR(
+      At("PMI's barrier of all workers", pmi.Ask("cmd=barrier_in", "barrier_out").status()));
+  if (rank == 0) return text;
+  SYNCOPATE_ASSIGN_OR_RETURN(Fields got, pmi.Ask(absl::StrCat("cmd=get ", key), "get_result"));
+  return got["value"];
+}
+
+}  // namespace syncopate
