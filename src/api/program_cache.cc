@@ -3,19 +3,20 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "plan/collective/planners.h"
 #include "plan/collective/quick_select.h"
+#include "plan/collective/select.h"
 
 namespace syncopate {
 size_t ProgramCache::Hash::operator()(const ProgramKey& key) const {
   return absl::HashOf(key.request.collective, key.request.workers, key.request.root,
                       key.request.target, key.request.elements, key.request.block_elements,
-                      key.element_bytes, key.algorithm, key.self);
+                      key.element_bytes, key.algorithm, key.self, key.ranks);
 }
 
-absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramCache::Plan(
-    const ProgramKey& key) const {
+absl::StatusOr<Program> ProgramCache::PlanForHost(const ProgramKey& key) const {
   absl::string_view algorithm = key.algorithm;
   if (algorithm.empty()) {
     HostCosts costs;
@@ -25,8 +26,38 @@ absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramCache::Plan(
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const PlannerInfo* planner,
                              FindPlanner(key.request.collective, algorithm));
-  SYNCOPATE_ASSIGN_OR_RETURN(Program program, planner->plan(key.request, {}));
-  return CompileProgram(std::move(program), key.self);
+  return planner->plan(key.request, {});
+}
+
+std::optional<std::vector<int>> ProgramCache::PlacementOf(const ProgramKey& key) const {
+  if (!network_ || key.ranks.empty()) return std::nullopt;
+  std::vector<int> placement;
+  bool one_host = true;
+  const auto host_of = [&](int device) {
+    const int host = network_->topology.nodes[static_cast<size_t>(device)].host;
+    return host >= 0 ? host : device;
+  };
+  for (const int rank : key.ranks) {
+    placement.push_back(network_->placement[static_cast<size_t>(rank)]);
+    one_host = one_host && host_of(placement.back()) == host_of(placement.front());
+  }
+  if (one_host) return std::nullopt;
+  return placement;
+}
+
+absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramCache::Plan(
+    const ProgramKey& key) const {
+  const std::optional<std::vector<int>> placement = PlacementOf(key);
+  if (!placement || key.request.elements == 0) {
+    SYNCOPATE_ASSIGN_OR_RETURN(Program program, PlanForHost(key));
+    return CompileProgram(std::move(program), key.self);
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(Selection selection,
+                             SelectProgram(key.request, key.element_bytes, network_->topology,
+                                           *placement, {.algorithm = key.algorithm, .pieces = 0}));
+  Log(LogLevel::kInfo, Name(key.request.collective), " of ",
+      key.request.elements * key.element_bytes, " bytes: ", selection.why);
+  return CompileProgram(std::move(selection.program), key.self);
 }
 
 absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramCache::Get(const ProgramKey& key) {

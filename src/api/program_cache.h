@@ -4,13 +4,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "api/network.h"
 #include "base/mutex.h"
 #include "engine/compiled_program.h"
 #include "plan/collective/request.h"
@@ -23,6 +25,7 @@ struct ProgramKey {
   uint64_t element_bytes = 4;  // the choice of the algorithm depends on bytes
   std::string algorithm;       // empty: choose
   int self = 0;
+  std::vector<int> ranks = {};  // of the job, by worker; matter where the job is on several hosts
 
   friend bool operator==(const ProgramKey&, const ProgramKey&) = default;
 };
@@ -30,9 +33,10 @@ struct ProgramKey {
 // Thread-safe.
 class ProgramCache {
  public:
-  // `cores` of the host; the same on all its workers, since the choice of an algorithm depends on
-  // it.
-  explicit ProgramCache(int cores) : cores_(cores) {}
+  // `cores` of the host, and for a job on several hosts the network between them. The same on all
+  // workers, since the choice of an algorithm depends on it.
+  explicit ProgramCache(int cores, std::optional<Network> network = std::nullopt)
+      : cores_(cores), network_(std::move(network)) {}
 
   absl::StatusOr<std::shared_ptr<const CompiledProgram>> Get(const ProgramKey& key);
 
@@ -45,7 +49,12 @@ class ProgramCache {
 
   absl::StatusOr<std::shared_ptr<const CompiledProgram>> Plan(const ProgramKey& key) const;
 
+  absl::StatusOr<Program> PlanForHost(const ProgramKey& key) const;
+  // Nothing if all workers of the request are on one host.
+  std::optional<std::vector<int>> PlacementOf(const ProgramKey& key) const;
+
   const int cores_;
+  const std::optional<Network> network_;
   Mutex mutex_;
   absl::flat_hash_map<ProgramKey, std::shared_ptr<const CompiledProgram>, Hash> programs_
       ABSL_GUARDED_BY(mutex_);

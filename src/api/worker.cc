@@ -1,6 +1,4 @@
-// The public interface (syncopate/syncopate.h) over the planners, the engine and the shared-memory
-// transport.
-#include <sched.h>
+// The public interface (syncopate/syncopate.h) over the planners, the engine and the transports.
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,8 +15,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "api/job_environment.h"
+#include "api/network.h"
 #include "api/program_cache.h"
+#include "api/start_transport.h"
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/environment.h"
@@ -28,7 +28,6 @@
 #include "base/status.h"
 #include "engine/engine.h"
 #include "syncopate/syncopate.h"
-#include "transport/shm/shm_transport.h"
 
 namespace syncopate {
 namespace internal {
@@ -36,11 +35,11 @@ namespace internal {
 // What a worker is made of. Groups, buffers and handles keep it alive.
 class WorkerImpl {
  public:
-  WorkerImpl(Job job_in, int64_t timeout_ns_in, std::unique_ptr<Transport> transport_in)
-      : job(std::move(job_in)),
-        timeout_ns(timeout_ns_in),
-        transport(std::move(transport_in)),
-        programs(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))),
+  WorkerImpl(StartedTransport started, std::optional<Network> network)
+      : job(std::move(started.job)),
+        timeout_ns(started.timeout_ns),
+        transport(std::move(started.transport)),
+        programs(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), std::move(network)),
         engine(*transport, MonotonicClock()) {}
 
   absl::StatusOr<std::shared_ptr<EngineGroup>> MakeGroup(const std::vector<int>& members) {
@@ -175,6 +174,7 @@ class GroupImpl {
     key.element_bytes = element_bytes;
     key.algorithm = call.algorithm;
     key.self = group->self;
+    key.ranks = group->members;
     SYNCOPATE_ASSIGN_OR_RETURN(last_, worker->programs.Get(key));
     last_key_ = std::move(key);
     last_blocks_ = call.block_elements;
@@ -188,59 +188,6 @@ class GroupImpl {
 };
 
 }  // namespace internal
-
-namespace {
-
-constexpr int64_t kTimeoutNsDefault = 300'000'000'000;
-constexpr uint64_t kArenaBytesMin = uint64_t{16} << 20;
-constexpr uint64_t kArenaBytesMax = uint64_t{1} << 42;
-
-absl::StatusOr<Job> ResolveJob(const Options& options, const Environment& environment) {
-  if (options.job) return *options.job;
-  SYNCOPATE_ASSIGN_OR_RETURN(std::optional<Job> job, JobFromEnvironment(environment));
-  if (job) return *std::move(job);
-  Job alone;
-  alone.id = absl::StrCat("alone-", getpid());
-  return alone;
-}
-
-absl::StatusOr<int64_t> ResolveTimeoutNs(const Options& options, const Environment& environment) {
-  if (options.timeout) {
-    if (*options.timeout <= absl::ZeroDuration()) {
-      return absl::InvalidArgumentError("Options::timeout is not positive");
-    }
-    return absl::ToInt64Nanoseconds(*options.timeout);
-  }
-  const std::optional<std::string> text = environment("SYNCOPATE_TIMEOUT");
-  if (!text) return kTimeoutNsDefault;
-  absl::StatusOr<int64_t> timeout_ns = ParseDurationNs(*text);
-  if (!timeout_ns.ok()) return At("SYNCOPATE_TIMEOUT", timeout_ns.status());
-  return timeout_ns;
-}
-
-absl::StatusOr<uint64_t> ResolveArenaBytes(const Options& options, const Environment& environment,
-                                           int local_size) {
-  uint64_t bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                   static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 4 /
-                   static_cast<uint64_t>(std::max(local_size, 1));
-  if (options.arena_bytes) bytes = *options.arena_bytes;
-  const std::optional<std::string> text = environment("SYNCOPATE_ARENA_BYTES");
-  if (!options.arena_bytes && text) {
-    absl::StatusOr<uint64_t> parsed = ParseBytes(*text, kArenaBytesMax);
-    if (!parsed.ok()) return At("SYNCOPATE_ARENA_BYTES", parsed.status());
-    bytes = *parsed;
-  }
-  constexpr uint64_t kPage = 4096;
-  return std::clamp(bytes, kArenaBytesMin, kArenaBytesMax) / kPage * kPage;
-}
-
-int AvailableCores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
-
-}  // namespace
 
 bool Handle::Done() const { return state_->operation == nullptr || state_->operation->done(); }
 
@@ -268,28 +215,12 @@ absl::Status Group::Run(const Call& call) {
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   const Environment environment = ProcessEnvironment();
-  SYNCOPATE_ASSIGN_OR_RETURN(Job job, ResolveJob(options, environment));
-  SYNCOPATE_RETURN_IF_ERROR(
-      SetUpLog(environment("SYNCOPATE_DEBUG").value_or(""), absl::StrCat("rank ", job.rank)));
-  SYNCOPATE_ASSIGN_OR_RETURN(const int64_t timeout_ns, ResolveTimeoutNs(options, environment));
-  SYNCOPATE_ASSIGN_OR_RETURN(const uint64_t arena_bytes,
-                             ResolveArenaBytes(options, environment, job.local_size));
-  if (job.local_size != job.size) {
-    return WithBlast(absl::UnimplementedError(absl::StrCat(
-                         "the job has ", job.size, " workers but only ", job.local_size,
-                         " on this host; jobs across hosts are not supported")),
-                     BlastRadius::kJob);
+  SYNCOPATE_ASSIGN_OR_RETURN(StartedTransport started, StartTransport(options, environment));
+  std::optional<Network> network;
+  if (!started.hosts.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(network, LoadNetwork(environment, started.hosts));
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
-                             StartShmTransport({.job = job.id,
-                                                .rank = job.rank,
-                                                .size = job.size,
-                                                .arena_bytes = arena_bytes,
-                                                .cores = AvailableCores(),
-                                                .start_timeout_ns = timeout_ns},
-                                               MonotonicClock()));
-  auto impl =
-      std::make_shared<internal::WorkerImpl>(std::move(job), timeout_ns, std::move(transport));
+  auto impl = std::make_shared<internal::WorkerImpl>(std::move(started), std::move(network));
   std::vector<int> everyone(static_cast<size_t>(impl->job.size));
   std::iota(everyone.begin(), everyone.end(), 0);
   SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<EngineGroup> world, impl->MakeGroup(everyone));

@@ -13,6 +13,9 @@ namespace {
 // Latency that a hop has at least, so that a longer way is never as short as a shorter one.
 constexpr double kHopSecondsMin = 1e-7;
 
+// A worker's own time for each message over a network, each way: system calls and waking up.
+constexpr double kNetworkMessageSeconds = 10e-6;
+
 class Builder {
  public:
   int Node(const std::string& id, NodeKind kind) {
@@ -93,7 +96,8 @@ std::vector<int> AddHosts(const NetworkShape& shape, Builder& builder) {
   for (size_t i = 0; i < workers.size(); ++i) {
     const size_t host = static_cast<size_t>(workers[i].second);
     builder.topology.nodes[devices[i]].host = hosts[host];
-    builder.topology.nodes[devices[i]].message_overhead = costs.message_overhead;
+    builder.topology.nodes[devices[i]].message_overhead =
+        shape.hosts.size() > 1 ? kNetworkMessageSeconds : costs.message_overhead;
     const double half =
         HandoverSeconds(costs, static_cast<int>(shape.hosts[host].workers.size())) / 2;
     builder.Link(devices[i], hosts[host], costs.cached_bandwidth, half, {});

@@ -291,6 +291,9 @@ TEST_P(TransportTest, LossesAreSeenByAllInOneOrder) {
   EXPECT_EQ(world_->transport(0).losses(), 0u);
   Unmake();
   world_->Lose(2);
+  for (int rank : {0, 1, 3}) {
+    ASSERT_TRUE(Eventually([&] { return world_->transport(rank).losses() == 1; }));
+  }
   world_->Lose(1);
   for (int rank : {0, 3}) {
     ASSERT_TRUE(Eventually([&] { return world_->transport(rank).losses() == 2; }));

@@ -23,7 +23,7 @@ struct NetOptions {
   std::string job;
   int rank = 0;
   int size = 1;
-  std::string ip;            // of this host, where the worker listens
+  std::string ip = {};       // of this host, where the worker listens
   std::string wire = "tcp";  // or "ucx"
   int lanes = 1;             // connections for each pair of workers
   std::string machine = {};  // empty: found out. Workers with the same share memory
