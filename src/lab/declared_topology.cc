@@ -1,6 +1,7 @@
 // The network that a lab's file declares, as the planners see networks.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "lab/forwarding.h"
@@ -15,6 +16,25 @@ constexpr double kBitsPerByte = 8;
 
 double PayloadBytes(int64_t rate) {
   return (rate > 0 ? static_cast<double>(rate) : kUnshapedBits) / kBitsPerByte * kPayloadShare;
+}
+
+Spec WithoutBystanders(const Spec& whole) {
+  Spec spec = whole;
+  spec.nodes.clear();
+  spec.links.clear();
+  spec.flows.clear();
+  std::vector<int> index(whole.nodes.size(), -1);
+  for (size_t i = 0; i < whole.nodes.size(); ++i) {
+    if (whole.nodes[i].bystander) continue;
+    index[i] = static_cast<int>(spec.nodes.size());
+    spec.nodes.push_back(whole.nodes[i]);
+  }
+  for (Link link : whole.links) {
+    link.a = index[link.a];
+    link.b = index[link.b];
+    if (link.a >= 0 && link.b >= 0) spec.links.push_back(link);
+  }
+  return spec;
 }
 
 // The switch that a host hangs on, if it is one.
@@ -54,7 +74,8 @@ void AddDirection(const Spec& spec, int from, int to, int64_t rate, double delay
 
 }  // namespace
 
-Topology DeclaredTopology(const Spec& spec) {
+Topology DeclaredTopology(const Spec& whole) {
+  const Spec spec = WithoutBystanders(whole);
   Topology topology;
   topology.source = absl::StrCat("declared: lab ", spec.name);
   for (size_t i = 0; i < spec.nodes.size(); ++i) {

@@ -133,7 +133,7 @@ std::string KindName(ChangeKind kind) {
 // The CPU share of a host by the changes that stand; 0 if it is not limited.
 double CoresOf(const Spec& spec, const std::vector<Change>& changes, int host) {
   double cores = 0;
-  const int hosts = static_cast<int>(Hosts(spec).size());
+  const int hosts = static_cast<int>(WorkerHosts(spec).size());
   const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   for (const Change& change : changes) {
     if (change.kind != ChangeKind::kSlow || change.a != host) continue;
@@ -261,7 +261,7 @@ absl::Status Lab::Down(const std::string& name, const Clock& clock) {
 
 std::vector<HostAddress> Lab::hosts() const {
   std::vector<HostAddress> hosts;
-  for (const int host : Hosts(plan_.spec)) {
+  for (const int host : WorkerHosts(plan_.spec)) {
     hosts.push_back({plan_.spec.nodes[host].name, plan_.address[host]});
   }
   return hosts;

@@ -39,6 +39,7 @@ class Lab {
 
   const std::string& name() const { return plan_.spec.name; }
   const Plan& plan() const { return plan_; }
+  // Those that run workers, in order: worker i of a job with one a host is on the i-th.
   std::vector<HostAddress> hosts() const;
   // Words before a command that make it run on a host; `syncopate` is that program's path.
   std::vector<std::string> ExecWords(const std::string& syncopate, const std::string& host) const;
@@ -78,8 +79,8 @@ class ScopedLab {
 // stay together; the first hosts get one more where it does not divide evenly.
 std::vector<int> SpreadSlots(int hosts, int workers, int per_host);
 
-// The network that the spec declares: a device for each host, a capacity for each direction of a
-// link; rates are what TCP gets of the shaped ones.
+// The network that the spec declares: a device for each host that runs workers, a capacity for each
+// direction of a link; rates are what TCP gets of the shaped ones.
 inline constexpr double kPayloadShare = 0.956;
 Topology DeclaredTopology(const Spec& spec);
 

@@ -35,8 +35,9 @@ absl::Status CheckRate(absl::string_view place, int64_t rate) {
 absl::Status CheckNodes(const Spec& spec) {
   const auto hosts = static_cast<int>(Hosts(spec).size());
   const int switches = static_cast<int>(spec.nodes.size()) - hosts;
-  if (hosts < 1) {
-    return absl::InvalidArgumentError("the lab has no host; add [[host]] with a name");
+  if (WorkerHosts(spec).empty()) {
+    return absl::InvalidArgumentError(
+        "the lab has no host for workers; add [[host]] with a name, without bystander");
   }
   if (hosts > kHostsMax || switches > kSwitchesMax) {
     return absl::InvalidArgumentError(absl::StrCat("the lab has ", hosts, " hosts and ", switches,
@@ -52,6 +53,10 @@ absl::Status CheckNodes(const Spec& spec) {
           absl::StrCat("switch ", node.name, " stands behind a host; list switches first"));
     }
     host_seen = node.is_host;
+    if (node.bystander && !node.is_host) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("switch ", node.name, " cannot be a bystander"));
+    }
     if (!seen.insert(node.name).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("\"", node.name, "\" is the name of two hosts or switches; rename one"));
@@ -130,6 +135,14 @@ std::vector<int> Hosts(const Spec& spec) {
   for (size_t i = 0; i < spec.nodes.size(); ++i) {
     if (spec.nodes[i].is_host) hosts.push_back(static_cast<int>(i));
   }
+  return hosts;
+}
+
+std::vector<int> WorkerHosts(const Spec& spec) {
+  std::vector<int> hosts = Hosts(spec);
+  hosts.erase(std::remove_if(hosts.begin(), hosts.end(),
+                             [&](int host) { return spec.nodes[host].bystander; }),
+              hosts.end());
   return hosts;
 }
 

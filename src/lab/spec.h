@@ -29,7 +29,8 @@ inline constexpr int kFlowSecondsMax = 86'400;
 
 struct Node {
   std::string name;
-  bool is_host = false;  // else a switch
+  bool is_host = false;    // else a switch
+  bool bystander = false;  // a host for traffic in the background; it runs no workers
 
   friend bool operator==(const Node&, const Node&) = default;
 };
@@ -76,8 +77,9 @@ std::string ToToml(const Spec& spec);
 absl::StatusOr<Spec> ParseLab(absl::string_view text, absl::string_view place);
 absl::StatusOr<Spec> ReadLab(const std::string& path);
 
-// Nodes that are hosts, in order.
+// Nodes that are hosts, in order; and those of them that run workers.
 std::vector<int> Hosts(const Spec& spec);
+std::vector<int> WorkerHosts(const Spec& spec);
 // The node with this name; the error names those that there are.
 absl::StatusOr<int> FindNode(const Spec& spec, absl::string_view name);
 absl::StatusOr<int> FindHost(const Spec& spec, absl::string_view name);

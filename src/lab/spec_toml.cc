@@ -60,14 +60,15 @@ class LabReader {
     return reader.Finish();
   }
 
-  absl::Status AddNode(const TableReader& reader, const std::string& name, bool is_host) {
+  absl::Status AddNode(const TableReader& reader, const std::string& name, bool is_host,
+                       bool bystander) {
     const absl::Status good = CheckName(name, kNodeNameBytesMax);
     if (!good.ok()) return reader.Fault(good.message());
     if (nodes_.count(name) != 0) {
       return reader.Fault(absl::StrCat("the name ", name, " is taken; choose another"));
     }
     nodes_[name] = static_cast<int>(spec_.nodes.size());
-    spec_.nodes.push_back({name, is_host});
+    spec_.nodes.push_back({name, is_host, bystander});
     return absl::OkStatus();
   }
 
@@ -102,7 +103,7 @@ class LabReader {
     const double delay = reader.Seconds("delay", defaults_.delay);
     const int64_t queue = reader.Bytes("queue", defaults_.queue_bytes);
     SYNCOPATE_RETURN_IF_ERROR(reader.Finish());
-    SYNCOPATE_RETURN_IF_ERROR(AddNode(reader, name, false));
+    SYNCOPATE_RETURN_IF_ERROR(AddNode(reader, name, false, false));
     if (parent.empty()) return absl::OkStatus();
     SYNCOPATE_ASSIGN_OR_RETURN(const int above, NodeOf(reader, parent));
     Link link = MakeLink(nodes_[name], above, out, in);
@@ -118,6 +119,7 @@ class LabReader {
     const bool several = reader.Has("count");
     const int64_t count = reader.Int("count", 1, 1, kHostsMax);
     const std::string hub = reader.Text("switch", "");
+    const bool bystander = reader.Flag("bystander");
     const int64_t out = reader.Rate("nic", defaults_.nic);
     const int64_t in = reader.Rate("nic_in", out);
     const double delay = reader.Seconds("delay", defaults_.delay);
@@ -129,7 +131,7 @@ class LabReader {
     }
     for (int64_t i = 0; i < count; ++i) {
       const std::string full = several ? absl::StrCat(name, numbered_[name]++) : name;
-      SYNCOPATE_RETURN_IF_ERROR(AddNode(reader, full, true));
+      SYNCOPATE_RETURN_IF_ERROR(AddNode(reader, full, true, bystander));
       if (hub.empty()) continue;
       SYNCOPATE_ASSIGN_OR_RETURN(const int above, NodeOf(reader, hub));
       if (spec_.nodes[above].is_host) {
@@ -225,6 +227,7 @@ std::string ToToml(const Spec& spec) {
     for (const Node& node : spec.nodes) {
       if (node.is_host != is_host) continue;
       absl::StrAppend(&text, is_host ? "[[host]]" : "[[switch]]", "\nname = \"", node.name, "\"\n");
+      if (node.bystander) absl::StrAppend(&text, "bystander = true\n");
     }
   }
   for (const Link& link : spec.links) {

@@ -65,6 +65,14 @@ std::string TableReader::NeededText(absl::string_view key, absl::string_view exa
   return Text(key, "");
 }
 
+bool TableReader::Flag(absl::string_view key) {
+  const toml::node* node = Find(key);
+  if (node == nullptr) return false;
+  if (const auto* flag = node->as_boolean()) return flag->get();
+  Note(*node, key, "this is neither true nor false");
+  return false;
+}
+
 int64_t TableReader::Int(absl::string_view key, int64_t fallback, int64_t lo, int64_t hi) {
   const toml::node* node = Find(key);
   if (node == nullptr) return fallback;

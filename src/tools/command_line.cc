@@ -25,17 +25,23 @@ void SayOneLine(absl::string_view command, absl::string_view message) {
 // option nor an option's value, so a "--" just there can go. One that comes later belongs to the
 // program.
 std::vector<std::string> WithoutMark(const CLI::App& app, std::vector<std::string> words) {
-  const std::vector<const CLI::App*> found = app.get_subcommands([&](const CLI::App* command) {
-    return !words.empty() && command->get_name() == words[0] && command->get_prefix_command();
-  });
-  if (found.empty()) return words;
-  for (size_t i = 1; i < words.size(); ++i) {
+  const CLI::App* command = &app;
+  size_t first = 0;  // the word after the sub-command's names: `lab run`
+  while (first < words.size()) {
+    const std::vector<const CLI::App*> found = command->get_subcommands(
+        [&](const CLI::App* each) { return each->get_name() == words[first]; });
+    if (found.empty()) break;
+    command = found[0];
+    ++first;
+  }
+  if (!command->get_prefix_command()) return words;
+  for (size_t i = first; i < words.size(); ++i) {
     if (words[i] == "--") {
       words.erase(words.begin() + static_cast<ptrdiff_t>(i));
       break;
     }
     if (words[i].size() < 2 || words[i][0] != '-') break;
-    const CLI::Option* option = found[0]->get_option_no_throw(words[i]);
+    const CLI::Option* option = command->get_option_no_throw(words[i]);
     if (option != nullptr && option->get_items_expected_max() > 0) ++i;
   }
   return words;

@@ -3,6 +3,7 @@
 #include "tools/bench_command.h"
 #include "tools/command_line.h"
 #include "tools/doctor_command.h"
+#include "tools/lab_command.h"
 #include "tools/launch_command.h"
 #include "tools/plan_command.h"
 
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
       "  syncopate launch -n 4 -- ./my_training\n"
       "  syncopate plan -n 8 --bytes 1M --explain\n"
       "  syncopate bench allreduce -n 4 --against openmpi,gloo\n"
+      "  syncopate lab up labs/two-racks.toml\n"
       "syncopate COMMAND --help tells more about a command.");
 
   int exit_code = syncopate::kDone;
@@ -23,5 +25,6 @@ int main(int argc, char** argv) {
   syncopate::AddBenchCommand(app, exit_code);
   syncopate::AddPlanCommand(app, exit_code);
   syncopate::AddDoctorCommand(app, exit_code);
+  syncopate::AddLabCommand(app, exit_code);
   return syncopate::RunCommandLine(app, argc, argv, exit_code);
 }

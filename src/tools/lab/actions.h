@@ -1,0 +1,44 @@
+// What the sub-commands of `syncopate lab` do; lab_command.cc has their options. Each returns the
+// command's exit code and says on standard error what went wrong.
+#ifndef SYNCOPATE_TOOLS_LAB_ACTIONS_H_
+#define SYNCOPATE_TOOLS_LAB_ACTIONS_H_
+
+#include <string>
+#include <vector>
+
+namespace syncopate::labtool {
+
+struct Arguments {
+  std::string file;     // up, topology, scenario
+  std::string lab;      // empty: the only one
+  std::string name;     // up --name; undo: the change
+  std::string as;       // a name for a change
+  std::string only;     // check
+  std::string seconds;  // check, status
+  std::string workers;  // run -n
+  std::string slots;    // run
+  bool all = false;     // down
+  bool json = false;
+  bool keep = false;               // scenario
+  std::vector<std::string> words;  // of a change, exec, run
+};
+
+int Up(const Arguments& arguments);
+int Down(const Arguments& arguments);
+int List(const Arguments& arguments);
+int Status(const Arguments& arguments);
+int PrintTopology(const Arguments& arguments);
+int Check(const Arguments& arguments);
+
+// Both become the program and return only if they cannot.
+int Exec(const Arguments& arguments);
+int RunJob(const Arguments& arguments);
+
+// link, cut, flow, slow: `words` begins with the verb.
+int MakeChange(const Arguments& arguments);
+int Undo(const Arguments& arguments);
+int PlayScenario(const Arguments& arguments);
+
+}  // namespace syncopate::labtool
+
+#endif  // SYNCOPATE_TOOLS_LAB_ACTIONS_H_
