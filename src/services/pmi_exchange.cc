@@ -1,5 +1,9 @@
 #include "services/pmi_exchange.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -58,11 +62,45 @@ class Conversation {
   const int64_t deadline_ns_;
 };
 
+// Hydra takes a process that used PMI and ends without a word for a crashed one. So the word is
+// said when this process exits: earlier would take PMI away from an MPI library that starts later.
+struct Farewell {
+  int fd = -1;
+  pid_t process = -1;
+  struct stat identity = {};
+};
+Farewell farewell;  // written once, before atexit()
+
+constexpr int64_t kFarewellNs = 1'000'000'000;
+
+void SayFarewell() {
+  struct stat now = {};
+  // In a child that was forked, or if an MPI library has said it and closed the socket: nothing.
+  if (getpid() != farewell.process || fstat(farewell.fd, &now) != 0 ||
+      now.st_dev != farewell.identity.st_dev || now.st_ino != farewell.identity.st_ino) {
+    return;
+  }
+  const Clock& clock = MonotonicClock();
+  Conversation(farewell.fd, clock, clock.NowNs() + kFarewellNs)
+      .Ask("cmd=finalize", "finalize_ack")
+      .IgnoreError();
+}
+
+void PrepareFarewell(int fd) {
+  static const bool once = [fd] {
+    farewell.fd = fd;
+    farewell.process = getpid();
+    return fstat(fd, &farewell.identity) == 0 && std::atexit(SayFarewell) == 0;
+  }();
+  (void)once;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ShareByPmi(int fd, const std::string& name, int rank,
                                        const std::string& text, const Clock& clock,
                                        int64_t deadline_ns) {
+  PrepareFarewell(fd);
   Conversation pmi(fd, clock, deadline_ns);
   SYNCOPATE_ASSIGN_OR_RETURN(Fields space, pmi.Ask("cmd=get_my_kvsname", "my_kvsname"));
   const std::string key = absl::StrCat("kvsname=", space["kvsname"], " key=", name);
