@@ -326,22 +326,28 @@ TEST_P(TransportTest, DirectMemoryIsTheMembersOwn) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, TransportTest,
-    ::testing::Values(std::make_pair("loop", MakeWorld([](int size) -> std::unique_ptr<World> {
-                                       return std::make_unique<LoopTestWorld>(size);
-                                     })),
-                      std::make_pair("shm", MakeWorld([](int size) -> std::unique_ptr<World> {
-                                       return std::make_unique<ShmTestWorld>(size);
-                                     })),
-                      std::make_pair("tcp", MakeWorld([](int size) -> std::unique_ptr<World> {
-                                       return std::make_unique<NetTestWorld>(size, size, "tcp", 1);
-                                     })),
-                      std::make_pair("tcp_lanes", MakeWorld([](int size) -> std::unique_ptr<World> {
-                                       return std::make_unique<NetTestWorld>(size, size, "tcp", 3);
-                                     })),
-                      std::make_pair("tcp_and_shm",
-                                     MakeWorld([](int size) -> std::unique_ptr<World> {
-                                       return std::make_unique<NetTestWorld>(size, 2, "tcp", 1);
-                                     }))),
+    ::testing::Values(
+        std::make_pair("loop", MakeWorld([](int size) -> std::unique_ptr<World> {
+                         return std::make_unique<LoopTestWorld>(size);
+                       })),
+        std::make_pair("shm", MakeWorld([](int size) -> std::unique_ptr<World> {
+                         return std::make_unique<ShmTestWorld>(size);
+                       })),
+        std::make_pair("tcp", MakeWorld([](int size) -> std::unique_ptr<World> {
+                         return std::make_unique<NetTestWorld>(size, size, "tcp", 1);
+                       })),
+        std::make_pair("tcp_lanes", MakeWorld([](int size) -> std::unique_ptr<World> {
+                         return std::make_unique<NetTestWorld>(size, size, "tcp", 3);
+                       })),
+        std::make_pair("ucx", MakeWorld([](int size) -> std::unique_ptr<World> {
+                         return std::make_unique<NetTestWorld>(size, size, "ucx", 1);
+                       })),
+        std::make_pair("ucx_and_shm", MakeWorld([](int size) -> std::unique_ptr<World> {
+                         return std::make_unique<NetTestWorld>(size, 2, "ucx", 1);
+                       })),
+        std::make_pair("tcp_and_shm", MakeWorld([](int size) -> std::unique_ptr<World> {
+                         return std::make_unique<NetTestWorld>(size, 2, "tcp", 1);
+                       }))),
     [](const auto& param) { return std::string(param.param.first); });
 
 // ---- what only shared memory has

@@ -30,6 +30,7 @@ void Membership::Enter(int64_t now_ns) {
     peer.accused = false;
   }
   dispute_ns_ = -1;
+  proposed_ns_ = now_ns_;
   if (idle_ns > options_.silence_ns / 2) woke_ns_ = now_ns_;
 }
 
@@ -77,18 +78,26 @@ void Membership::Received(int rank, const MembershipMessage& message, int64_t no
   if (message.kind == MembershipMessage::Kind::kGoing) {
     Mark mark{.rank = rank, .cause = Cause::kCutOff, .by = rank, .certain = true};
     if (!message.proposals.empty()) mark.cause = message.proposals.front().cause;
-    if (Join(proposal_, mark)) told_ = false;
+    Add(mark);
     EndRounds();
     return;
   }
-  // Whom we propose as lost may have ended this round without us. To follow it now would break the
-  // word that we gave to the others.
-  if (proposal_.contains(rank)) return;
   if (message.kind == MembershipMessage::Kind::kExpelled) {
     LoseSelf(message.verdicts.empty() ? Cause::kSilent : message.verdicts.front().cause,
              Goodbye::kNone);
     return;
   }
+  // Nobody takes a proposal back, so waiting for the verdict would be idle. Of two that propose
+  // each other, the higher goes.
+  for (const Mark& mark : message.proposals) {
+    if (mark.rank != options_.rank) continue;
+    if (proposal_.contains(rank) && options_.rank < rank) return;
+    LoseSelf(mark.cause, Goodbye::kTell);
+    return;
+  }
+  // Whom we propose as lost may have ended this round without us. To follow it now would break the
+  // word that we gave to the others.
+  if (proposal_.contains(rank)) return;
   TakeOver(message);
   if (self_lost_) return;
   Peer& sender = peer(rank);
@@ -138,23 +147,22 @@ bool Membership::Join(Proposal& into, const Mark& mark) {
   return !(ours == before);
 }
 
+void Membership::Add(const Mark& mark) {
+  if (mark.rank == options_.rank || peer(mark.rank).lost || !Join(proposal_, mark)) return;
+  told_ = false;
+  proposed_ns_ = now_ns_;
+}
+
 void Membership::Propose(int rank, Cause cause, int by) {
   // What is known already is not made known again under another name.
   const auto it = proposal_.find(rank);
   if (it != proposal_.end() && it->second.cause >= cause) return;
-  Join(proposal_, {.rank = rank, .cause = cause, .by = by, .certain = IsCertain(cause)});
-  told_ = false;
+  Add({.rank = rank, .cause = cause, .by = by, .certain = IsCertain(cause)});
 }
 
 void Membership::JoinProposalOf(const Peer& sender) {
-  if (self_lost_ || sender.known != static_cast<int>(verdicts_.size())) return;
-  for (const auto& [rank, mark] : sender.proposal) {
-    if (rank == options_.rank) {
-      LoseSelf(mark.cause, Goodbye::kTell);
-      return;
-    }
-    if (!peer(rank).lost && Join(proposal_, mark)) told_ = false;
-  }
+  if (sender.known != static_cast<int>(verdicts_.size())) return;
+  for (const auto& [rank, mark] : sender.proposal) Add(mark);
 }
 
 void Membership::TakeOver(const MembershipMessage& message) {
@@ -372,7 +380,10 @@ void Membership::CheckReach() {
       reached.push_back(rank);
     }
   }
-  if (!IsMajority(reached)) LoseSelf(Cause::kCutOff, Goodbye::kTell);
+  // Who does not answer a proposal is soon accused, which changes it. If nothing changes for so
+  // long, those that could end the round do not hear us.
+  const bool unanswered = !proposal_.empty() && now_ns_ - proposed_ns_ > 2 * options_.silence_ns;
+  if (unanswered || !IsMajority(reached)) LoseSelf(Cause::kCutOff, Goodbye::kTell);
 }
 
 void Membership::LoseSelf(Cause cause, Goodbye goodbye) {

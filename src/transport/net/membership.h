@@ -111,6 +111,7 @@ class Membership {
 
   void Enter(int64_t now_ns);  // first in every call: notices that this worker was held up
   static bool Join(Proposal& into, const Mark& mark);  // the stronger evidence stays; true: changed
+  void Add(const Mark& mark);                          // to our proposal
   void Propose(int rank, Cause cause, int by);
   void JoinProposalOf(const Peer& sender);
   void TakeOver(const MembershipMessage& message);
@@ -141,8 +142,9 @@ class Membership {
   std::map<int, Opinion> opinions_;  // as last told
   int64_t now_ns_;
   int64_t next_beat_ns_;
-  int64_t woke_ns_ = -1;     // after it had been held up for so long that it may be held for lost
-  int64_t dispute_ns_ = -1;  // since when pairs are known that cannot talk
+  int64_t woke_ns_ = -1;      // after it had been held up for so long that it may be held for lost
+  int64_t dispute_ns_ = -1;   // since when pairs are known that cannot talk
+  int64_t proposed_ns_ = -1;  // when our proposal changed
   int64_t next_tick_ns_;
   bool told_ = true;  // everybody knows what we think
   std::vector<Outgoing> last_words_;

@@ -24,6 +24,8 @@
 #include "transport/net/endpoint.h"
 #include "transport/net/tcp_mesh.h"
 #include "transport/net/tcp_wire.h"
+#include "transport/net/ucx_wire.h"
+#include "transport/net/ucx_worker.h"
 #include "transport/shm/shm_transport.h"
 
 namespace syncopate {
@@ -474,13 +476,24 @@ absl::StatusOr<std::unique_ptr<Session>> NetPort::Open(const SessionSpec& spec) 
 
 // ---- start
 
+// Where the worker listens, and what UCX calls it; the second part is empty without UCX.
+std::string JoinAddress(const std::string& address, const std::string& ucx) {
+  return ucx.empty() ? address : absl::StrCat(address, " ", ucx);
+}
+std::pair<std::string, std::string> SplitAddress(const std::string& both) {
+  const size_t space = both.find(' ');
+  if (space == std::string::npos) return {both, ""};
+  return {both.substr(0, space), both.substr(space + 1)};
+}
+
 class Start final : public NetStart {
  public:
   Start(const NetOptions& options, const Clock& clock, net::TcpListener listener,
-        net::Endpoint endpoint)
+        std::unique_ptr<net::UcxWorker> ucx, net::Endpoint endpoint)
       : options_(options),
         clock_(clock),
         listener_(std::move(listener)),
+        ucx_(std::move(ucx)),
         payload_(net::Encode(endpoint)) {}
 
   const std::string& payload() const override { return payload_; }
@@ -494,6 +507,7 @@ class Start final : public NetStart {
                              .job = static_cast<uint32_t>(DigestOf(options_.job).low),
                              .key = key};
     std::vector<net::Endpoint> endpoints;
+    std::vector<std::string> ucx_addresses;
     for (size_t rank = 0; rank < payloads.size(); ++rank) {
       absl::StatusOr<net::Endpoint> endpoint = net::DecodeEndpoint(payloads[rank]);
       if (!endpoint.ok()) return At(absl::StrCat("worker ", rank), endpoint.status());
@@ -503,7 +517,9 @@ class Start final : public NetStart {
             ", this worker ", options_.lanes, " of ", options_.wire,
             "; give all workers the same SYNCOPATE_TRANSPORT and SYNCOPATE_CONNECTIONS"));
       }
-      mesh.addresses.push_back(endpoint->address);
+      const auto [address, ucx_address] = SplitAddress(endpoint->address);
+      mesh.addresses.push_back(address);
+      ucx_addresses.push_back(ucx_address);
       mesh.hosts.push_back(endpoint->host);
       endpoints.push_back(*std::move(endpoint));
     }
@@ -536,8 +552,19 @@ class Start final : public NetStart {
     core.membership.size = options_.size;
     auto transport = std::make_unique<NetTransport>(options_, clock_, std::move(core),
                                                     std::move(local_ranks), std::move(local));
-    SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<net::Wire> wire,
-                               net::TcpWire::Make(std::move(sockets), transport->handler()));
+    std::unique_ptr<net::Wire> wire;
+    if (ucx_ != nullptr) {
+      net::UcxWire::Options ucx = {.rank = options_.rank, .addresses = std::move(ucx_addresses)};
+      for (auto& lanes : sockets) {
+        ucx.sockets.push_back(lanes.empty() ? UniqueFd() : std::move(lanes.front()));
+      }
+      SYNCOPATE_ASSIGN_OR_RETURN(
+          wire, net::UcxWire::Make(std::move(ucx_), std::move(ucx), transport->handler(), clock_,
+                                   deadline_ns));
+    } else {
+      SYNCOPATE_ASSIGN_OR_RETURN(wire,
+                                 net::TcpWire::Make(std::move(sockets), transport->handler()));
+    }
     transport->Run(std::move(wire));
     return transport;
   }
@@ -546,6 +573,7 @@ class Start final : public NetStart {
   const NetOptions options_;
   const Clock& clock_;
   net::TcpListener listener_;
+  std::unique_ptr<net::UcxWorker> ucx_;  // null: TCP
   const std::string payload_;
 };
 
@@ -553,18 +581,23 @@ class Start final : public NetStart {
 
 absl::StatusOr<std::unique_ptr<NetStart>> StartNetTransport(const NetOptions& options,
                                                             const Clock& clock) {
-  if (options.wire != "tcp") {
+  if (options.wire != "tcp" && options.wire != "ucx") {
     return absl::InvalidArgumentError(
-        absl::StrCat("there is no transport \"", options.wire, "\"; use tcp"));
+        absl::StrCat("there is no transport \"", options.wire, "\"; use tcp or ucx"));
   }
   SYNCOPATE_ASSIGN_OR_RETURN(net::TcpListener listener, net::ListenTcp(options.ip));
+  std::unique_ptr<net::UcxWorker> ucx;
+  if (options.wire == "ucx") {
+    SYNCOPATE_ASSIGN_OR_RETURN(ucx, net::UcxWorker::Make(options.ip));
+  }
   net::Endpoint endpoint = {
       .wire = options.wire,
       .machine = options.machine.empty() ? net::ThisMachine() : options.machine,
       .host = options.host.empty() ? net::ThisHostName() : options.host,
-      .address = listener.address,
+      .address = JoinAddress(listener.address, ucx == nullptr ? "" : ucx->address()),
       .lanes = options.lanes};
-  return std::make_unique<Start>(options, clock, std::move(listener), std::move(endpoint));
+  return std::make_unique<Start>(options, clock, std::move(listener), std::move(ucx),
+                                 std::move(endpoint));
 }
 
 }  // namespace syncopate

@@ -1,0 +1,102 @@
+#include "transport/net/ucx_worker.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace syncopate::net {
+namespace {
+
+// The name of the interface with this address.
+absl::StatusOr<std::string> InterfaceOf(const std::string& ip) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return absl::UnavailableError("cannot list network interfaces");
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, &freeifaddrs);
+  for (const ifaddrs* entry = all; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr) continue;
+    const void* address = nullptr;
+    if (entry->ifa_addr->sa_family == AF_INET) {
+      address = &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr;
+    } else if (entry->ifa_addr->sa_family == AF_INET6) {
+      address = &reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr)->sin6_addr;
+    } else {
+      continue;
+    }
+    char text[INET6_ADDRSTRLEN] = {};
+    inet_ntop(entry->ifa_addr->sa_family, address, text, sizeof(text));
+    if (ip == text) return std::string(entry->ifa_name);
+  }
+  return absl::NotFoundError(absl::StrCat("no network interface of this host has the address ", ip,
+                                          "; choose one with SYNCOPATE_SOCKET_IFNAME"));
+}
+
+// UCX's names of what may carry the traffic of an interface: itself, and its RDMA devices.
+std::string DevicesOf(const std::string& interface) {
+  std::string devices = interface;
+  std::error_code none;
+  const std::filesystem::path folder =
+      std::filesystem::path("/sys/class/net") / interface / "device" / "infiniband";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    absl::StrAppend(&devices, ",", entry.path().filename().string(), ":1");
+  }
+  return devices;
+}
+
+}  // namespace
+
+absl::Status UcxError(absl::string_view what, ucs_status_t status) {
+  return absl::UnavailableError(absl::StrCat(what, ": UCX: ", ucs_status_string(status)));
+}
+
+absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Make(const std::string& ip) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string interface, InterfaceOf(ip));
+  ucp_config_t* raw_config = nullptr;
+  ucs_status_t status = ucp_config_read(nullptr, nullptr, &raw_config);
+  if (status != UCS_OK) return UcxError("cannot read UCX's configuration", status);
+  const std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)> config(raw_config,
+                                                                            &ucp_config_release);
+  for (const auto& [name, value] : {std::pair<const char*, std::string>("TLS", "^sm,self"),
+                                    {"NET_DEVICES", DevicesOf(interface)}}) {
+    status = ucp_config_modify(config.get(), name, value.c_str());
+    if (status != UCS_OK) return UcxError(absl::StrCat("cannot set ", name, "=", value), status);
+  }
+  std::unique_ptr<UcxWorker> worker(new UcxWorker());
+  ucp_params_t params = {};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.name = "syncopate";
+  status = ucp_init(&params, config.get(), &worker->context_);
+  if (status != UCS_OK) {
+    return UcxError(absl::StrCat("cannot use the interface ", interface,
+                                 " (see what UCX offers there with ucx_info -d)"),
+                    status);
+  }
+  ucp_worker_params_t worker_params = {};
+  worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  worker_params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  status = ucp_worker_create(worker->context_, &worker_params, &worker->worker_);
+  if (status != UCS_OK) return UcxError("cannot make a worker", status);
+  ucp_address_t* address = nullptr;
+  size_t address_bytes = 0;
+  status = ucp_worker_get_address(worker->worker_, &address, &address_bytes);
+  if (status != UCS_OK) return UcxError("cannot learn the worker's address", status);
+  worker->address_.assign(reinterpret_cast<const char*>(address), address_bytes);
+  ucp_worker_release_address(worker->worker_, address);
+  status = ucp_worker_get_efd(worker->worker_, &worker->event_fd_);
+  if (status != UCS_OK) return UcxError("cannot sleep until something comes", status);
+  return worker;
+}
+
+UcxWorker::~UcxWorker() {
+  if (worker_ != nullptr) ucp_worker_destroy(worker_);
+  if (context_ != nullptr) ucp_cleanup(context_);
+}
+
+}  // namespace syncopate::net
