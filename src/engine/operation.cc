@@ -574,7 +574,9 @@ void Operation::Complete(absl::Status status) {
 
 Operation::Outcome Operation::Fail(absl::Status status, bool breaks_group) {
   if (breaks_group) {
-    status = WithBlast(std::move(status), BlastRadius::kGroup);
+    if (GetBlast(status).value_or(BlastRadius::kOperation) < BlastRadius::kGroup) {
+      status = WithBlast(std::move(status), BlastRadius::kGroup);
+    }
     if (spec_.group->failure.ok()) spec_.group->failure = status;
   }
   Complete(std::move(status));
@@ -615,8 +617,8 @@ absl::Status Operation::BrokenStatus(Gate gate, absl::Span<const Loss> losses) c
     const auto& ranks = spec_.group->members;
     if (std::find(ranks.begin(), ranks.end(), loss.rank) == ranks.end()) continue;
     if (loss.rank == transport_.rank()) {
-      return WithBlast(absl::AbortedError(absl::StrCat(Describe(), ": this worker ", loss.cause,
-                                                       " in the eyes of the others")),
+      return WithBlast(absl::AbortedError(absl::StrCat(
+                           Describe(), ": this worker is out of the job: it ", loss.cause)),
                        BlastRadius::kJob, loss.rank);
     }
     return WithBlast(

@@ -388,10 +388,9 @@ void Membership::CheckReach() {
 
 void Membership::LoseSelf(Cause cause, Goodbye goodbye) {
   self_lost_ = true;
-  self_lost_reason_ =
-      cause == Cause::kCutOff
-          ? "this worker is cut off from the others: it does not hear the majority of them"
-          : absl::StrCat("the others hold this worker for lost: it ", Describe(cause));
+  self_lost_reason_ = cause == Cause::kCutOff
+                          ? "is cut off: it does not hear the majority of the others"
+                          : absl::StrCat("is held for lost by the others: it ", Describe(cause));
   if (goodbye == Goodbye::kNone) return;
   MembershipMessage message;
   message.kind = MembershipMessage::Kind::kGoing;
