@@ -15,7 +15,7 @@
 #include "lab/lab.h"
 #include "lab/spec.h"
 #include "syncopate/status.h"
-#include "tests/lab_workers.h"
+#include "tests/host_workers.h"
 #include "tests/worker_processes.h"
 
 namespace syncopate {
@@ -133,13 +133,14 @@ class HostsFailureTest : public ::testing::Test {
   // Waits until everybody has done some rounds, lets `fail` happen to `victim`, and looks at what
   // the others say.
   void Check(
-      int victim, const std::function<void(LabWorkers&)>& fail, double limit_seconds,
+      int victim, const std::function<void(HostWorkers&)>& fail, double limit_seconds,
       bool victim_learns, const std::function<void()>& mend = [] {}) {
     for (int repeat = 0; repeat < Repeats(); ++repeat) {
       SCOPED_TRACE("repeat " + std::to_string(repeat));
       Shared<Story> story;
       for (auto& suspect : story->suspect) suspect = -1;
-      LabWorkers workers(**lab_, 1, [&](Worker& worker) { return Body(worker, *story); });
+      const auto workers =
+          HostWorkers::InLab(**lab_, 1, [&](Worker& worker) { return Body(worker, *story); });
       const int64_t wait_until_ns = MonotonicClock().NowNs() + 60'000'000'000;
       const auto all_work = [&] {
         return std::all_of(std::begin(story->rounds), std::end(story->rounds),
@@ -149,8 +150,8 @@ class HostsFailureTest : public ::testing::Test {
       ASSERT_TRUE(all_work());
       usleep(static_cast<useconds_t>(repeat * 7919 % 150 * 1000));  // somewhere in an all-reduce
       const int64_t failed_ns = MonotonicClock().NowNs();
-      fail(workers);
-      const std::vector<int> codes = workers.Join(absl::Seconds(victim_learns ? 60 : 30));
+      fail(*workers);
+      const std::vector<int> codes = workers->Join(absl::Seconds(victim_learns ? 60 : 30));
       mend();
       int agreed_data = 0;
       int least = 1 << 30, most = 0;
@@ -193,7 +194,7 @@ class HostsFailureTest : public ::testing::Test {
   void CheckCut(int victim, const std::vector<std::string>& words) {
     std::string cut;
     Check(
-        victim, [&](LabWorkers&) { cut = Change(words); }, 5.0, true,
+        victim, [&](HostWorkers&) { cut = Change(words); }, 5.0, true,
         [&] { EXPECT_TRUE((*lab_)->Undo(cut).ok()); });
   }
 
@@ -206,18 +207,18 @@ std::string HostsFailureTest::reason_;
 
 TEST_F(HostsFailureTest, KilledWorkerIsNamedByAllWithinASecond) {
   Check(
-      3, [&](LabWorkers& workers) { workers.Signal(3, SIGKILL); }, 1.0, false);
+      3, [&](HostWorkers& workers) { workers.Signal(3, SIGKILL); }, 1.0, false);
 }
 
 TEST_F(HostsFailureTest, KilledFirstWorkerToo) {
   Check(
-      0, [&](LabWorkers& workers) { workers.Signal(0, SIGKILL); }, 1.0, false);
+      0, [&](HostWorkers& workers) { workers.Signal(0, SIGKILL); }, 1.0, false);
 }
 
 TEST_F(HostsFailureTest, StoppedWorkerIsNamedAndLearnsItWhenItWakes) {
   Check(
       5,
-      [&](LabWorkers& workers) {
+      [&](HostWorkers& workers) {
         workers.Signal(5, SIGSTOP);
         sleep(8);  // the time that the others have, and more
         workers.Signal(5, SIGCONT);
@@ -229,7 +230,7 @@ TEST_F(HostsFailureTest, CutOffWorkerIsNamedAndNamesItself) {
   std::string cut;
   Check(
       6,
-      [&](LabWorkers&) {
+      [&](HostWorkers&) {
         cut = Change({"cut", HostOf(6)});
       },
       5.0, true);
@@ -240,7 +241,7 @@ TEST_F(HostsFailureTest, CutOffFirstWorkerToo) {
   std::string cut;
   Check(
       0,
-      [&](LabWorkers&) {
+      [&](HostWorkers&) {
         cut = Change({"cut", HostOf(0)});
       },
       5.0, true);
@@ -251,7 +252,7 @@ TEST_F(HostsFailureTest, WorkerThatIsHeardByNobodyIsNamed) {
   std::string cut;
   Check(
       2,
-      [&](LabWorkers&) {
+      [&](HostWorkers&) {
         cut = Change({"cut", HostOf(2), "--one-way", "out"});
       },
       5.0, true);
@@ -262,7 +263,7 @@ TEST_F(HostsFailureTest, WorkerThatHearsNobodyIsNamed) {
   std::string cut;
   Check(
       7,
-      [&](LabWorkers&) {
+      [&](HostWorkers&) {
         cut = Change({"cut", HostOf(7), "--one-way", "in"});
       },
       5.0, true);

@@ -429,8 +429,18 @@ class NetSession final : public Session {
   bool LocalReady() {
     if (local_ready_) return true;
     EnterLocal(Gate::kStart);
-    local_ready_ = local_->State(Gate::kStart) == GateState::kPassed;
-    return local_ready_;
+    if (local_->State(Gate::kStart) != GateState::kPassed) return false;
+    for (size_t member = 0; member < port_.members_.size(); ++member) {
+      if (LocalIndex(static_cast<int>(member)) < 0) continue;
+      const uint64_t digest = local_->HelloOf(LocalIndex(static_cast<int>(member))).digest;
+      if (digest == operation_.spec.digest) continue;
+      MutexLock lock(&transport_.mutex());
+      group_.agreement->Ask(sequence_, static_cast<int>(member), digest);
+      transport_.core().Pump(group_);
+      return false;  // for ever: it will be settled as broken
+    }
+    local_ready_ = true;
+    return true;
   }
 
   NetPort& port_;
