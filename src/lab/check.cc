@@ -25,8 +25,12 @@ void Walk(const Spec& spec, int node, std::vector<bool>& seen, std::vector<int>&
     order.push_back(node);
     return;
   }
-  for (const Link& link : spec.links) {
-    if (link.a == node || link.b == node) Walk(spec, OtherEnd(link, node), seen, order);
+  for (const bool hosts : {true, false}) {
+    for (const Link& link : spec.links) {
+      if (link.a != node && link.b != node) continue;
+      const int other = OtherEnd(link, node);
+      if (spec.nodes[other].is_host == hosts) Walk(spec, other, seen, order);
+    }
   }
 }
 
@@ -91,9 +95,9 @@ void AddShared(const Plan& plan, const Settings& settings, const std::vector<int
       if (pairs.size() < 2) continue;
       const std::string& from = plan.spec.nodes[direction == 0 ? link.a : link.b].name;
       const std::string& to = plan.spec.nodes[direction == 0 ? link.b : link.a].name;
-      trials.push_back(MakeTrial(plan, settings, Trial::Kind::kShared,
-                                 absl::StrCat(pairs.size(), " flows over ", from, " → ", to),
-                                 std::move(pairs)));
+      std::string what = absl::StrCat(pairs.size(), " flows over ", from, " → ", to);
+      trials.push_back(
+          MakeTrial(plan, settings, Trial::Kind::kShared, std::move(what), std::move(pairs)));
     }
   }
   if (hosts.size() >= 3) {

@@ -114,6 +114,7 @@ class Painter {
 
   static std::string LoadText(const Setting& setting, double bits) {
     const std::string rate = ReadableRate(bits);
+    if (bits < 1) return rate;
     if (setting.rate <= 0 || setting.cut) return rate;
     return absl::StrFormat("%s %3.0f %%", rate, 100 * bits / static_cast<double>(setting.rate));
   }
@@ -160,7 +161,7 @@ class Painter {
 
 std::string ReadableRate(double bits) {
   if (bits >= 1e9) return absl::StrFormat("%.4g Gbit/s", bits / 1e9);
-  if (bits >= 1e5) return absl::StrFormat("%.4g Mbit/s", bits / 1e6);
+  if (bits >= 1e6) return absl::StrFormat("%.4g Mbit/s", bits / 1e6);
   if (bits >= 1) return absl::StrFormat("%.3g kbit/s", bits / 1e3);
   return "0";
 }

@@ -175,6 +175,12 @@ absl::StatusOr<bool> RunCheck(const Arguments& arguments) {
   SYNCOPATE_ASSIGN_OR_RETURN(
       const std::vector<lab::Trial> trials,
       ChosenTrials(arguments, chosen.plan(), lab::Effective(chosen.plan().spec, changes)));
+  if (std::any_of(changes.begin(), changes.end(), [](const lab::Change& change) {
+        return change.kind == lab::ChangeKind::kFlow && Alive(change);
+      })) {
+    std::cerr << "syncopate lab check: note: flows in the background take their part of what is "
+                 "measured; undo them to see the rates alone\n";
+  }
   const bool show = isatty(STDERR_FILENO) != 0;
   SYNCOPATE_ASSIGN_OR_RETURN(
       const std::vector<lab::TrialResult> results,
