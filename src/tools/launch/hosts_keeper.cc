@@ -1,7 +1,6 @@
 #include "tools/launch/hosts_keeper.h"
 
 #include <fcntl.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,11 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/parse.h"
-#include "base/proof.h"
-#include "base/status.h"
-#include "services/interfaces.h"
 #include "tools/launch/agent_command.h"
 #include "tools/launch/keeper.h"
 #include "tools/launch/process_tree.h"
@@ -28,12 +23,6 @@ namespace {
 constexpr int64_t kSettleNs = 200'000'000;
 // For the way to a host and back, on top of the grace that the ranks there have.
 constexpr int64_t kAgentEndNs = 3'000'000'000;
-
-std::string OwnHostName() {
-  char name[256] = "";
-  gethostname(name, sizeof(name) - 1);
-  return name;
-}
 
 std::string OwnProgram() {
   char path[4096];
@@ -66,17 +55,15 @@ int HostsKeeper::Run() {
   sigaddset(&watched, SIGCHLD);
   for (int signal : kEndingSignals) sigaddset(&watched, signal);
   signals_ = UniqueFd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
-  news_ready_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  {
-    MutexLock lock(&news_.mutex);
-    news_.came.resize(static_cast<size_t>(options_.ranks));
-  }
   std::optional<Outcome> cannot = StartAgents();
   if (!cannot.has_value()) {
     // After the agents: it has threads, and processes with threads must not fork.
-    if (const absl::Status status = StartRendezvous(); !status.ok()) {
+    auto rendezvous = JobRendezvous::Start(options_, clock_);
+    if (rendezvous.ok()) {
+      rendezvous_ = *std::move(rendezvous);
+    } else {
       cannot = Outcome{.kind = Outcome::Kind::kNoService};
-      cannot->detail = std::string(status.message());
+      cannot->detail = std::string(rendezvous.status().message());
     }
   }
   if (cannot.has_value()) {
@@ -97,7 +84,7 @@ int HostsKeeper::Run() {
 
 std::optional<Outcome> HostsKeeper::StartAgents() {
   int exec_ends[2] = {-1, -1};
-  if (!signals_.ok() || !news_ready_.ok() || pipe2(exec_ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+  if (!signals_.ok() || pipe2(exec_ends, O_CLOEXEC | O_NONBLOCK) != 0) {
     return Outcome{.kind = Outcome::Kind::kCannotStart, .rank = 0, .number = errno};
   }
   exec_errors_ = UniqueFd(exec_ends[0]);
@@ -140,39 +127,6 @@ std::optional<Outcome> HostsKeeper::StartAgents() {
   return std::nullopt;
 }
 
-absl::Status HostsKeeper::StartRendezvous() {
-  RendezvousServerOptions server;
-  const std::string own_name = OwnHostName();
-  const bool all_here =
-      options_.agent.empty() && options_.interfaces.empty() &&
-      std::all_of(options_.hosts.begin(), options_.hosts.end(),
-                  [&](const HostRanks& place) { return IsThisHost(place.host, own_name); });
-  if (!all_here) {
-    SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<InterfaceAddress> list, ListInterfaces());
-    SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<InterfaceAddress> chosen,
-                               ChooseInterfaces(options_.interfaces, list));
-    server.address = chosen.front().address;
-  }
-  SYNCOPATE_ASSIGN_OR_RETURN(key_, RandomBytes(kKeyBytes));
-  server.job = options_.job;
-  server.size = options_.ranks;
-  server.key = key_;
-  for (const HostRanks& place : options_.hosts) {
-    server.hosts.insert(server.hosts.end(), static_cast<size_t>(place.ranks), place.host);
-  }
-  server.on_step = [this](const RendezvousState& state) {
-    MutexLock lock(&news_.mutex);
-    for (size_t rank = 0; rank < state.seats.size(); ++rank) {
-      if (state.seats[rank].taken) news_.came[rank] = news_.any = true;
-    }
-    if (state.phase != RendezvousState::Phase::kGathering) news_.over = true;
-    const uint64_t one = 1;
-    (void)!write(news_ready_.get(), &one, sizeof(one));
-  };
-  SYNCOPATE_ASSIGN_OR_RETURN(rendezvous_, RendezvousServer::Start(std::move(server), clock_));
-  return absl::OkStatus();
-}
-
 void HostsKeeper::SendStarts() {
   char folder[4096] = "";
   if (getcwd(folder, sizeof(folder)) == nullptr) std::strcpy(folder, "/");
@@ -185,8 +139,8 @@ void HostsKeeper::SendStarts() {
                          .folder = folder,
                          .command = options_.command,
                          .environment = options_.variables};
-    start.environment.push_back(absl::StrCat("SYNCOPATE_SERVICE=", rendezvous_->service()));
-    start.environment.push_back(absl::StrCat("SYNCOPATE_KEY=", FormatKey(key_)));
+    const std::vector<std::string> variables = rendezvous_->Variables();
+    start.environment.insert(start.environment.end(), variables.begin(), variables.end());
     start.environment.push_back(absl::StrCat("SYNCOPATE_HOST=", agent->place().host));
     agent->Send(FrameKind::kStart, 0, EncodeStart(start));
   }
@@ -204,7 +158,7 @@ void HostsKeeper::Step() {
   polls_.push_back({signals_.get(), POLLIN, 0});
   polls_.push_back({launcher_.get(), POLLIN, 0});
   polls_.push_back({exec_errors_.get(), POLLIN, 0});
-  polls_.push_back({news_ready_.get(), POLLIN, 0});
+  polls_.push_back({rendezvous_ == nullptr ? -1 : rendezvous_->news_fd(), POLLIN, 0});
   polls_.push_back({may_input ? input_.get() : -1, POLLIN, 0});
   for (const OutputQueue* queue : {&out_, &err_}) {
     polls_.push_back({queue->Empty() ? -1 : queue->fd(), POLLOUT, 0});
@@ -350,12 +304,10 @@ void HostsKeeper::ReadInput() {
 }
 
 void HostsKeeper::ReadNews() {
-  uint64_t count = 0;
-  (void)!read(news_ready_.get(), &count, sizeof(count));
-  MutexLock lock(&news_.mutex);
-  if (news_.over) {
+  rendezvous_->TakeNews();
+  if (rendezvous_->IsOver()) {
     meet_by_ns_ = INT64_MAX;
-  } else if (news_.any && meet_by_ns_ == INT64_MAX) {
+  } else if (rendezvous_->AnyCame() && meet_by_ns_ == INT64_MAX) {
     meet_by_ns_ = clock_.NowNs() + options_.start_timeout_ns;
   }
 }
@@ -399,11 +351,10 @@ void HostsKeeper::FailHost(const AgentLink& agent, std::string detail) {
 void HostsKeeper::FailRank(Outcome outcome) {
   const Rank& rank = ranks_[static_cast<size_t>(outcome.rank)];
   outcome.host = rank.agent->place().host;
+  // Before it has met the others its own words are what the user needs.
   std::string last_words;
-  {
-    MutexLock lock(&news_.mutex);
-    // Before it has met the others its own words are what the user needs.
-    if (!news_.over) last_words = rank.tail.Lines(absl::StrCat("  [", outcome.rank, "] "));
+  if (rendezvous_ == nullptr || !rendezvous_->IsOver()) {
+    last_words = rank.tail.Lines(absl::StrCat("  [", outcome.rank, "] "));
   }
   Fail(std::move(outcome), std::move(last_words));
 }
@@ -449,13 +400,7 @@ void HostsKeeper::NameMissing() {
   }
   if (clock_.NowNs() < meet_by_ns_) return;
   meet_by_ns_ = INT64_MAX;
-  std::vector<int> missing;
-  {
-    MutexLock lock(&news_.mutex);
-    for (size_t rank = 0; rank < news_.came.size(); ++rank) {
-      if (!news_.came[rank]) missing.push_back(static_cast<int>(rank));
-    }
-  }
+  const std::vector<int> missing = rendezvous_->Missing();
   if (missing.empty()) return;
   const Rank& first = ranks_[static_cast<size_t>(missing.front())];
   Outcome outcome = {.kind = Outcome::Kind::kNotMet, .rank = missing.front()};

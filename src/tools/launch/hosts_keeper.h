@@ -12,12 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "base/clock.h"
-#include "base/mutex.h"
 #include "base/unique_fd.h"
-#include "services/rendezvous_server.h"
 #include "tools/launch/agent_link.h"
+#include "tools/launch/job_rendezvous.h"
 #include "tools/launch/launcher.h"
 #include "tools/launch/line_tagger.h"
 #include "tools/launch/outcome.h"
@@ -43,17 +41,8 @@ class HostsKeeper {
     LineTagger err = LineTagger("");
     Tail tail = {};
   };
-  // What the rendezvous' thread tells.
-  struct News {
-    Mutex mutex;
-    std::vector<bool> came ABSL_GUARDED_BY(mutex);
-    bool any ABSL_GUARDED_BY(mutex) = false;
-    bool over ABSL_GUARDED_BY(mutex) = false;
-  };
-
-  // These three return an outcome only if the job cannot begin.
+  // An outcome only if the job cannot begin.
   std::optional<Outcome> StartAgents();
-  absl::Status StartRendezvous();
   void SendStarts();
 
   void Step();
@@ -89,14 +78,11 @@ class HostsKeeper {
 
   UniqueFd signals_;
   UniqueFd exec_errors_;
-  UniqueFd news_ready_;  // an eventfd
-  News news_;
-  std::string key_;
   OutputQueue out_;
   OutputQueue err_;
   std::vector<std::unique_ptr<AgentLink>> agents_;
   std::vector<Rank> ranks_;
-  std::unique_ptr<RendezvousServer> rendezvous_;
+  std::unique_ptr<JobRendezvous> rendezvous_;
   std::vector<pollfd> polls_;
 
   size_t input_unread_ = 0;  // sent to rank 0's host and not taken yet
