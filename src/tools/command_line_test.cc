@@ -72,7 +72,7 @@ TEST(CommandLineTest, WrongUsageIsOneLineAndTwo) {
       {{"--nonsense"}, "syncopate: "},
       {{"work", "--amount", "x"}, "syncopate work: "},
       {{"work", "--nonsense"}, "syncopate work: "},
-      {{"launch", "--", "true"}, "syncopate launch: --ranks"},
+      {{"launch", "--", "true"}, "syncopate launch: how many ranks?"},
       {{"launch", "-n", "0", "--", "true"}, "syncopate launch: -n: \"0\""},
       {{"launch", "-n", "-3", "--", "true"}, "syncopate launch: -n: \"-3\""},
       {{"launch", "-n", "129", "--", "true"}, "syncopate launch: -n: \"129\""},

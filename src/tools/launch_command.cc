@@ -4,24 +4,39 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "tools/command_line.h"
+#include "tools/launch/agent_command.h"
+#include "tools/launch/host_list.h"
 #include "tools/launch/launcher.h"
+#include "tools/launch/worker_process.h"
 
 namespace syncopate {
 namespace {
 
 struct LaunchArguments {
   std::string ranks;
+  std::string hosts;
+  std::string host_file;
+  std::string agent;
+  std::string interfaces;
+  std::string remote_program;
+  std::string start_timeout = "2m";
+  std::string on_failure = "end";
+  std::vector<std::string> variables;
+  bool remote = false;
   std::string timeout;
   std::string grace = "2s";
   bool tag = false;
@@ -29,11 +44,90 @@ struct LaunchArguments {
   std::vector<std::string> command;
 };
 
+// Variables of ours, and of what we use between hosts, go to the other hosts unasked. The rest of
+// this host's environment is not theirs.
+constexpr const char* kForwarded[] = {"SYNCOPATE_", "UCX_", "OMP_"};
+
+absl::StatusOr<std::vector<std::string>> VariablesFor(const LaunchArguments& arguments) {
+  std::vector<std::string> variables;
+  for (const std::string& variable : InheritedEnvironment()) {
+    for (const char* prefix : kForwarded) {
+      if (absl::StartsWith(variable, prefix)) variables.push_back(variable);
+    }
+  }
+  std::vector<std::string> asked;
+  for (const std::string& variable : arguments.variables) {
+    if (variable.empty() || variable[0] == '=') {
+      return absl::InvalidArgumentError("-x: a variable without a name; write NAME or NAME=value");
+    }
+    if (absl::StrContains(variable, '=')) {
+      asked.push_back(variable);
+      continue;
+    }
+    const std::optional<std::string> value = ProcessEnvironment()(variable);
+    if (!value.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("-x: ", variable, " is not set; set it, or write ", variable, "=value"));
+    }
+    asked.push_back(absl::StrCat(variable, "=", *value));
+  }
+  if (!arguments.interfaces.empty()) {
+    asked.push_back(absl::StrCat("SYNCOPATE_SOCKET_IFNAME=", arguments.interfaces));
+  }
+  return WithVariables(variables, asked);
+}
+
+absl::Status AddHosts(const LaunchArguments& arguments, std::optional<int> ranks,
+                      LaunchOptions& options) {
+  std::vector<HostSlots> hosts;
+  if (!arguments.hosts.empty()) {
+    auto parsed = ParseHostList(arguments.hosts);
+    if (!parsed.ok()) return At("-H", parsed.status());
+    hosts = *std::move(parsed);
+  } else {
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text,
+                               ReadFile(arguments.host_file, limits::kHostFileBytesMax));
+    SYNCOPATE_ASSIGN_OR_RETURN(hosts, ParseHostFile(arguments.host_file, text));
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(options.hosts, PlaceRanks(hosts, ranks));
+  options.ranks = options.hosts.back().first_rank + options.hosts.back().ranks;
+  options.agent = arguments.agent;
+  options.interfaces = arguments.interfaces;
+  if (options.interfaces.empty()) {
+    options.interfaces = ProcessEnvironment()("SYNCOPATE_SOCKET_IFNAME").value_or("");
+  }
+  options.remote_program = arguments.remote_program;
+  SYNCOPATE_ASSIGN_OR_RETURN(options.variables, VariablesFor(arguments));
+  absl::StatusOr<int64_t> start_timeout_ns = ParseDurationNs(arguments.start_timeout);
+  if (!start_timeout_ns.ok()) return At("--start-timeout", start_timeout_ns.status());
+  options.start_timeout_ns = *start_timeout_ns;
+  options.start_timeout_text = arguments.start_timeout;
+  // Refused now rather than once for each host.
+  const auto agent = AgentCommand(options.agent, "host", false, {"x"});
+  return agent.ok() ? absl::OkStatus() : At("--agent", agent.status());
+}
+
 absl::StatusOr<LaunchOptions> ToOptions(const LaunchArguments& arguments) {
   LaunchOptions options;
-  absl::StatusOr<int64_t> ranks = ParseInt(arguments.ranks, 1, limits::kLocalWorkersMax);
-  if (!ranks.ok()) return At("-n", ranks.status());
-  options.ranks = static_cast<int>(*ranks);
+  const bool many_hosts = !arguments.hosts.empty() || !arguments.host_file.empty();
+  std::optional<int> ranks;
+  if (!many_hosts || !arguments.ranks.empty()) {
+    if (arguments.ranks.empty()) {
+      return absl::InvalidArgumentError(
+          "how many ranks? -n 4 runs four on this machine, -H node1:4,node2:4 uses hosts");
+    }
+    absl::StatusOr<int64_t> count =
+        ParseInt(arguments.ranks, 1, many_hosts ? limits::kWorkersMax : limits::kLocalWorkersMax);
+    if (!count.ok()) return At("-n", count.status());
+    ranks = static_cast<int>(*count);
+    options.ranks = *ranks;
+  }
+  if (many_hosts) SYNCOPATE_RETURN_IF_ERROR(AddHosts(arguments, ranks, options));
+  options.end_on_failure = arguments.on_failure == "end";
+  if (!options.end_on_failure && arguments.on_failure != "continue") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--on-failure: \"", arguments.on_failure, "\" is neither end nor continue"));
+  }
   if (!arguments.timeout.empty()) {
     absl::StatusOr<int64_t> timeout_ns = ParseDurationNs(arguments.timeout);
     if (!timeout_ns.ok()) return At("--timeout", timeout_ns.status());
@@ -61,6 +155,7 @@ absl::StatusOr<std::string> UniqueJob() {
 }
 
 int RunLaunch(const LaunchArguments& arguments) {
+  if (arguments.remote) return LaunchRemote(MonotonicClock());
   absl::StatusOr<LaunchOptions> options = ToOptions(arguments);
   if (!options.ok()) return Complain("launch", options.status());
   absl::StatusOr<std::string> job = UniqueJob();
@@ -73,9 +168,44 @@ int RunLaunch(const LaunchArguments& arguments) {
 
 void AddLaunchCommand(CLI::App& app, int& exit_code) {
   CLI::App* launch =
-      app.add_subcommand("launch", "Run a program as the ranks of a job on this machine");
+      app.add_subcommand("launch", "Run a program as the ranks of a job, here or on many hosts");
   auto arguments = std::make_shared<LaunchArguments>();
-  launch->add_option("-n,--ranks", arguments->ranks, "How many ranks")->required()->type_name("N");
+  launch->add_option("-n,--ranks", arguments->ranks, "How many ranks; with hosts: all their slots")
+      ->type_name("N");
+  auto* hosts = launch->add_option("-H,--host", arguments->hosts, "Hosts and their slots")
+                    ->type_name("HOST[:SLOTS],...");
+  launch->add_option("--hostfile", arguments->host_file, "A file with a host a line: node1 slots=4")
+      ->type_name("FILE")
+      ->excludes(hosts);
+  launch
+      ->add_option("--agent", arguments->agent,
+                   "How to run a command on a host; the default is ssh -o BatchMode=yes -T {host}")
+      ->type_name("\"CMD {host}\"");
+  launch
+      ->add_option("--interface", arguments->interfaces,
+                   "Network interfaces to use, as SYNCOPATE_SOCKET_IFNAME has them")
+      ->type_name("IF");
+  launch
+      ->add_option("--remote-syncopate", arguments->remote_program,
+                   "The syncopate command on the hosts; the default is this one's path")
+      ->type_name("PATH");
+  launch
+      ->add_option("--start-timeout", arguments->start_timeout,
+                   "For hosts to start, and for all ranks to meet once the first has come")
+      ->type_name("TIME")
+      ->capture_default_str();
+  launch
+      ->add_option("-x,--export", arguments->variables,
+                   "Variables for the ranks on hosts, besides SYNCOPATE_*, UCX_* and OMP_*")
+      ->type_name("NAME[=VALUE]")
+      ->take_all()
+      ->expected(1);
+  launch->add_flag("--remote", arguments->remote)->group("");  // our own other end
+  launch
+      ->add_option("--on-failure", arguments->on_failure,
+                   "When a rank fails: end the others, or let them continue")
+      ->type_name("end|continue")
+      ->capture_default_str();
   launch->add_option("--timeout", arguments->timeout, "End all if not done by then: 90s, 10m, 2h")
       ->type_name("TIME");
   launch->add_option("--grace", arguments->grace, "From asking a rank to end to killing it")
@@ -88,13 +218,17 @@ void AddLaunchCommand(CLI::App& app, int& exit_code) {
   launch->prefix_command();
   launch->footer(
       "The program and its arguments follow the options, best after \"--\".\n"
-      "Each rank gets SYNCOPATE_JOB, _RANK, _SIZE, _LOCAL_RANK and _LOCAL_SIZE. The first that\n"
-      "fails ends the others. Rank 0 gets the standard input.\n"
+      "Each rank gets SYNCOPATE_JOB, _RANK, _SIZE, _LOCAL_RANK and _LOCAL_SIZE; on hosts also\n"
+      "_HOST, and _SERVICE and _KEY, by which the ranks find each other. The first that fails\n"
+      "ends the others. Rank 0 gets the standard input.\n"
       "Exit code: 0 all ranks exited with 0; a failed rank's own; 128 + signal if a signal ended\n"
       "a rank or the launcher; 1 timeout; 2 bad usage or a program that cannot be run.\n"
       "\n"
       "Examples:\n"
       "  syncopate launch -n 4 -- ./my_training --epochs 3\n"
+      "  syncopate launch -H node1:4,node2:4 -- ./my_training\n"
+      "  syncopate launch --hostfile hosts -n 6 --interface eth1 -x DATA -- ./my_training\n"
+      "  syncopate launch -H a,b --agent \"ssh -p 2222 {host}\" -- hostname\n"
       "  syncopate launch -n 2 --timeout 10m --no-tag -- sh -c 'echo rank $SYNCOPATE_RANK'");
   launch->callback([launch, arguments, &exit_code] {
     arguments->command = launch->remaining();

@@ -15,16 +15,6 @@
 #include "tools/launch/process_tree.h"
 
 namespace syncopate {
-namespace {
-
-std::vector<std::string> InheritedEnvironment() {
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
-  return variables;
-}
-
-}  // namespace
-
 Keeper::Keeper(const LaunchOptions& options, const Clock& clock, UniqueFd launcher, UniqueFd input,
                const sigset_t& user_mask)
     : options_(options),
@@ -69,14 +59,15 @@ void Keeper::StartRanks() {
   for (int rank = 0; rank < options_.ranks; ++rank) {
     WorkerProcess worker;
     if (error == 0) {
-      error = StartWorker(
-          {.rank = rank,
-           .command = options_.command,
-           .environment = WorkerEnvironment(inherited, options_.job, rank, options_.ranks),
-           .input = rank == 0 ? input_.get() : nothing.get(),
-           .exec_errors = exec_errors_write.get(),
-           .signal_mask = user_mask_},
-          worker);
+      error =
+          StartWorker({.rank = rank,
+                       .command = options_.command,
+                       .environment = WorkerEnvironment(
+                           inherited, {options_.job, rank, options_.ranks, rank, options_.ranks}),
+                       .input = rank == 0 ? input_.get() : nothing.get(),
+                       .exec_errors = exec_errors_write.get(),
+                       .signal_mask = user_mask_},
+                      worker);
     }
     if (error != 0) {
       End({.kind = Outcome::Kind::kCannotStart, .rank = rank, .number = error}, SIGTERM);
@@ -199,6 +190,10 @@ void Keeper::Reap() {
   }
   if (!first.has_value()) return;
   ReadExecErrors();  // that tells more than its exit code
+  if (!options_.end_on_failure && !ending_) {
+    if (outcome_.kind == Outcome::Kind::kDone) outcome_ = *first;  // the others go on
+    return;
+  }
   End(*first, SIGTERM);
 }
 

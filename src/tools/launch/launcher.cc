@@ -12,13 +12,16 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <utility>
 
 #include "base/pidfd.h"
 #include "base/unique_fd.h"
+#include "tools/launch/hosts_keeper.h"
 #include "tools/launch/keeper.h"
 #include "tools/launch/process_tree.h"
+#include "tools/launch/remote_keeper.h"
 
 namespace syncopate {
 namespace {
@@ -110,8 +113,11 @@ int CannotStart(const char* what) {
   return 1;
 }
 
+// What the keeper runs; returns the exit code. `launcher` is a pidfd, `input` the standard input.
+using KeeperBody = std::function<int(UniqueFd launcher, UniqueFd input, const sigset_t& user_mask)>;
+
 // In the new process; never returns.
-void BecomeKeeper(const LaunchOptions& options, const Clock& clock, pid_t launcher, UniqueFd input,
+void BecomeKeeper(const KeeperBody& body, pid_t launcher, UniqueFd input,
                   const sigset_t& user_mask) {
   setsid();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -120,8 +126,7 @@ void BecomeKeeper(const LaunchOptions& options, const Clock& clock, pid_t launch
   // The ranks' input must end when its writer closes it, so only rank 0 may hold it.
   const UniqueFd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
   dup2(nothing.get(), STDIN_FILENO);
-  Keeper keeper(options, clock, std::move(watch), std::move(input), user_mask);
-  _exit(keeper.Run());
+  _exit(body(std::move(watch), std::move(input), user_mask));
 }
 
 // Passes signals and input on until the keeper has ended; returns its wait status.
@@ -140,9 +145,7 @@ int WatchKeeper(pid_t keeper, int keeper_fd, const SignalBlock& signals, Termina
   }
 }
 
-}  // namespace
-
-int Launch(const LaunchOptions& options, const Clock& clock) {
+int RunWithKeeper(const KeeperBody& body, const Clock& clock) {
   OpenStandardFiles();
   const SignalBlock signals;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -153,7 +156,7 @@ int Launch(const LaunchOptions& options, const Clock& clock) {
   const pid_t launcher = getpid();
   const pid_t keeper = fork();
   if (keeper < 0) return CannotStart("start a process");
-  if (keeper == 0) BecomeKeeper(options, clock, launcher, std::move(input), signals.before());
+  if (keeper == 0) BecomeKeeper(body, launcher, std::move(input), signals.before());
   input.Reset();
   const UniqueFd keeper_fd = OpenPidFd(keeper);
   const int status = WatchKeeper(keeper, keeper_fd.get(), signals, relay);
@@ -162,6 +165,27 @@ int Launch(const LaunchOptions& options, const Clock& clock) {
   std::fprintf(stderr, "syncopate launch: its keeper process was killed by signal %d; ended all\n",
                WTERMSIG(status));
   return 1;
+}
+
+}  // namespace
+
+int Launch(const LaunchOptions& options, const Clock& clock) {
+  return RunWithKeeper(
+      [&](UniqueFd launcher, UniqueFd input, const sigset_t& user_mask) {
+        if (options.hosts.empty()) {
+          return Keeper(options, clock, std::move(launcher), std::move(input), user_mask).Run();
+        }
+        return HostsKeeper(options, clock, std::move(launcher), std::move(input), user_mask).Run();
+      },
+      clock);
+}
+
+int LaunchRemote(const Clock& clock) {
+  return RunWithKeeper(
+      [&](UniqueFd launcher, UniqueFd input, const sigset_t& user_mask) {
+        return RemoteKeeper(clock, std::move(launcher), std::move(input), user_mask).Run();
+      },
+      clock);
 }
 
 }  // namespace syncopate

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace syncopate {
@@ -52,6 +53,9 @@ int ExitCode(const Outcome& outcome) {
     case Outcome::Kind::kTimedOut:
     case Outcome::Kind::kOutputBroken:
     case Outcome::Kind::kLauncherGone:
+    case Outcome::Kind::kHostFailed:
+    case Outcome::Kind::kNotMet:
+    case Outcome::Kind::kNoService:
       return 1;
   }
   return 1;
@@ -62,20 +66,32 @@ std::string Explain(const Outcome& outcome, int ranks, absl::string_view program
   const std::string others =
       outcome.others_ended == 0 ? "" : absl::StrCat("; ended the other ", outcome.others_ended);
   const std::string all = ranks == 1 ? "; ended it" : absl::StrCat("; ended all ", ranks, " ranks");
+  const std::string where = outcome.host.empty() ? "" : absl::StrCat(" on ", outcome.host);
   switch (outcome.kind) {
     case Outcome::Kind::kDone:
     case Outcome::Kind::kLauncherGone:
       return "";
+    case Outcome::Kind::kHostFailed:
+      return absl::StrCat("host ", outcome.host, " (",
+                          absl::StrContains(outcome.ranks, '-') ? "ranks " : "rank ", outcome.ranks,
+                          ") ", outcome.detail, others);
+    case Outcome::Kind::kNotMet:
+      return absl::StrCat("rank ", outcome.rank, where, " has not come to the rendezvous ",
+                          outcome.detail, others);
+    case Outcome::Kind::kNoService:
+      return outcome.detail;
     case Outcome::Kind::kExited:
-      return absl::StrCat("rank ", outcome.rank, " exited with code ", outcome.number, others);
-    case Outcome::Kind::kKilled:
-      return absl::StrCat("rank ", outcome.rank, " was killed by ", SignalText(outcome.number),
+      return absl::StrCat("rank ", outcome.rank, where, " exited with code ", outcome.number,
                           others);
+    case Outcome::Kind::kKilled:
+      return absl::StrCat("rank ", outcome.rank, where, " was killed by ",
+                          SignalText(outcome.number), others);
     case Outcome::Kind::kCannotRun:
-      return absl::StrCat("cannot run \"", program, "\": ", std::strerror(outcome.number), "; ",
-                          Remedy(outcome.number));
+      return absl::StrCat("cannot run \"", program, "\"", where, ": ",
+                          std::strerror(outcome.number), "; ", Remedy(outcome.number));
     case Outcome::Kind::kCannotStart:
-      return absl::StrCat("cannot start rank ", outcome.rank, ": ", std::strerror(outcome.number),
+      return absl::StrCat("cannot start rank ", outcome.rank, where, ": ",
+                          std::strerror(outcome.number),
                           "; use fewer ranks or raise the limits that ulimit -a shows", others);
     case Outcome::Kind::kTimedOut:
       return absl::StrCat("not done after ", timeout, all, "; give more time with --timeout");

@@ -20,11 +20,17 @@ struct Outcome {
     kInterrupted,   // the launcher got signal `number`
     kOutputBroken,  // standard output cannot be written; `number` is an errno
     kLauncherGone,  // the launcher itself was killed
+    kHostFailed,    // `host` with `ranks` could not be reached or was lost; `detail` says how
+    kNotMet,        // `rank` has not come to the rendezvous; `detail` says how long it was waited
+    kNoService,     // the rendezvous cannot be started; `detail` says why
   };
   Kind kind = Kind::kDone;
   int rank = -1;
   int number = 0;
-  int others_ended = 0;  // ranks that ran still and were ended because of this
+  int others_ended = 0;    // ranks that ran still and were ended because of this
+  std::string host = {};   // of the rank, in a job of many hosts
+  std::string ranks = {};  // "4-7"
+  std::string detail = {};
 };
 
 // From a wait status of `rank`.

@@ -35,6 +35,17 @@ TEST(OutcomeTest, SaysItInOneLine) {
               ::testing::StartsWith("cannot run \"no/such\": No such file or directory; "));
 }
 
+TEST(OutcomeTest, NamesTheHost) {
+  Outcome outcome = {Kind::kExited, 3, 7, 1};
+  outcome.host = "h2";
+  EXPECT_EQ(Explain(outcome, 4, "p", ""), "rank 3 on h2 exited with code 7; ended the other 1");
+  outcome.kind = Kind::kHostFailed;
+  outcome.ranks = "2-3";
+  outcome.detail = "did not start";
+  EXPECT_EQ(Explain(outcome, 4, "p", ""), "host h2 (ranks 2-3) did not start; ended the other 1");
+  EXPECT_EQ(ExitCode(outcome), 1);
+}
+
 TEST(OutcomeTest, TellsBadInputFromFailure) {
   EXPECT_EQ(ExitCode({}), 0);
   EXPECT_EQ(ExitCode({Kind::kCannotRun, 0, ENOENT}), 2);

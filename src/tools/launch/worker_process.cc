@@ -48,21 +48,44 @@ void BecomeProgram(const WorkerStart& start, pid_t parent, int out, int err) {
   _exit(127);
 }
 
+absl::string_view NameOf(absl::string_view variable) {
+  return variable.substr(0, variable.find('='));
+}
+
 }  // namespace
 
+std::vector<std::string> InheritedEnvironment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
+  return variables;
+}
+
+std::vector<std::string> WithVariables(const std::vector<std::string>& environment,
+                                       const std::vector<std::string>& extra) {
+  std::vector<std::string> all;
+  for (const std::string& variable : environment) {
+    const bool replaced = std::any_of(extra.begin(), extra.end(), [&](const std::string& each) {
+      return NameOf(each) == NameOf(variable);
+    });
+    if (!replaced) all.push_back(variable);
+  }
+  all.insert(all.end(), extra.begin(), extra.end());
+  return all;
+}
+
 std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inherited,
-                                           const std::string& job, int rank, int ranks) {
+                                           const WorkerIdentity& worker) {
   const std::vector<std::pair<std::string, std::string>> own = {
-      {"SYNCOPATE_JOB", job},
-      {"SYNCOPATE_RANK", absl::StrCat(rank)},
-      {"SYNCOPATE_SIZE", absl::StrCat(ranks)},
-      {"SYNCOPATE_LOCAL_RANK", absl::StrCat(rank)},
-      {"SYNCOPATE_LOCAL_SIZE", absl::StrCat(ranks)}};
+      {"SYNCOPATE_JOB", worker.job},
+      {"SYNCOPATE_RANK", absl::StrCat(worker.rank)},
+      {"SYNCOPATE_SIZE", absl::StrCat(worker.size)},
+      {"SYNCOPATE_LOCAL_RANK", absl::StrCat(worker.local_rank)},
+      {"SYNCOPATE_LOCAL_SIZE", absl::StrCat(worker.local_size)}};
   const std::vector<std::pair<std::string, std::string>> common = {
-      {"RANK", absl::StrCat(rank)},
-      {"WORLD_SIZE", absl::StrCat(ranks)},
-      {"LOCAL_RANK", absl::StrCat(rank)},
-      {"LOCAL_WORLD_SIZE", absl::StrCat(ranks)}};
+      {"RANK", absl::StrCat(worker.rank)},
+      {"WORLD_SIZE", absl::StrCat(worker.size)},
+      {"LOCAL_RANK", absl::StrCat(worker.local_rank)},
+      {"LOCAL_WORLD_SIZE", absl::StrCat(worker.local_size)}};
   const auto names_one_of = [](const std::string& variable, const auto& list) {
     return std::any_of(list.begin(), list.end(), [&](const auto& named) {
       return absl::StartsWith(variable, absl::StrCat(named.first, "="));

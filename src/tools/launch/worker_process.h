@@ -12,10 +12,26 @@
 
 namespace syncopate {
 
-// `inherited` ("NAME=value" each) with the variables of docs/launch.md for this rank. Those that
-// torchrun uses as well are added only if the user has set none of them.
+// Who a rank is.
+struct WorkerIdentity {
+  std::string job;
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;
+  int local_size = 1;
+};
+
+// This process's own variables, "NAME=value" each.
+std::vector<std::string> InheritedEnvironment();
+
+// `inherited` with the variables of docs/launch.md for this rank. Those that torchrun uses as well
+// are added only if the user has set none of them.
 std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inherited,
-                                           const std::string& job, int rank, int ranks);
+                                           const WorkerIdentity& worker);
+
+// `environment` with those of `extra`, which win.
+std::vector<std::string> WithVariables(const std::vector<std::string>& environment,
+                                       const std::vector<std::string>& extra);
 
 struct WorkerProcess {
   pid_t pid = -1;  // also the number of its process group
