@@ -73,7 +73,7 @@ TEST(MeasureLoopTest, FlowsAndPingsUnderManyOrdersOfMessages) {
     ASSERT_TRUE(oracle.ok()) << oracle.status();
     EXPECT_EQ((*oracle)->HostOf(2), "host2");
     const std::vector<Oracle::Flow> flows = {{0, 1}, {1, 0}, {2, 3}, {2, 1}, {3, 0}};
-    const absl::StatusOr<std::vector<double>> rates = (*oracle)->Rates(flows, 0.0002);
+    const absl::StatusOr<std::vector<double>> rates = (*oracle)->Rates(flows, 0.00003);
     ASSERT_TRUE(rates.ok()) << rates.status();
     ASSERT_EQ(rates->size(), flows.size());
     for (const double rate : *rates) EXPECT_GT(rate, 0);
