@@ -1,0 +1,537 @@
+#include "probe/measure.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "probe/flow_ends.h"
+
+namespace syncopate::probe {
+namespace {
+
+constexpr uint32_t kStepsMax = 1 << 16;     // of one session
+constexpr uint64_t kAnswerBytesMin = 16;    // a rate and whether the flow ran out of pieces
+constexpr uint64_t kDigest = 0x70726f6265;  // of all experiments
+constexpr int64_t kBreakNs = 2'000'000'000;
+// The beginning of a flow does not count: TCP has not found its rate yet.
+constexpr double kRampPart = 0.35;
+// About how long a piece is on its way.
+constexpr double kPieceSeconds = 0.0025;
+constexpr uint32_t kPieceBytesFirst = 16 << 10;
+constexpr uint32_t kPings = 16;
+
+// Where things lie in every worker's memory.
+constexpr uint64_t kCommandOffset = 0;
+constexpr uint64_t kAnswerOffset = (CommandBytes() + 63) / 64 * 64;
+constexpr uint64_t kSmallOffset = kAnswerOffset + kAnswerBytesMin * kFlowsMax;
+constexpr uint64_t kPiecesOffset = kSmallOffset + 8 * kFlowsMax;
+constexpr uint64_t kMemoryBytes = kPiecesOffset + kPieceBytesMax;
+
+// The place of each flow among those of a worker.
+uint32_t SlotOf(const Command& command, size_t flow, uint32_t rank) {
+  uint32_t slot = 0;
+  for (size_t i = 0; i < flow; ++i) {
+    slot += command.flows[i].from == rank || command.flows[i].to == rank ? 1 : 0;
+  }
+  return slot;
+}
+
+uint64_t AnswerBytes(const Command& command, uint32_t rank) {
+  if (command.kind == Command::Kind::kName) return kNameBytes;
+  uint64_t received = 0;
+  for (const Command::Flow& flow : command.flows) received += flow.to == rank ? 1 : 0;
+  return kAnswerBytesMin * std::max<uint64_t>(received, 1);
+}
+
+}  // namespace
+
+class Member::Experiment {
+ public:
+  Experiment(Member& member, std::unique_ptr<Session> session, const Command* command)
+      : member_(member),
+        session_(std::move(session)),
+        deadline_ns_(member.clock_.NowNs() + member.options_.patience_ns) {
+    if (command != nullptr) command_ = *command;
+  }
+
+  bool Poll() {
+    if (phase_ == Phase::kDone) return false;
+    const int64_t now_ns = member_.clock_.NowNs();
+    if (phase_ == Phase::kBreaking) return PollBreaking(now_ns);
+    if (member_.transport_.losses() > 0) return Fail(LossStatus());
+    if (now_ns > deadline_ns_) return Fail(Overdue());
+    if (session_->Held()) return false;
+    switch (phase_) {
+      case Phase::kStarting:
+        return PollGate(Gate::kStart, Phase::kCommand);
+      case Phase::kCommand:
+        return PollCommand(now_ns);
+      case Phase::kRunning:
+        return PollRunning(now_ns);
+      case Phase::kAnswer:
+        return PollAnswer();
+      case Phase::kFinishing:
+        return PollGate(Gate::kFinish, Phase::kDone);
+      default:
+        return false;
+    }
+  }
+
+  bool done() const { return phase_ == Phase::kDone; }
+  const absl::Status& status() const { return status_; }
+  const Command& command() const { return command_; }
+  const std::vector<std::string>& answers() const { return answers_; }
+  int64_t NextWakeNs() const {
+    return phase_ == Phase::kRunning && !time_is_up_ ? std::min(end_ns_, deadline_ns_)
+                                                     : deadline_ns_;
+  }
+
+ private:
+  enum class Phase { kStarting, kCommand, kRunning, kAnswer, kFinishing, kBreaking, kDone };
+
+  int rank() const { return member_.rank(); }
+  int size() const { return member_.size(); }
+  uint32_t first_step() const { return 2 * static_cast<uint32_t>(size()) + 2; }
+
+  bool PollGate(Gate gate, Phase next) {
+    if (gate == Gate::kFinish && !AllConsumed()) return false;
+    if (!entered_) entered_ = session_->Enter(gate, rank());
+    const GateState state = session_->State(gate);
+    if (state == GateState::kOpen) return false;
+    if (state == GateState::kBroken) return Fail(BrokenStatus());
+    entered_ = false;
+    phase_ = next;
+    if (next == Phase::kDone) session_.reset();
+    return true;
+  }
+
+  void Offer(uint32_t step, int to, uint32_t their_step, uint64_t offset, uint64_t bytes) {
+    session_->Offer(step, to, member_.memory_ + offset, {Space::kData, offset, bytes});
+    offered_.push_back({to, step, their_step});
+  }
+
+  bool AllConsumed() {
+    while (!offered_.empty()) {
+      const Offered& last = offered_.back();
+      if (!session_->Consumed(last.to, last.step, last.their_step)) return false;
+      offered_.pop_back();
+    }
+    return true;
+  }
+
+  bool PollCommand(int64_t now_ns) {
+    if (rank() == 0) {
+      const std::string bytes = Encode(command_);
+      std::memcpy(member_.memory_ + kCommandOffset, bytes.data(), bytes.size());
+      for (int other = 1; other < size(); ++other) {
+        Offer(static_cast<uint32_t>(other), other, 0, kCommandOffset, CommandBytes());
+      }
+    } else {
+      const std::byte* bytes = session_->Arrived(0, static_cast<uint32_t>(rank()),
+                                                 {Space::kData, kCommandOffset, CommandBytes()});
+      if (bytes == nullptr) return false;
+      absl::StatusOr<Command> command =
+          DecodeCommand(absl::string_view(reinterpret_cast<const char*>(bytes), CommandBytes()),
+                        static_cast<uint32_t>(size()));
+      session_->Consume(0, 0, static_cast<uint32_t>(rank()));
+      if (!command.ok()) return Fail(command.status());
+      command_ = *std::move(command);
+    }
+    const int64_t length_ns = static_cast<int64_t>(command_.seconds * 1e9);
+    begin_ns_ = now_ns;
+    end_ns_ = now_ns + length_ns;
+    deadline_ns_ = end_ns_ + member_.options_.patience_ns;
+    if (command_.kind == Command::Kind::kFlows) MakeFlows();
+    phase_ = Phase::kRunning;
+    return true;
+  }
+
+  void MakeFlows() {
+    const uint32_t self = static_cast<uint32_t>(rank());
+    const uint32_t count = FlowSteps::Count(command_.pieces);
+    for (size_t i = 0; i < command_.flows.size(); ++i) {
+      const Command::Flow& flow = command_.flows[i];
+      if (flow.from != self && flow.to != self) continue;
+      const uint32_t other = flow.from == self ? flow.to : flow.from;
+      const uint32_t own_slot = SlotOf(command_, i, self);
+      const uint32_t their_slot = SlotOf(command_, i, other);
+      const FlowSteps steps = {.own = first_step() + own_slot * count,
+                               .their = first_step() + their_slot * count,
+                               .pieces = command_.pieces};
+      const FlowMemory memory = {.base = member_.memory_,
+                                 .pieces_offset = kPiecesOffset,
+                                 .small_offset = kSmallOffset + 8 * uint64_t{own_slot},
+                                 .their_offset = kSmallOffset + 8 * uint64_t{their_slot}};
+      if (flow.from == self) {
+        senders_.emplace_back(static_cast<int>(other), flow.piece_bytes, steps, memory);
+      } else {
+        receivers_.emplace_back(static_cast<int>(other), flow.piece_bytes, steps, memory);
+      }
+    }
+  }
+
+  bool PollRunning(int64_t now_ns) {
+    bool moved = false;
+    if (command_.kind == Command::Kind::kFlows) {
+      time_is_up_ = now_ns >= end_ns_;
+      const double seconds = static_cast<double>(now_ns - begin_ns_) * 1e-9;
+      bool all_done = true;
+      for (FlowReceiver& receiver : receivers_) {
+        moved = receiver.Poll(*session_, seconds) || moved;
+        all_done = all_done && receiver.done();
+      }
+      for (FlowSender& sender : senders_) {
+        moved = sender.Poll(*session_, now_ns, time_is_up_) || moved;
+        all_done = all_done && sender.done();
+      }
+      if (!all_done) return moved;
+    } else if (command_.kind == Command::Kind::kPing) {
+      if (!PollPings(now_ns, moved)) return moved;
+    }
+    MakeAnswer();
+    phase_ = Phase::kAnswer;
+    return true;
+  }
+
+  // True when the last one is through.
+  bool PollPings(int64_t now_ns, bool& moved) {
+    const Command::Flow& flow = command_.flows.front();
+    const bool sends = static_cast<uint32_t>(rank()) == flow.from;
+    if (!sends && static_cast<uint32_t>(rank()) != flow.to) return true;
+    const int other = static_cast<int>(sends ? flow.to : flow.from);
+    const Extent small = {Space::kData, kSmallOffset, 8};
+    while (pings_ < command_.pieces) {
+      const uint32_t there = first_step() + 2 * pings_, back = there + 1;
+      if (sends && !ping_sent_) {
+        Offer(there, other, there, kSmallOffset, 8);
+        ping_sent_ = true;
+        ping_ns_ = member_.clock_.NowNs();
+        moved = true;
+      }
+      const uint32_t step = sends ? back : there;
+      if (session_->Arrived(other, step, small) == nullptr) return false;
+      session_->Consume(step, other, step);
+      if (sends) {
+        best_ns_ = std::min(best_ns_, std::max(member_.clock_.NowNs(), now_ns) - ping_ns_);
+        ping_sent_ = false;
+      } else {
+        Offer(back, other, back, kSmallOffset, 8);
+      }
+      ++pings_;
+      moved = true;
+    }
+    return true;
+  }
+
+  void MakeAnswer() {
+    std::string answer;
+    const auto add = [&](double value) {
+      answer.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    };
+    switch (command_.kind) {
+      case Command::Kind::kName:
+        answer = member_.options_.host.substr(0, kNameBytes - 1);
+        break;
+      case Command::Kind::kPing:
+        add(static_cast<double>(best_ns_) * 1e-9 / 2);
+        break;
+      default:
+        for (const FlowReceiver& receiver : receivers_) {
+          add(RateBetween(receiver.arrivals(), kRampPart * command_.seconds, command_.seconds,
+                          receiver.exhausted()));
+          add(receiver.exhausted() ? receiver.arrivals().back().seconds : command_.seconds);
+        }
+    }
+    answer.resize(AnswerBytes(command_, static_cast<uint32_t>(rank())));
+    std::memcpy(member_.memory_ + kAnswerOffset, answer.data(), answer.size());
+    if (rank() == 0) {
+      answers_.assign(static_cast<size_t>(size()), "");
+      answers_[0] = std::move(answer);
+    } else {
+      Offer(1, 0, static_cast<uint32_t>(size() + rank()), kAnswerOffset, answer.size());
+    }
+  }
+
+  bool PollAnswer() {
+    bool all = true, moved = false;
+    for (int other = 1; other < size() && rank() == 0; ++other) {
+      std::string& answer = answers_[static_cast<size_t>(other)];
+      if (!answer.empty()) continue;
+      const uint64_t bytes = AnswerBytes(command_, static_cast<uint32_t>(other));
+      const std::byte* arrived = session_->Arrived(other, 1, {Space::kData, kAnswerOffset, bytes});
+      if (arrived == nullptr) {
+        all = false;
+        continue;
+      }
+      answer.assign(reinterpret_cast<const char*>(arrived), bytes);
+      session_->Consume(static_cast<uint32_t>(size() + other), other, 1);
+      moved = true;
+    }
+    if (all) phase_ = Phase::kFinishing;
+    return moved || all;
+  }
+
+  bool Fail(absl::Status status) {
+    status_ = std::move(status);
+    const bool starting = phase_ == Phase::kStarting;
+    if (starting) session_->Break(Gate::kStart);
+    session_->Break(Gate::kFinish);
+    phase_ = Phase::kBreaking;
+    deadline_ns_ = member_.clock_.NowNs() + kBreakNs;
+    return true;
+  }
+
+  bool PollBreaking(int64_t now_ns) {
+    if (session_->State(Gate::kFinish) == GateState::kOpen &&
+        session_->State(Gate::kStart) != GateState::kBroken && now_ns < deadline_ns_) {
+      return false;
+    }
+    session_.reset();
+    phase_ = Phase::kDone;
+    return true;
+  }
+
+  absl::Status LossStatus() const {
+    const std::vector<Loss> lost = member_.transport_.Lost();
+    if (lost.empty()) return absl::UnavailableError("a worker was lost during the probe");
+    return WithBlast(
+        absl::UnavailableError(absl::StrCat("worker ", lost.front().rank,
+                                            " was lost during the probe: ", lost.front().cause)),
+        BlastRadius::kGroup, lost.front().rank);
+  }
+
+  absl::Status BrokenStatus() const {
+    if (member_.transport_.losses() > 0) return LossStatus();
+    return absl::UnavailableError("another worker gave the probe up; its own message says why");
+  }
+
+  absl::Status Overdue() {
+    std::set<int> missing;
+    for (int other = 0; other < size(); ++other) {
+      if (phase_ == Phase::kStarting && !session_->Entered(Gate::kStart, other)) {
+        missing.insert(other);
+      }
+      if (phase_ == Phase::kAnswer && rank() == 0 && answers_[static_cast<size_t>(other)].empty()) {
+        missing.insert(other);
+      }
+    }
+    if (phase_ == Phase::kCommand) missing.insert(0);
+    for (const FlowSender& sender : senders_) {
+      if (!sender.done()) missing.insert(sender.to());
+    }
+    for (const FlowReceiver& receiver : receivers_) {
+      if (!receiver.done()) missing.insert(receiver.from());
+    }
+    const std::vector<int> ranks(missing.begin(), missing.end());
+    return absl::DeadlineExceededError(
+        absl::StrCat("the probe waited in vain for ",
+                     ranks.empty() ? "others" : absl::StrCat("workers ", FormatRanks(ranks)),
+                     "; they may be stopped, or their network cut"));
+  }
+
+  struct Offered {
+    int to;
+    uint32_t step;
+    uint32_t their_step;
+  };
+
+  Member& member_;
+  std::unique_ptr<Session> session_;
+  Phase phase_ = Phase::kStarting;
+  bool entered_ = false;
+  absl::Status status_;
+  Command command_;
+  std::vector<std::string> answers_;
+  std::vector<Offered> offered_;
+  int64_t begin_ns_ = 0, end_ns_ = 0, deadline_ns_ = 0;
+  bool time_is_up_ = false;
+  std::vector<FlowSender> senders_;
+  std::vector<FlowReceiver> receivers_;
+  uint32_t pings_ = 0;
+  bool ping_sent_ = false;
+  int64_t ping_ns_ = 0;
+  int64_t best_ns_ = INT64_MAX;
+};
+
+Member::Member(Transport& transport, const Clock& clock, const MemberOptions& options)
+    : transport_(transport), clock_(clock), options_(options) {}
+
+Member::~Member() {
+  experiment_.reset();
+  port_.reset();
+  if (memory_ != nullptr) transport_.Free(memory_);
+}
+
+absl::StatusOr<std::unique_ptr<Member>> Member::Make(Transport& transport, const Clock& clock,
+                                                     const MemberOptions& options) {
+  std::unique_ptr<Member> member(new Member(transport, clock, options));
+  std::vector<int> everyone(static_cast<size_t>(transport.size()));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  SYNCOPATE_ASSIGN_OR_RETURN(member->port_, transport.OpenGroup(options.group_key, everyone));
+  SYNCOPATE_ASSIGN_OR_RETURN(member->memory_, transport.Allocate(kMemoryBytes));
+  std::memset(member->memory_, 0x5a, kMemoryBytes);
+  return member;
+}
+
+int Member::rank() const { return transport_.rank(); }
+int Member::size() const { return transport_.size(); }
+
+absl::Status Member::Begin(const Command* command) {
+  absl::StatusOr<std::unique_ptr<Session>> session = port_->Open({.sequence = sequence_,
+                                                                  .digest = kDigest,
+                                                                  .data = memory_,
+                                                                  .data_bytes = kMemoryBytes,
+                                                                  .steps = kStepsMax});
+  SYNCOPATE_RETURN_IF_ERROR(session.status());
+  ++sequence_;
+  experiment_ = std::make_unique<Experiment>(*this, *std::move(session), command);
+  return absl::OkStatus();
+}
+
+bool Member::Poll() {
+  const bool progress = transport_.Progress();
+  return experiment_->Poll() || progress;
+}
+bool Member::done() const { return experiment_->done(); }
+const absl::Status& Member::status() const { return experiment_->status(); }
+const Command& Member::command() const { return experiment_->command(); }
+const std::vector<std::string>& Member::answers() const { return experiment_->answers(); }
+int64_t Member::NextWakeNs() const { return experiment_->NextWakeNs(); }
+
+void Member::Park() {
+  const uint32_t ticket = transport_.PrepareToPark();
+  if (Poll() || done()) {
+    transport_.CancelPark();
+    return;
+  }
+  transport_.Park(ticket, NextWakeNs());
+}
+
+absl::Status ServeProbe(Member& member) {
+  while (true) {
+    SYNCOPATE_RETURN_IF_ERROR(member.Begin(nullptr));
+    while (!member.done()) {
+      if (!member.Poll()) member.Park();
+    }
+    SYNCOPATE_RETURN_IF_ERROR(member.status());
+    if (member.command().kind == Command::Kind::kEnd) return absl::OkStatus();
+  }
+}
+
+LiveOracle::LiveOracle(Member& member, const Clock& clock, Idle idle)
+    : member_(member), clock_(clock), idle_(std::move(idle)), began_ns_(clock.NowNs()) {}
+
+LiveOracle::~LiveOracle() { End().IgnoreError(); }
+
+absl::StatusOr<std::unique_ptr<LiveOracle>> LiveOracle::Make(Member& member, const Clock& clock,
+                                                             Idle idle) {
+  std::unique_ptr<LiveOracle> oracle(new LiveOracle(member, clock, std::move(idle)));
+  Command command;
+  command.kind = Command::Kind::kName;
+  SYNCOPATE_RETURN_IF_ERROR(oracle->Run(command));
+  for (const std::string& answer : member.answers()) oracle->hosts_.push_back(answer.c_str());
+  return oracle;
+}
+
+absl::Status LiveOracle::End() {
+  if (ended_) return absl::OkStatus();
+  Command command;
+  command.kind = Command::Kind::kEnd;
+  const absl::Status status = Run(command);
+  ended_ = true;
+  return status;
+}
+
+absl::Status LiveOracle::Run(const Command& command) {
+  if (ended_) return absl::FailedPreconditionError("the probe is over");
+  SYNCOPATE_RETURN_IF_ERROR(member_.Begin(&command));
+  while (!member_.done()) {
+    if (member_.Poll()) continue;
+    if (idle_) {
+      idle_();
+    } else {
+      member_.Park();
+    }
+  }
+  if (!member_.status().ok()) ended_ = true;  // the others have given up as well
+  return member_.status();
+}
+
+absl::StatusOr<double> LiveOracle::Latency(int from, int to) {
+  Command command;
+  command.kind = Command::Kind::kPing;
+  command.pieces = kPings;
+  command.flows = {{static_cast<uint32_t>(from), static_cast<uint32_t>(to), kPieceBytesMin}};
+  SYNCOPATE_RETURN_IF_ERROR(Run(command));
+  double latency = 0;
+  std::memcpy(&latency, member_.answers()[static_cast<size_t>(from)].data(), sizeof(latency));
+  return latency;
+}
+
+absl::StatusOr<Command> LiveOracle::Plan(absl::Span<const Flow> flows, double seconds) const {
+  Command command;
+  command.kind = Command::Kind::kFlows;
+  command.seconds = seconds;
+  std::vector<uint32_t> count(static_cast<size_t>(size()), 0);
+  for (const Flow& flow : flows) {
+    const auto known = rates_.find(flow);
+    const double wanted = known == rates_.end() ? kPieceBytesFirst : known->second * kPieceSeconds;
+    // Whole KiB.
+    const uint32_t piece_bytes =
+        static_cast<uint32_t>(std::clamp<double>(wanted, kPieceBytesMin, kPieceBytesMax)) >>
+        10 << 10;
+    command.flows.push_back(
+        {static_cast<uint32_t>(flow.from), static_cast<uint32_t>(flow.to), piece_bytes});
+    ++count[static_cast<size_t>(flow.from)];
+    ++count[static_cast<size_t>(flow.to)];
+  }
+  const uint32_t busiest = *std::max_element(count.begin(), count.end());
+  const uint32_t steps = (kStepsMax - 2 * static_cast<uint32_t>(size()) - 2) / busiest;
+  if (flows.size() > kFlowsMax || steps < 32) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flows.size(), " flows at once are too many for the probe"));
+  }
+  command.pieces = std::min(kPiecesMax, (steps - 4) * 2 / 3);
+  return command;
+}
+
+absl::StatusOr<std::vector<double>> LiveOracle::Rates(absl::Span<const Flow> flows,
+                                                      double seconds) {
+  if (flows.empty()) return std::vector<double>();
+  while (true) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const Command command, Plan(flows, seconds));
+    SYNCOPATE_RETURN_IF_ERROR(Run(command));
+    std::vector<double> rates;
+    std::vector<size_t> taken(static_cast<size_t>(size()), 0);  // of a worker's answer
+    bool too_small = false;
+    for (size_t i = 0; i < flows.size(); ++i) {
+      const size_t to = static_cast<size_t>(flows[i].to);
+      double rate = 0, ended = 0;
+      const char* answer = member_.answers()[to].data() + kAnswerBytesMin * taken[to]++;
+      std::memcpy(&rate, answer, sizeof(rate));
+      std::memcpy(&ended, answer + sizeof(rate), sizeof(ended));
+      rates_[flows[i]] = std::max(rate, 1.0);
+      rates.push_back(rate);
+      // It ran out of pieces long before the end, and larger ones are possible.
+      const uint32_t bytes = command.flows[i].piece_bytes;
+      if (ended < 0.7 * seconds && bytes < kPieceBytesMax) {
+        rates_[flows[i]] = std::max(rate, 8.0 * bytes / kPieceSeconds);
+        too_small = true;
+      }
+    }
+    if (!too_small) return rates;
+  }
+}
+
+double LiveOracle::Elapsed() const {
+  return static_cast<double>(clock_.NowNs() - began_ns_) * 1e-9;
+}
+
+}  // namespace syncopate::probe

@@ -1,0 +1,65 @@
+// What rank 0 tells the others to do in one experiment of the probe, as bytes.
+#ifndef SYNCOPATE_PROBE_MEASURE_PROTOCOL_H_
+#define SYNCOPATE_PROBE_MEASURE_PROTOCOL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace syncopate::probe {
+
+inline constexpr uint32_t kFlowsMax = 4096;          // in one experiment
+inline constexpr uint32_t kPieceBytesMin = 8 << 10;  // what a flow sends at a time
+inline constexpr uint32_t kPieceBytesMax = 1 << 20;
+inline constexpr uint32_t kPiecesMax = 4096;  // of one flow
+inline constexpr double kSecondsMax = 60;     // of one experiment
+inline constexpr uint32_t kPingsMax = 64;
+inline constexpr uint32_t kNameBytes = 256;  // of a host, in an answer
+
+struct Command {
+  enum class Kind : uint32_t {
+    kName = 1,   // say which host you are on
+    kFlows = 2,  // run `flows`
+    kPing = 3,   // the flow's ends send a small message to and fro
+    kEnd = 4,    // the probe is over
+  };
+  struct Flow {
+    uint32_t from = 0;  // ranks
+    uint32_t to = 0;
+    uint32_t piece_bytes = kPieceBytesMin;
+
+    friend bool operator==(const Flow&, const Flow&) = default;
+  };
+
+  Kind kind = Kind::kEnd;
+  double seconds = 0;
+  uint32_t pieces = 0;  // that a flow sends at most; pings: how many
+  std::vector<Flow> flows;
+
+  friend bool operator==(const Command&, const Command&) = default;
+};
+
+// All commands take this much, padded.
+constexpr uint64_t CommandBytes() { return 24 + uint64_t{kFlowsMax} * 12; }
+
+std::string Encode(const Command& command);
+// InvalidArgument if anything is out of its limits; `ranks` is the size of the job.
+absl::StatusOr<Command> DecodeCommand(absl::string_view bytes, uint32_t ranks);
+
+// When pieces of a flow came: seconds since the beginning, and their bytes, in order.
+struct Arrival {
+  double seconds = 0;
+  uint32_t bytes = 0;
+};
+// Bytes/s between two times. A piece is taken to come evenly since the one before it, so that few
+// large pieces give as good a rate as many small ones. `ended`: the flow had sent all that it was
+// allowed to; if that was before `to_seconds`, what it achieved until then counts.
+double RateBetween(const std::vector<Arrival>& arrivals, double from_seconds, double to_seconds,
+                   bool ended);
+
+}  // namespace syncopate::probe
+
+#endif  // SYNCOPATE_PROBE_MEASURE_PROTOCOL_H_

@@ -1,0 +1,242 @@
+// The live oracle over real transports: all in one thread on `loop`, a thread a worker on `shm` and
+// over TCP on the loopback interface.
+#include "probe/measure.h"
+
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "transport/loop/loop_transport.h"
+#include "transport/net/net_transport.h"
+#include "transport/shm/shm_transport.h"
+
+namespace syncopate::probe {
+namespace {
+
+MemberOptions OptionsOf(int rank, int64_t patience_ns = 30'000'000'000) {
+  return {.host = "host" + std::to_string(rank), .group_key = 99, .patience_ns = patience_ns};
+}
+
+// ---- loop: deterministic, one thread
+
+class LoopProbe {
+ public:
+  LoopProbe(int size, uint64_t seed, int64_t patience_ns) : network_(size, seed) {
+    for (int rank = 0; rank < size; ++rank) {
+      transports_.push_back(network_.Attach(rank));
+      members_.push_back(
+          *Member::Make(*transports_.back(), network_.clock(), OptionsOf(rank, patience_ns)));
+    }
+    for (int rank = 1; rank < size; ++rank) {
+      EXPECT_TRUE(members_[static_cast<size_t>(rank)]->Begin(nullptr).ok());
+    }
+  }
+
+  // One turn of everybody but rank 0.
+  void Turn() {
+    network_.Tick();
+    for (size_t rank = 1; rank < members_.size(); ++rank) {
+      Member& member = *members_[rank];
+      if (static_cast<int>(rank) == silent_) continue;
+      member.Poll();
+      if (!member.done() || !member.status().ok()) continue;
+      if (member.command().kind != Command::Kind::kEnd) {
+        EXPECT_TRUE(member.Begin(nullptr).ok());
+      }
+    }
+  }
+
+  absl::StatusOr<std::unique_ptr<LiveOracle>> Oracle() {
+    return LiveOracle::Make(*members_[0], network_.clock(), [this] { Turn(); });
+  }
+  Member& member(int rank) { return *members_[static_cast<size_t>(rank)]; }
+  LoopNetwork& network() { return network_; }
+  void Silence(int rank) { silent_ = rank; }
+
+ private:
+  LoopNetwork network_;
+  std::vector<std::unique_ptr<Transport>> transports_;
+  std::vector<std::unique_ptr<Member>> members_;
+  int silent_ = -1;
+};
+
+TEST(MeasureLoopTest, FlowsAndPingsUnderManyOrdersOfMessages) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(seed);
+    LoopProbe probe(4, seed, 1'000'000'000);
+    absl::StatusOr<std::unique_ptr<LiveOracle>> oracle = probe.Oracle();
+    ASSERT_TRUE(oracle.ok()) << oracle.status();
+    EXPECT_EQ((*oracle)->HostOf(2), "host2");
+    const std::vector<Oracle::Flow> flows = {{0, 1}, {1, 0}, {2, 3}, {2, 1}, {3, 0}};
+    const absl::StatusOr<std::vector<double>> rates = (*oracle)->Rates(flows, 0.00003);
+    ASSERT_TRUE(rates.ok()) << rates.status();
+    ASSERT_EQ(rates->size(), flows.size());
+    for (const double rate : *rates) EXPECT_GT(rate, 0);
+    const absl::StatusOr<double> latency = (*oracle)->Latency(1, 2);
+    ASSERT_TRUE(latency.ok()) << latency.status();
+    EXPECT_GT(*latency, 0);
+    EXPECT_LT(*latency, 20e-6) << "a message takes at most 8 ticks of a microsecond";
+    EXPECT_TRUE((*oracle)->End().ok());
+    for (int i = 0; i < 100; ++i) probe.Turn();
+    for (int rank = 1; rank < 4; ++rank) {
+      EXPECT_TRUE(probe.member(rank).done());
+      EXPECT_EQ(probe.member(rank).command().kind, Command::Kind::kEnd);
+    }
+  }
+}
+
+TEST(MeasureLoopTest, LostWorkerIsNamed) {
+  LoopProbe probe(3, 1, 1'000'000'000);
+  absl::StatusOr<std::unique_ptr<LiveOracle>> oracle = probe.Oracle();
+  ASSERT_TRUE(oracle.ok()) << oracle.status();
+  probe.network().Kill(2);
+  const absl::Status status = (*oracle)->Rates(std::vector<Oracle::Flow>{{0, 1}}, 0.001).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "worker 2")) << status;
+}
+
+TEST(MeasureLoopTest, SilentWorkerIsNamedAtTheDeadline) {
+  LoopProbe probe(3, 1, 5'000'000);
+  absl::StatusOr<std::unique_ptr<LiveOracle>> oracle = probe.Oracle();
+  ASSERT_TRUE(oracle.ok()) << oracle.status();
+  probe.Silence(1);
+  const absl::Status status = (*oracle)->Rates(std::vector<Oracle::Flow>{{0, 1}}, 0.001).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "workers 1")) << status;
+}
+
+// ---- one thread a worker
+
+using StartTransports = std::vector<std::unique_ptr<Transport>> (*)(int size);
+
+std::vector<std::unique_ptr<Transport>> StartShm(int size) {
+  static int jobs = 0;
+  const std::string job = "probe-test-" + std::to_string(getpid()) + "-" + std::to_string(++jobs);
+  std::vector<std::unique_ptr<Transport>> transports(static_cast<size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      transports[static_cast<size_t>(rank)] = *StartShmTransport(
+          {.job = job, .rank = rank, .size = size, .arena_bytes = 8 << 20}, MonotonicClock());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return transports;
+}
+
+std::vector<std::unique_ptr<Transport>> StartTcp(int size) {
+  std::vector<std::unique_ptr<NetStart>> starts;
+  std::vector<std::string> payloads;
+  for (int rank = 0; rank < size; ++rank) {
+    NetOptions options;
+    options.job = "probe-test";
+    options.rank = rank;
+    options.size = size;
+    options.ip = "127.0.0.1";
+    options.machine = "machine" + std::to_string(rank);  // no shared memory among them
+    options.arena_bytes = 8 << 20;
+    starts.push_back(*StartNetTransport(options, MonotonicClock()));
+    payloads.push_back(starts.back()->payload());
+  }
+  std::vector<std::unique_ptr<Transport>> transports(static_cast<size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      transports[static_cast<size_t>(rank)] =
+          *starts[static_cast<size_t>(rank)]->Connect(payloads, std::string(32, 'k'));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return transports;
+}
+
+class MeasureLiveTest : public ::testing::TestWithParam<std::pair<const char*, StartTransports>> {};
+
+TEST_P(MeasureLiveTest, RatesAndLatencies) {
+  constexpr int kSize = 4;
+  const std::vector<std::unique_ptr<Transport>> transports = GetParam().second(kSize);
+  std::vector<std::thread> others;
+  for (int rank = 1; rank < kSize; ++rank) {
+    others.emplace_back([&, rank] {
+      absl::StatusOr<std::unique_ptr<Member>> member =
+          Member::Make(*transports[static_cast<size_t>(rank)], MonotonicClock(), OptionsOf(rank));
+      ASSERT_TRUE(member.ok()) << member.status();
+      const absl::Status status = ServeProbe(**member);
+      EXPECT_TRUE(status.ok()) << status;
+    });
+  }
+  {
+    absl::StatusOr<std::unique_ptr<Member>> member =
+        Member::Make(*transports[0], MonotonicClock(), OptionsOf(0));
+    ASSERT_TRUE(member.ok()) << member.status();
+    absl::StatusOr<std::unique_ptr<LiveOracle>> oracle =
+        LiveOracle::Make(**member, MonotonicClock());
+    ASSERT_TRUE(oracle.ok()) << oracle.status();
+    for (int round = 0; round < 3; ++round) {
+      const std::vector<Oracle::Flow> flows = {{0, 1}, {1, 0}, {2, 3}, {3, 2}};
+      const absl::StatusOr<std::vector<double>> rates = (*oracle)->Rates(flows, 0.05);
+      ASSERT_TRUE(rates.ok()) << rates.status();
+      for (const double rate : *rates) EXPECT_GT(rate, 1e6);
+    }
+    const absl::StatusOr<double> latency = (*oracle)->Latency(2, 1);
+    ASSERT_TRUE(latency.ok()) << latency.status();
+    EXPECT_GT(*latency, 0);
+    EXPECT_TRUE((*oracle)->End().ok());
+  }
+  for (std::thread& other : others) other.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MeasureLiveTest,
+                         ::testing::Values(std::make_pair("shm", &StartShm),
+                                           std::make_pair("tcp", &StartTcp)),
+                         [](const auto& param) { return std::string(param.param.first); });
+
+// ---- the protocol
+
+TEST(MeasureProtocolTest, CommandsRoundTripAndAreChecked) {
+  Command command;
+  command.kind = Command::Kind::kFlows;
+  command.seconds = 0.25;
+  command.pieces = 100;
+  command.flows = {{0, 3, 65536}, {2, 1, 8192}};
+  const std::string bytes = Encode(command);
+  ASSERT_EQ(bytes.size(), CommandBytes());
+  EXPECT_EQ(*DecodeCommand(bytes, 4), command);
+  EXPECT_FALSE(DecodeCommand(bytes, 3).ok()) << "there is no rank 3";
+  EXPECT_FALSE(DecodeCommand(bytes.substr(1), 4).ok());
+  const auto broken = [&](auto change) {
+    Command bad = command;
+    change(bad);
+    return !DecodeCommand(Encode(bad), 4).ok();
+  };
+  EXPECT_TRUE(broken([](Command& c) { c.kind = static_cast<Command::Kind>(9); }));
+  EXPECT_TRUE(broken([](Command& c) { c.seconds = -1; }));
+  EXPECT_TRUE(broken([](Command& c) { c.seconds = 1e9; }));
+  EXPECT_TRUE(broken([](Command& c) { c.pieces = kPiecesMax + 1; }));
+  EXPECT_TRUE(broken([](Command& c) { c.flows[0].piece_bytes = 1; }));
+  EXPECT_TRUE(broken([](Command& c) { c.flows[0].piece_bytes = kPieceBytesMax + 1; }));
+  EXPECT_TRUE(broken([](Command& c) { c.flows[0].to = 0; }));
+  EXPECT_TRUE(broken([](Command& c) { c.kind = Command::Kind::kPing; }));
+}
+
+TEST(MeasureProtocolTest, RatesCountWhatCameBetween) {
+  std::vector<Arrival> even;
+  for (int i = 1; i <= 10; ++i) even.push_back({0.1 * i, 1000});
+  EXPECT_NEAR(RateBetween(even, 0.25, 0.85, false), 10000, 1e-6);
+  // Slow at first: the ramp does not count.
+  std::vector<Arrival> ramp = {{0.5, 1000}, {0.6, 1000}, {0.7, 1000}, {0.8, 1000}};
+  EXPECT_NEAR(RateBetween(ramp, 0.5, 0.8, false), 10000, 1e-6);
+  // Nothing came any more: that counts, unless all had been sent.
+  EXPECT_NEAR(RateBetween(even, 0.5, 1.5, false), 5000, 1e-6);
+  EXPECT_NEAR(RateBetween(even, 0.5, 1.5, true), 10000, 1e-6);
+  EXPECT_NEAR(RateBetween(even, 2, 4, true), 10000, 1e-6);
+  EXPECT_EQ(RateBetween({}, 0, 1, false), 0);
+}
+
+}  // namespace
+}  // namespace syncopate::probe
