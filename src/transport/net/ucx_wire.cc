@@ -25,6 +25,8 @@ constexpr size_t kRendezvousBytes = 32 << 10;
 constexpr size_t kInFlightBytes = 1 << 20;
 // How often UCX is asked in one Progress() before others get a turn.
 constexpr int kRounds = 64;
+// How often when the wire ends.
+constexpr int kLastRounds = 1000;
 // A good end: how many frames were sent.
 constexpr size_t kFarewellBytes = sizeof(uint64_t);
 
@@ -154,14 +156,14 @@ UcxWire::~UcxWire() {
     if (peer.endpoint != nullptr) close_now(std::exchange(peer.endpoint, nullptr));
   }
   for (ucp_ep_h endpoint : to_close_) close_now(endpoint);
-  // Without a wait: forced closes need some rounds, not the peers.
-  for (int i = 0; i < 1000; ++i) {
+  // Forced closes and the messages that end with them need some rounds, but no word of the peers.
+  for (int i = 0; i < kLastRounds; ++i) {
     std::erase_if(closing, [](void* request) {
       if (ucp_request_check_status(request) == UCS_INPROGRESS) return false;
       ucp_request_free(request);
       return true;
     });
-    if (closing.empty()) break;
+    if (closing.empty() && transfers_.empty()) break;
     ucp_worker_progress(worker_->handle());
   }
   if (strangers_ > 0) Log(LogLevel::kInfo, strangers_, " messages of strangers were dropped");

@@ -55,6 +55,9 @@ class UcxWire final : public Wire {
   bool Flushed(int peer) const override;
   void Close(int peer, bool politely) override;
 
+  // Messages that did not show their secret, and were dropped.
+  uint64_t strangers() const { return strangers_; }
+
  private:
   static constexpr size_t kSecretBytes = 16;
   // What is in front of each payload: {u32 rank, u32 0, secret, frame header}.
@@ -134,7 +137,7 @@ class UcxWire final : public Wire {
   std::vector<ucp_ep_h> to_close_;
   std::vector<std::pair<int, absl::Status>> ended_;
   bool unsettled_ = false;
-  uint64_t strangers_ = 0;  // messages that did not show their secret
+  uint64_t strangers_ = 0;
 };
 
 }  // namespace syncopate::net
