@@ -177,6 +177,7 @@ void Agreement::Open(uint64_t sequence, Mode mode, const Hello& hello, bool awai
   // With a member lost nobody can finish, and survivors have been told that we will not begin.
   if ((lost_count_ > 0 || promised_all_ || given_up_) && !record.decided) {
     record.decided = true;
+    record.held = false;
     record.states[0] = record.states[1] = GateState::kBroken;
   }
 }
@@ -311,7 +312,10 @@ void Agreement::Ask(uint64_t sequence, int odd_member, uint64_t odd_digest) {
 
 void Agreement::ResultArrived(uint64_t sequence) {
   Record& record = RecordOf(sequence);
-  if (!record.fetching) return;
+  if (!record.fetching) {
+    record.result_here = record.held;  // it was quicker than the decision
+    return;
+  }
   record.fetching = false;
   record.entered[1] = true;
   record.states[1] = GateState::kPassed;
@@ -491,6 +495,15 @@ void Agreement::Decide() {
 
 void Agreement::Apply(const Item& item) {
   if (item.sequence < forgotten_below_ || forgotten_.count(item.sequence) > 0) return;
+  if (item.provider == self_) {
+    Provision provision{.sequence = item.sequence, .needy = {}};
+    for (const int32_t member : item.not_finished) {
+      if (member >= 0 && member < members_ && !lost_[static_cast<size_t>(member)]) {
+        provision.needy.push_back(member);
+      }
+    }
+    if (!provision.needy.empty()) provisions_.push_back(std::move(provision));
+  }
   Record& record = RecordOf(item.sequence);
   if (record.decided) return;
   record.held = false;
@@ -503,15 +516,7 @@ void Agreement::Apply(const Item& item) {
   if (record.states[1] != GateState::kPassed) return;
   if (record.opened && !record.entered[1] && item.provider >= 0 && item.provider != self_) {
     record.fetching = true;
-  }
-  if (item.provider == self_) {
-    Provision provision{.sequence = item.sequence, .needy = {}};
-    for (const int32_t member : item.not_finished) {
-      if (member >= 0 && member < members_ && !lost_[static_cast<size_t>(member)]) {
-        provision.needy.push_back(member);
-      }
-    }
-    if (!provision.needy.empty()) provisions_.push_back(std::move(provision));
+    if (record.result_here) ResultArrived(item.sequence);
   }
   Forget(item.sequence);
 }
@@ -521,8 +526,9 @@ void Agreement::Receive(int from, const AgreementMessage& message) {
     case Kind::kEnter:
       if (keeper_ != self_) return;  // it will be asked when it learns who keeps
       for (const Item& item : message.items) {
-        NoteEntry(from, message.gate, item, message.gate == Gate::kFinish);
+        NoteEntry(from, message.gate, item, /*prompt=*/false);
       }
+      Flush();
       return;
     case Kind::kPassed:
       for (const Item& item : message.items) {

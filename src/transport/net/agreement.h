@@ -128,8 +128,9 @@ class Agreement {
   struct Record {
     bool opened = false;
     bool closed = false;
-    bool held = false;      // answered a query that is not decided yet
-    bool fetching = false;  // it has passed, but the result has to come first
+    bool held = false;         // answered a query that is not decided yet
+    bool fetching = false;     // it has passed, but the result has to come first
+    bool result_here = false;  // the result came before the decision that promises it
     bool asked = false;
     Mode mode = Mode::kLoose;
     Hello hello;  // own

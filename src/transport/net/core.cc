@@ -371,6 +371,7 @@ void Core::Arrived(int rank, const FrameHeader& header) {
     case FrameType::kResult: {
       NetGroup& group = *groups_.at(header.group);
       NetOperation& operation = *group.operations.at(header.sequence);
+      if (std::exchange(operation.result_from, rank) != rank) operation.result_got = 0;
       operation.result_got += header.payload_bytes;
       if (operation.result_got < header.total) return;
       group.agreement->ResultArrived(header.sequence);

@@ -71,6 +71,7 @@ struct NetOperation {
   std::vector<Waiting> waiting;
   absl::flat_hash_map<Key, uint64_t> cookies;  // of messages sent: rank, own step
   uint64_t results_left = 0;                   // messages of the result that are not sent yet
+  int result_from = -1;
   uint64_t result_got = 0;
 };
 
