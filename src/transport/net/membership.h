@@ -6,7 +6,7 @@
 // ends for a worker when all who are not in its set have told it that same set: then the set
 // stands as the next verdicts, by rank, and nobody who is left can have ended the round otherwise:
 // each has told the others its last set of the round. A worker that missed the end takes the
-// verdicts over from one that did not, unless it proposes that one as lost. docs/failure.md has
+// verdicts over from one that did not, unless it proposes that one as lost. docs/membership.md has
 // the reasons.
 //
 // What is certain (a process ended) is proposed at once. A worker that is only not heard is first

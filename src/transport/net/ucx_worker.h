@@ -18,7 +18,8 @@ absl::Status UcxError(absl::string_view what, ucs_status_t status);
 // Not thread-safe.
 class UcxWorker {
  public:
-  // `ip` is one of this host's addresses. What UCX_* variables say otherwise counts.
+  // `ip` is one of this host's addresses. It decides over UCX_TLS and UCX_NET_DEVICES; UCX reads
+  // its other variables itself.
   static absl::StatusOr<std::unique_ptr<UcxWorker>> Make(const std::string& ip);
   ~UcxWorker();
 
