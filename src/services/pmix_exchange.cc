@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 #include <pmix.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -142,18 +144,41 @@ absl::StatusOr<std::string> Share(const Pmix& pmix, const pmix_proc_t& self,
   return Await(pmix, "ask for rank 0's value", *got, clock, deadline_ns);
 }
 
+// PMIx stays up until this process exits: it cannot be started again once it has ended, and an MPI
+// library may want it later. It counts its users, so theirs is not disturbed by our end.
+struct Session {
+  Pmix pmix;
+  pmix_proc_t self;
+  pid_t process = -1;
+};
+
+Session* open_session = nullptr;  // for the end; set once
+
+void CloseSession() {
+  if (getpid() == open_session->process) open_session->pmix.finalize(nullptr, 0);
+}
+
+absl::StatusOr<const Session*> OpenSession() {
+  static Mutex* const mutex = new Mutex;
+  MutexLock lock(mutex);
+  if (open_session != nullptr) return open_session;
+  auto session = std::make_unique<Session>();
+  SYNCOPATE_ASSIGN_OR_RETURN(session->pmix, Load());
+  std::memset(&session->self, 0, sizeof(session->self));
+  SYNCOPATE_RETURN_IF_ERROR(
+      session->pmix.Check("start", session->pmix.init(&session->self, nullptr, 0)));
+  session->process = getpid();
+  open_session = session.release();
+  std::atexit(CloseSession);
+  return open_session;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ShareByPmix(const std::string& name, int rank, const std::string& text,
                                         const Clock& clock, int64_t deadline_ns) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const Pmix pmix, Load());
-  pmix_proc_t self;
-  std::memset(&self, 0, sizeof(self));
-  SYNCOPATE_RETURN_IF_ERROR(pmix.Check("start", pmix.init(&self, nullptr, 0)));
-  absl::StatusOr<std::string> shared = Share(pmix, self, name, rank, text, clock, deadline_ns);
-  // Counted: an MPI library of this process keeps its own.
-  pmix.finalize(nullptr, 0);
-  return shared;
+  SYNCOPATE_ASSIGN_OR_RETURN(const Session* session, OpenSession());
+  return Share(session->pmix, session->self, name, rank, text, clock, deadline_ns);
 }
 
 }  // namespace syncopate

@@ -5,6 +5,7 @@
 #include <grpcpp/server_posix.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <thread>
 #include <utility>
@@ -23,6 +24,7 @@ namespace {
 
 constexpr int64_t kShutdownNs = 1'000'000'000;  // for answers that are on their way at the end
 constexpr int kMetadataBytesMax = 4'096;
+constexpr int kUnsentMax = 32;  // answers on their way at once: each holds what all workers brought
 constexpr int kStreamsMax = 4;  // calls at once on one connection
 constexpr int kKeepaliveMs = 10'000;
 constexpr size_t kMemoryBytesMax = size_t{128} << 20;  // beyond it gRPC turns new calls away
@@ -82,7 +84,9 @@ class Server final : public RendezvousServer {
   void Serve();
   void Drain();
   void Apply(const RendezvousEvent& event);
-  void Answer(JoinCall& call, const absl::Status& status);
+  void Answer(CallId id, const absl::Status& status);
+  void SendAnswers();
+  void Forget(const JoinCall& call);
   void NoteAnswered();
 
   const RendezvousServerOptions options_;
@@ -101,6 +105,16 @@ class Server final : public RendezvousServer {
   RendezvousState state_;
   CallId next_call_ = 1;
   std::map<CallId, JoinCall*> waiting_;
+  struct Decided {
+    JoinCall* call;
+    absl::Status status;
+    std::shared_ptr<const wire::JoinReply> met;  // if OK
+  };
+  std::deque<Decided> decided_;  // not sent yet
+  // What all brought to the meeting `met_round_`. A copy, since they may meet again before all
+  // answers are sent.
+  std::shared_ptr<const wire::JoinReply> met_;
+  int met_round_ = -1;
   int unsent_ = 0;  // answers that gRPC has not taken to the network yet
   bool stopping_ = false;
 
@@ -120,7 +134,8 @@ class Server::JoinCall final : public Call {
                                  server_.queue_.get(), Expect(arrived_));
   }
 
-  void Finish(const absl::Status& status, const RendezvousState& state) {
+  // `met` is what all brought, if OK.
+  void Finish(const absl::Status& status, const wire::JoinReply* met) {
     finished_ = true;
     ++server_.unsent_;
     if (!status.ok()) {
@@ -129,11 +144,7 @@ class Server::JoinCall final : public Call {
                               Expect(sent_));
       return;
     }
-    wire::JoinReply reply;
-    for (const RendezvousState::Seat& seat : state.seats) {
-      reply.add_hosts(seat.host);
-      reply.add_payloads(seat.payload);
-    }
+    wire::JoinReply reply = *met;
     reply.set_proof(
         MetProof(server_.nonce_, request_.nonce(), reply).ProofBy(server_.options_.key));
     writer_.Finish(reply, grpc::Status::OK, Expect(sent_));
@@ -150,7 +161,7 @@ class Server::JoinCall final : public Call {
     if (!JoinProof(server_.nonce_, request_).IsProvedBy(server_.options_.key, request_.proof())) {
       Finish(absl::PermissionDeniedError(
                  "the worker does not know the job's key; check SYNCOPATE_KEY"),
-             server_.state_);
+             nullptr);
       return;
     }
     server_.waiting_[id_] = this;
@@ -166,13 +177,13 @@ class Server::JoinCall final : public Call {
   }
   void Sent(bool) {
     --server_.unsent_;
-    server_.NoteAnswered();
+    server_.SendAnswers();
   }
   // The worker has its answer, or does not want one any more.
   void Done(bool) {
     if (finished_) return;
-    server_.waiting_.erase(id_);
-    server_.Apply(LeaveEvent{id_});
+    if (server_.waiting_.erase(id_) > 0) return server_.Apply(LeaveEvent{id_});
+    server_.Forget(*this);
   }
 
   Server& server_;
@@ -232,7 +243,8 @@ void Server::Serve() {
     }
   }
   const absl::Status over = absl::UnavailableError("the rendezvous ends: its owner has ended");
-  while (!waiting_.empty()) Answer(*waiting_.begin()->second, over);
+  while (!waiting_.empty()) Answer(waiting_.begin()->first, over);
+  SendAnswers();
   server_->Shutdown(GrpcTimeout(kShutdownNs));
   Drain();
 }
@@ -250,26 +262,44 @@ void Server::Apply(const RendezvousEvent& event) {
   const RendezvousStep step = Step(clock_.NowNs(), event, state_);
   if (step.reason.empty()) return;
   Log(LogLevel::kInfo, "rendezvous: ", step.reason);
-  for (const RendezvousAnswer& answer : step.answers) {
-    auto call = waiting_.find(answer.call);
-    if (call != waiting_.end()) Answer(*call->second, answer.status);
-  }
+  for (const RendezvousAnswer& answer : step.answers) Answer(answer.call, answer.status);
   if (options_.on_step) options_.on_step(state_);
+  SendAnswers();
+}
+
+void Server::Answer(CallId id, const absl::Status& status) {
+  auto call = waiting_.find(id);
+  if (call == waiting_.end()) return;
+  if (status.ok() && met_round_ != state_.round) {
+    auto met = std::make_shared<wire::JoinReply>();
+    for (const RendezvousState::Seat& seat : state_.seats) {
+      met->add_hosts(seat.host);
+      met->add_payloads(seat.payload);
+    }
+    met_ = std::move(met);
+    met_round_ = state_.round;
+  }
+  decided_.push_back({call->second, status, status.ok() ? met_ : nullptr});
+  waiting_.erase(call);
+}
+
+void Server::SendAnswers() {
+  while (!decided_.empty() && (unsent_ < kUnsentMax || stopping_)) {
+    const Decided next = std::move(decided_.front());
+    decided_.pop_front();
+    next.call->Finish(next.status, next.met.get());
+  }
   NoteAnswered();
 }
 
-void Server::Answer(JoinCall& call, const absl::Status& status) {
-  for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
-    if (it->second != &call) continue;
-    waiting_.erase(it);
-    break;
-  }
-  call.Finish(status, state_);
+void Server::Forget(const JoinCall& call) {
+  std::erase_if(decided_, [&](const Decided& each) { return each.call == &call; });
+  NoteAnswered();
 }
 
 void Server::NoteAnswered() {
   const bool over = state_.phase != RendezvousState::Phase::kGathering;
-  if (!over || unsent_ > 0 || !waiting_.empty()) return;
+  if (!over || unsent_ > 0 || !decided_.empty() || !waiting_.empty()) return;
   MutexLock lock(&mutex_);
   answered_ = true;
   changed_.SignalAll();

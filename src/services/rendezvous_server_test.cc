@@ -108,6 +108,12 @@ TEST(RendezvousServerTest, AllMeet) {
   EXPECT_TRUE(server->WaitUntilAnswered(MonotonicClock().NowNs() + kLongNs));
 }
 
+TEST(RendezvousServerTest, ManyMeet) {
+  const auto server = StartServer(100);
+  ExpectAllMet(JoinAll(100, *server));
+  EXPECT_TRUE(server->WaitUntilAnswered(MonotonicClock().NowNs() + kLongNs));
+}
+
 TEST(RendezvousServerTest, EveryMeetingHasAnotherKey) {
   const auto one = StartServer(1), other = StartServer(1);
   const auto first = Join(Worker(0, 1), *one), second = Join(Worker(0, 1), *other);
