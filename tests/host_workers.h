@@ -111,7 +111,7 @@ class HostWorkers {
       set("MASTER_ADDR", master);
       set("MASTER_PORT", port);
       set("TORCHELASTIC_RUN_ID", "test-" + port);
-      set("SYNCOPATE_HOSTNAME", host);
+      set("SYNCOPATE_HOST", host);
       set("SYNCOPATE_TIMEOUT", "30s");
       int code = 98;
       {

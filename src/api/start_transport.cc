@@ -100,7 +100,7 @@ absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
                         .arena_bytes = arena_bytes,
                         .cores = AvailableCores()};
   if (options.wire == "auto") options.wire = "tcp";
-  options.host = environment("SYNCOPATE_HOSTNAME").value_or(net::ThisHostName());
+  options.host = environment("SYNCOPATE_HOST").value_or(net::ThisHostName());
   options.machine = environment("SYNCOPATE_MACHINE").value_or("");
   SYNCOPATE_ASSIGN_OR_RETURN(options.ip, ResolveIp(environment));
   SYNCOPATE_ASSIGN_OR_RETURN(options.lanes, ResolveConnections(environment));

@@ -57,23 +57,21 @@ absl::Status RunScripts(const std::vector<Script>& scripts) {
 
 // The kernel's settings of one namespace: no chatter of IPv6, nothing remembered from earlier
 // connections, which had other rates.
-absl::Status SetUpKernel(const std::string& netns, const std::string& congestion) {
+absl::Status SetUpKernel(const std::string& netns) {
   SYNCOPATE_ASSIGN_OR_RETURN(const NamespaceVisit visit, NamespaceVisit::Enter(netns));
   const std::string folder = "/proc/sys/net/";
   for (const char* which : {"all", "default"}) {
     const std::string path = absl::StrCat(folder, "ipv6/conf/", which, "/disable_ipv6");
     if (access(path.c_str(), F_OK) == 0) SYNCOPATE_RETURN_IF_ERROR(WriteProcFile(path, "1"));
   }
-  SYNCOPATE_RETURN_IF_ERROR(WriteProcFile(folder + "ipv4/tcp_no_metrics_save", "1"));
-  if (congestion.empty()) return absl::OkStatus();
-  return WriteProcFile(folder + "ipv4/tcp_congestion_control", congestion);
+  return WriteProcFile(folder + "ipv4/tcp_no_metrics_save", "1");
 }
 
 absl::Status Make(const Plan& plan, const Settings& settings) {
   SYNCOPATE_RETURN_IF_ERROR(RunScript(NamespaceScript(plan)));
-  SYNCOPATE_RETURN_IF_ERROR(SetUpKernel(plan.fabric, ""));
+  SYNCOPATE_RETURN_IF_ERROR(SetUpKernel(plan.fabric));
   for (const int host : Hosts(plan.spec)) {
-    SYNCOPATE_RETURN_IF_ERROR(SetUpKernel(plan.netns[host], plan.spec.congestion));
+    SYNCOPATE_RETURN_IF_ERROR(SetUpKernel(plan.netns[host]));
   }
   return RunScripts(WiringScripts(plan, settings));
 }

@@ -88,9 +88,11 @@ absl::Status CheckLinks(const Spec& spec) {
       return absl::InvalidArgumentError(absl::StrCat(place, ": a delay of ", link.delay,
                                                      " s is not from 0 to ", kDelaySecondsMax));
     }
-    if (link.queue_bytes < 0 || link.queue_bytes > (int64_t{1} << 30)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(place, ": a queue of ", link.queue_bytes, " bytes is not from 0 to 1 GiB"));
+    if (link.queue_bytes != 0 &&
+        (link.queue_bytes < kQueueBytesLeast || link.queue_bytes > (int64_t{1} << 30))) {
+      return absl::InvalidArgumentError(absl::StrCat(place, ": a queue of ", link.queue_bytes,
+                                                     " bytes is not from ", kQueueBytesLeast,
+                                                     " (a large packet must fit) to 1 GiB"));
     }
   }
   return absl::OkStatus();

@@ -24,6 +24,7 @@ inline constexpr int kNodeNameBytesMax = 15;
 inline constexpr int64_t kRateBitsMin = 64'000;  // bit/s; below, one large packet takes seconds
 inline constexpr int64_t kRateBitsMax = 400'000'000'000;
 inline constexpr double kDelaySecondsMax = 10;
+inline constexpr int64_t kQueueBytesLeast = 70'000;  // a large packet must fit
 inline constexpr int kFlowSecondsDefault = 600;
 inline constexpr int kFlowSecondsMax = 86'400;
 

@@ -91,7 +91,7 @@ TEST(SpecTest, RandomLabsReadBack) {
       link.rate_forward = random.Below(4) == 0 ? 0 : random.Between(kRateBitsMin, 10'000'000'000);
       link.rate_back = random.Below(2) == 0 ? link.rate_forward : 0;
       link.delay = random.Below(3) == 0 ? random.Unit() : 0;
-      link.queue_bytes = random.Below(3) == 0 ? random.Between(1, 1 << 20) : 0;
+      link.queue_bytes = random.Below(3) == 0 ? random.Between(kQueueBytesLeast, 1 << 20) : 0;
       spec.links.push_back(link);
     }
     ASSERT_TRUE(Validate(spec).ok()) << "seed " << seed << ": " << Validate(spec);

@@ -101,6 +101,10 @@ void AddLinks(const Plan& plan, Scripts& scripts) {
 
 void AddHost(const Plan& plan, int host, Scripts& scripts) {
   const std::string& netns = plan.netns[host];
+  // By route: what a namespace has as its default may only be chosen among those that the whole
+  // machine allows to everybody.
+  const std::string congestion =
+      plan.spec.congestion.empty() ? "" : absl::StrCat(" congctl ", plan.spec.congestion);
   scripts.Add("ip", netns, "link set lo up");
   for (size_t i = 0; i < plan.spec.links.size(); ++i) {
     const Link& link = plan.spec.links[i];
@@ -110,7 +114,11 @@ void AddHost(const Plan& plan, int host, Scripts& scripts) {
     const std::string& port = plan.ports[i][link.a == host ? 0 : 1].interface;
     scripts.Add("ip", netns, "link set ", port, " address ", plan.mac[host], " up");
     scripts.Add("ip", netns, "addr add ", plan.address[host], port == kFirst ? "/16" : "/32",
-                " dev ", port);
+                " dev ", port, " noprefixroute");
+    if (port == kFirst) {
+      scripts.Add("ip", netns, "route add 10.250.0.0/16 dev ", port, " scope link src ",
+                  plan.address[host], congestion);
+    }
   }
   for (const int other : Hosts(plan.spec)) {
     if (other == host) continue;
@@ -118,7 +126,7 @@ void AddHost(const Plan& plan, int host, Scripts& scripts) {
     const std::string& port = plan.ports[link][plan.spec.links[link].a == host ? 0 : 1].interface;
     if (port == kFirst) continue;
     scripts.Add("ip", netns, "route add ", plan.address[other], "/32 dev ", port, " src ",
-                plan.address[host]);
+                plan.address[host], congestion);
   }
 }
 
