@@ -55,6 +55,7 @@ absl::StatusOr<std::vector<double>> Experiments::Rates(absl::Span<const Flow> fl
   }
   ++experiments_;
   flows_ += static_cast<int>(flows.size());
+  planned_seconds_ += length * unit_seconds_;
   SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> rates,
                              oracle_.Rates(between_workers, length * unit_seconds_));
   if (rates.size() != flows.size()) {
@@ -69,7 +70,10 @@ absl::StatusOr<double> Experiments::Latency(int from, int to) {
 }
 
 bool Experiments::TimeFor(int experiments) const {
-  return oracle_.Elapsed() + experiments * unit_seconds_ <= budget_seconds_;
+  // What an experiment takes besides its length: as it was so far.
+  const double elapsed = oracle_.Elapsed();
+  const double extra = experiments_ == 0 ? 0 : (elapsed - planned_seconds_) / experiments_;
+  return elapsed + experiments * (unit_seconds_ + std::max(0.0, extra)) <= budget_seconds_;
 }
 
 void AddBothWays(std::vector<Oracle::Flow>& flows, int a, int b) {

@@ -63,6 +63,7 @@ class Experiments {
   double unit_seconds_ = 0.2;
   int experiments_ = 0;
   int flows_ = 0;
+  double planned_seconds_ = 0;  // lengths of all experiments so far
 };
 
 // Both directions of a pair.

@@ -24,7 +24,7 @@ constexpr int kAuditTurnsMax = 5;
 // Experiments that must still be possible after those that make racks surer.
 constexpr int kReserve = 16;
 // A fan of flows from one host goes to at most so many others.
-constexpr size_t kFanMax = 8;
+constexpr size_t kFanMax = 6;
 
 struct Round {
   std::vector<Flow> flows;
@@ -164,6 +164,20 @@ std::vector<Flow> Audit(const Racks& racks, int turn, Random& random) {
   return flows;
 }
 
+// Those whom a host reached best, at most kFanMax.
+std::vector<int> FastestPeers(const Evidence& evidence, int host) {
+  const auto rate = [&](int other) {
+    return std::min(evidence.rate(host, other), evidence.rate(other, host));
+  };
+  std::vector<int> others;
+  for (int other = 0; other < evidence.members(); ++other) {
+    if (other != host && rate(other) > 0) others.push_back(other);
+  }
+  std::stable_sort(others.begin(), others.end(), [&](int a, int b) { return rate(a) > rate(b); });
+  others.resize(std::min(others.size(), kFanMax));
+  return others;
+}
+
 // Whether every pair of hosts has a link of its own: then a host that sends to several achieves the
 // sum of what it achieves with each. The slowest hosts are asked: on a shared NIC they cannot.
 absl::StatusOr<bool> HaveOwnLinks(Experiments& experiments, const Evidence& evidence) {
@@ -175,10 +189,10 @@ absl::StatusOr<bool> HaveOwnLinks(Experiments& experiments, const Evidence& evid
                    [&](int a, int b) { return evidence.out(a) < evidence.out(b); });
   slowest.resize(std::min<size_t>(slowest.size(), hosts >= 6 ? 3 : 2));
   for (const int host : slowest) {
+    const std::vector<int> others = FastestPeers(evidence, host);
     std::vector<Flow> flows;
     double sum = 0, best = 0;
-    for (int other = 0; other < hosts && flows.size() < kFanMax; ++other) {
-      if (other == host || evidence.rate(host, other) <= 0) continue;
+    for (const int other : others) {
       flows.push_back({host, other});
       sum += evidence.rate(host, other);
       best = std::max(best, evidence.rate(host, other));
@@ -186,7 +200,7 @@ absl::StatusOr<bool> HaveOwnLinks(Experiments& experiments, const Evidence& evid
     if (flows.size() < 2) return false;
     SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> rates, experiments.Rates(flows, 1));
     const double together = Sum(rates);
-    if (together < 0.85 * sum || together < 1.5 * best) return false;
+    if (together < 0.85 * sum || together > 1.15 * sum || together < 1.5 * best) return false;
   }
   return true;
 }
@@ -199,15 +213,7 @@ absl::Status MeasureNics(Experiments& experiments, FoundRacks& found) {
   found.out.assign(static_cast<size_t>(hosts), 0);
   found.in.assign(static_cast<size_t>(hosts), 0);
   for (int host = 0; host < hosts; ++host) {
-    auto rate = [&](int other) {
-      return std::min(found.evidence.rate(host, other), found.evidence.rate(other, host));
-    };
-    std::vector<int> others;
-    for (int other = 0; other < hosts; ++other) {
-      if (other != host) others.push_back(other);
-    }
-    std::stable_sort(others.begin(), others.end(), [&](int a, int b) { return rate(a) > rate(b); });
-    others.resize(std::min(others.size(), kFanMax));
+    const std::vector<int> others = FastestPeers(found.evidence, host);
     std::vector<Flow> flows;
     for (const int other : others) AddBothWays(flows, host, other);
     double& out = found.out[static_cast<size_t>(host)];

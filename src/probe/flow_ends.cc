@@ -19,15 +19,22 @@ bool FlowSender::Poll(Session& session, int64_t now_ns, bool time_is_up) {
   if (done_) return false;
   bool moved = false;
   const Extent piece = {Space::kData, memory_.pieces_offset, piece_bytes_};
-  const Extent small = {Space::kData, memory_.small_offset, kSmallBytes};
-  const Extent theirs = {Space::kData, memory_.their_offset, kSmallBytes};
-  while (acks_ < sent_ / FlowSteps::kPiecesPerAck &&
-         session.Arrived(to_, steps_.their + steps_.Ack(acks_), theirs) != nullptr) {
-    session.Consume(steps_.own + steps_.Ack(acks_), to_, steps_.their + steps_.Ack(acks_));
+  const auto small = [&](uint32_t step) {
+    return Extent{Space::kData, memory_.small_offset + kSmallBytes * step, kSmallBytes};
+  };
+  while (acks_ < sent_ / FlowSteps::kPiecesPerAck) {
+    const uint32_t theirs = steps_.their + steps_.Ack(acks_);
+    const std::byte* ack = session.Arrived(to_, theirs, small(theirs));
+    if (ack == nullptr) break;
+    int64_t came_ns = 0;
+    std::memcpy(&came_ns, ack, sizeof(came_ns));
+    session.Consume(steps_.own + steps_.Ack(acks_), to_, theirs);
     ++acks_;
-    const int64_t took_ns = now_ns - sent_ns_[acks_ * FlowSteps::kPiecesPerAck - 1];
-    if (took_ns < kSoonNs) window_ += FlowSteps::kPiecesPerAck;
-    if (took_ns > kLateNs) window_ = std::max(kWindowMin, window_ - 1);
+    const int64_t took_ns = came_ns - sent_ns_[acks_ * FlowSteps::kPiecesPerAck - 1];
+    least_ns_ = std::min(least_ns_, took_ns);
+    const int64_t waited_ns = took_ns - least_ns_;
+    if (waited_ns < kSoonNs) window_ += FlowSteps::kPiecesPerAck;
+    if (waited_ns > kLateNs) window_ = std::max(kWindowMin, window_ - 1);
     moved = true;
   }
   while (!end_sent_ && !time_is_up && sent_ < steps_.pieces &&
@@ -39,8 +46,9 @@ bool FlowSender::Poll(Session& session, int64_t now_ns, bool time_is_up) {
   }
   if (!end_sent_ && (time_is_up || sent_ == steps_.pieces)) {
     const uint64_t total = sent_;
-    std::memcpy(memory_.base + memory_.small_offset, &total, sizeof(total));
-    session.Offer(steps_.own + steps_.End(), to_, memory_.base + memory_.small_offset, small);
+    const Extent where = small(steps_.own + steps_.End());
+    std::memcpy(memory_.base + where.offset, &total, sizeof(total));
+    session.Offer(steps_.own + steps_.End(), to_, memory_.base + where.offset, where);
     end_sent_ = true;
     moved = true;
   }
@@ -55,29 +63,32 @@ bool FlowSender::Poll(Session& session, int64_t now_ns, bool time_is_up) {
   return moved || done_;
 }
 
-bool FlowReceiver::Poll(Session& session, double seconds) {
+bool FlowReceiver::Poll(Session& session, int64_t now_ns, double seconds) {
   if (done_) return false;
   bool moved = false;
   const Extent piece = {Space::kData, memory_.pieces_offset, piece_bytes_};
-  const Extent small = {Space::kData, memory_.small_offset, kSmallBytes};
-  const Extent theirs = {Space::kData, memory_.their_offset, kSmallBytes};
+  const auto small = [&](uint32_t step) {
+    return Extent{Space::kData, memory_.small_offset + kSmallBytes * step, kSmallBytes};
+  };
   while (arrivals_.size() < steps_.pieces) {
     const uint32_t next = static_cast<uint32_t>(arrivals_.size());
     if (session.Arrived(from_, steps_.their + next, piece) == nullptr) break;
     session.Consume(steps_.own + next, from_, steps_.their + next);
     arrivals_.push_back({seconds, piece_bytes_});
     if (arrivals_.size() % FlowSteps::kPiecesPerAck == 0) {
-      const uint32_t ack = next / FlowSteps::kPiecesPerAck;
-      session.Offer(steps_.own + steps_.Ack(ack), from_, memory_.base + memory_.small_offset,
-                    small);
+      const uint32_t step = steps_.own + steps_.Ack(next / FlowSteps::kPiecesPerAck);
+      const Extent where = small(step);
+      std::memcpy(memory_.base + where.offset, &now_ns, sizeof(now_ns));
+      session.Offer(step, from_, memory_.base + where.offset, where);
     }
     moved = true;
   }
   if (!end_seen_) {
-    const std::byte* end = session.Arrived(from_, steps_.their + steps_.End(), theirs);
+    const uint32_t theirs = steps_.their + steps_.End();
+    const std::byte* end = session.Arrived(from_, theirs, small(theirs));
     if (end == nullptr) return moved;
     std::memcpy(&total_, end, sizeof(total_));
-    session.Consume(steps_.own + steps_.End(), from_, steps_.their + steps_.End());
+    session.Consume(steps_.own + steps_.End(), from_, theirs);
     end_seen_ = true;
     moved = true;
   }

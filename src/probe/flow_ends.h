@@ -1,8 +1,10 @@
 // The two ends of a flow in an experiment of the probe.
 //
-// The sender offers pieces; the receiver answers every second one with a small message, so that the
-// sender knows what is on its way and keeps it to what the network holds for some milliseconds: the
-// queues are empty soon after the end, whatever the buffers of sockets could hold.
+// The sender offers pieces; the receiver answers every second one with the time when it came, so
+// that the sender knows what is on its way and how long it waits in queues. It keeps that to some
+// milliseconds: the queues are empty soon after the end, whatever the buffers of sockets could
+// hold. The two clocks need not agree: what counts is how much longer a piece took than the fastest
+// one.
 #ifndef SYNCOPATE_PROBE_FLOW_ENDS_H_
 #define SYNCOPATE_PROBE_FLOW_ENDS_H_
 
@@ -32,8 +34,7 @@ struct FlowSteps {
 struct FlowMemory {
   std::byte* base = nullptr;
   uint64_t pieces_offset = 0;  // kPieceBytesMax that all flows send
-  uint64_t small_offset = 0;   // 8 bytes of this flow's own
-  uint64_t their_offset = 0;   // likewise at the other end
+  uint64_t small_offset = 0;   // 8 bytes for each step, at both ends
 };
 
 class FlowSender {
@@ -56,6 +57,7 @@ class FlowSender {
   uint32_t confirmed_ = 0;  // pieces whose memory is free again
   double window_ = 8;       // pieces that may be on their way
   std::vector<int64_t> sent_ns_;
+  int64_t least_ns_ = INT64_MAX;  // from sending to coming, by two clocks
   bool end_sent_ = false;
   bool done_ = false;
 };
@@ -65,7 +67,7 @@ class FlowReceiver {
   FlowReceiver(int from, uint32_t piece_bytes, FlowSteps steps, FlowMemory memory)
       : from_(from), piece_bytes_(piece_bytes), steps_(steps), memory_(memory) {}
 
-  bool Poll(Session& session, double seconds);
+  bool Poll(Session& session, int64_t now_ns, double seconds);
   bool done() const { return done_; }
   int from() const { return from_; }
   const std::vector<Arrival>& arrivals() const { return arrivals_; }

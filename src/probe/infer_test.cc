@@ -3,6 +3,7 @@
 #include "probe/infer.h"
 
 #include <algorithm>
+#include <iostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,20 +39,23 @@ struct Tally {
   double seconds_max = 0;
 };
 
-Tally TryNetworks(uint64_t first_seed, int count, const TrialOptions& options) {
+Tally TryNetworks(uint64_t first_seed, int count, const TrialOptions& options,
+                  const SimulatedNoise& noise) {
   Tally tally;
   for (uint64_t seed = first_seed; seed < first_seed + static_cast<uint64_t>(count); ++seed) {
     const NetworkShape truth = RandomNetwork(seed, options);
-    SimulatedOracle oracle(ToTopology(truth), {}, seed);
+    SimulatedOracle oracle(ToTopology(truth), noise, seed);
     const absl::StatusOr<Inference> found = InferNetwork(oracle, {});
     if (!found.ok()) {
       ADD_FAILURE() << found.status();
       continue;
     }
     const Verdict verdict = Compare(truth, found->shape);
-    EXPECT_TRUE(verdict.racks_right) << "seed " << seed << "\n"
-                                     << Describe(truth) << "found\n"
-                                     << Describe(found->shape);
+    if (!verdict.racks_right) {
+      std::cout << "seed " << seed << "\n"
+                << Describe(truth) << "found\n"
+                << Describe(found->shape);
+    }
     ++tally.networks;
     tally.racks_right += verdict.racks_right ? 1 : 0;
     tally.capacities += verdict.capacities;
@@ -63,8 +67,18 @@ Tally TryNetworks(uint64_t first_seed, int count, const TrialOptions& options) {
 }
 
 TEST(InferTest, FindsRacksAndCapacitiesOfRandomNetworks) {
-  const Tally tally = TryNetworks(1, 500, {});
-  EXPECT_EQ(tally.racks_right, 500);
+  SimulatedNoise noise;
+  noise.outliers = 0;
+  const Tally tally = TryNetworks(1, 500, {}, noise);
+  EXPECT_EQ(tally.racks_right, tally.networks);
+  EXPECT_GE(tally.within, 0.95 * tally.capacities);
+  EXPECT_LT(tally.seconds_max, 25);
+}
+
+// One flow in a hundred is measured at 0.3 to 0.8 of its rate: some twenty in each network.
+TEST(InferTest, FindsThemAlthoughSomeMeasurementsAreFarOff) {
+  const Tally tally = TryNetworks(1, 500, {}, {});
+  EXPECT_GE(tally.racks_right, 0.99 * tally.networks);
   EXPECT_GE(tally.within, 0.95 * tally.capacities);
   EXPECT_LT(tally.seconds_max, 25);
 }
@@ -72,7 +86,10 @@ TEST(InferTest, FindsRacksAndCapacitiesOfRandomNetworks) {
 TEST(InferTest, UplinksMayDifferByDirection) {
   TrialOptions options;
   options.equal_ways = false;
-  const Tally tally = TryNetworks(1, 60, options);
+  SimulatedNoise noise;
+  noise.outliers = 0;
+  const Tally tally = TryNetworks(1, 100, options, noise);
+  EXPECT_EQ(tally.racks_right, tally.networks);
   EXPECT_GE(tally.within, 0.95 * tally.capacities);
 }
 

@@ -8,7 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/digest.h"
+#include "base/log.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "probe/flow_ends.h"
@@ -28,11 +31,17 @@ constexpr uint32_t kPieceBytesFirst = 16 << 10;
 constexpr uint32_t kPings = 16;
 
 // Where things lie in every worker's memory.
-constexpr uint64_t kCommandOffset = 0;
-constexpr uint64_t kAnswerOffset = (CommandBytes() + 63) / 64 * 64;
+constexpr uint64_t kHeadOffset = 0;
+constexpr uint64_t kFlowsOffset = 64;
+constexpr uint64_t kAnswerOffset = kFlowsOffset + kFlowBytes * kFlowsMax;
 constexpr uint64_t kSmallOffset = kAnswerOffset + kAnswerBytesMin * kFlowsMax;
-constexpr uint64_t kPiecesOffset = kSmallOffset + 8 * kFlowsMax;
+constexpr uint64_t kPiecesOffset = kSmallOffset + 8 * uint64_t{kStepsMax};
 constexpr uint64_t kMemoryBytes = kPiecesOffset + kPieceBytesMax;
+
+// Steps. Rank 0 uses RANK for a head, SIZE + RANK for taking an answer and 2 * SIZE + RANK for a
+// list of flows; the others use these. Those of flows and pings come after all of them.
+constexpr uint32_t kHeadStep = 0, kAnswerStep = 1, kFlowsStep = 2;
+constexpr uint32_t FirstStep(int size) { return 3 * static_cast<uint32_t>(size) + 3; }
 
 // The place of each flow among those of a worker.
 uint32_t SlotOf(const Command& command, size_t flow, uint32_t rank) {
@@ -41,6 +50,15 @@ uint32_t SlotOf(const Command& command, size_t flow, uint32_t rank) {
     slot += command.flows[i].from == rank || command.flows[i].to == rank ? 1 : 0;
   }
   return slot;
+}
+
+void LogRates(absl::Span<const Oracle::Flow> flows, const std::vector<double>& rates) {
+  if (!LogEnabled(LogLevel::kTrace)) return;
+  std::string line = "flows at once, MB/s:";
+  for (size_t i = 0; i < flows.size(); ++i) {
+    absl::StrAppendFormat(&line, " %d>%d %.2f", flows[i].from, flows[i].to, rates[i] * 1e-6);
+  }
+  LogLine(LogLevel::kTrace, line);
 }
 
 uint64_t AnswerBytes(const Command& command, uint32_t rank) {
@@ -98,7 +116,7 @@ class Member::Experiment {
 
   int rank() const { return member_.rank(); }
   int size() const { return member_.size(); }
-  uint32_t first_step() const { return 2 * static_cast<uint32_t>(size()) + 2; }
+  uint32_t first_step() const { return FirstStep(size()); }
 
   bool PollGate(Gate gate, Phase next) {
     if (gate == Gate::kFinish && !AllConsumed()) return false;
@@ -128,21 +146,19 @@ class Member::Experiment {
 
   bool PollCommand(int64_t now_ns) {
     if (rank() == 0) {
-      const std::string bytes = Encode(command_);
-      std::memcpy(member_.memory_ + kCommandOffset, bytes.data(), bytes.size());
+      const std::string head = EncodeHead(command_), flows = EncodeFlows(command_);
+      std::memcpy(member_.memory_ + kHeadOffset, head.data(), head.size());
+      std::memcpy(member_.memory_ + kFlowsOffset, flows.data(), flows.size());
       for (int other = 1; other < size(); ++other) {
-        Offer(static_cast<uint32_t>(other), other, 0, kCommandOffset, CommandBytes());
+        Offer(static_cast<uint32_t>(other), other, kHeadStep, kHeadOffset, head.size());
+        if (flows.empty()) continue;
+        Offer(static_cast<uint32_t>(2 * size() + other), other, kFlowsStep, kFlowsOffset,
+              flows.size());
       }
     } else {
-      const std::byte* bytes = session_->Arrived(0, static_cast<uint32_t>(rank()),
-                                                 {Space::kData, kCommandOffset, CommandBytes()});
-      if (bytes == nullptr) return false;
-      absl::StatusOr<Command> command =
-          DecodeCommand(absl::string_view(reinterpret_cast<const char*>(bytes), CommandBytes()),
-                        static_cast<uint32_t>(size()));
-      session_->Consume(0, 0, static_cast<uint32_t>(rank()));
-      if (!command.ok()) return Fail(command.status());
-      command_ = *std::move(command);
+      absl::StatusOr<bool> complete = ReceiveCommand();
+      if (!complete.ok()) return Fail(complete.status());
+      if (!*complete) return false;
     }
     const int64_t length_ns = static_cast<int64_t>(command_.seconds * 1e9);
     begin_ns_ = now_ns;
@@ -150,6 +166,32 @@ class Member::Experiment {
     deadline_ns_ = end_ns_ + member_.options_.patience_ns;
     if (command_.kind == Command::Kind::kFlows) MakeFlows();
     phase_ = Phase::kRunning;
+    return true;
+  }
+
+  absl::StatusOr<bool> ReceiveCommand() {
+    const auto arrived = [&](uint32_t their_step, uint64_t offset, uint64_t bytes) {
+      const std::byte* place = session_->Arrived(0, their_step, {Space::kData, offset, bytes});
+      return absl::string_view(reinterpret_cast<const char*>(place), place == nullptr ? 0 : bytes);
+    };
+    const uint32_t self = static_cast<uint32_t>(rank());
+    if (!has_head_) {
+      const absl::string_view head = arrived(self, kHeadOffset, kHeadBytes);
+      if (head.empty()) return false;
+      absl::StatusOr<Command> command = DecodeHead(head);
+      session_->Consume(kHeadStep, 0, self);
+      SYNCOPATE_RETURN_IF_ERROR(command.status());
+      command_ = *std::move(command);
+      has_head_ = true;
+    }
+    if (command_.flows.empty()) return true;
+    const uint32_t their_step = static_cast<uint32_t>(2 * size()) + self;
+    const absl::string_view flows =
+        arrived(their_step, kFlowsOffset, kFlowBytes * command_.flows.size());
+    if (flows.empty()) return false;
+    const absl::Status decoded = DecodeFlows(flows, static_cast<uint32_t>(size()), command_);
+    session_->Consume(kFlowsStep, 0, their_step);
+    SYNCOPATE_RETURN_IF_ERROR(decoded);
     return true;
   }
 
@@ -165,10 +207,8 @@ class Member::Experiment {
       const FlowSteps steps = {.own = first_step() + own_slot * count,
                                .their = first_step() + their_slot * count,
                                .pieces = command_.pieces};
-      const FlowMemory memory = {.base = member_.memory_,
-                                 .pieces_offset = kPiecesOffset,
-                                 .small_offset = kSmallOffset + 8 * uint64_t{own_slot},
-                                 .their_offset = kSmallOffset + 8 * uint64_t{their_slot}};
+      const FlowMemory memory = {
+          .base = member_.memory_, .pieces_offset = kPiecesOffset, .small_offset = kSmallOffset};
       if (flow.from == self) {
         senders_.emplace_back(static_cast<int>(other), flow.piece_bytes, steps, memory);
       } else {
@@ -184,7 +224,7 @@ class Member::Experiment {
       const double seconds = static_cast<double>(now_ns - begin_ns_) * 1e-9;
       bool all_done = true;
       for (FlowReceiver& receiver : receivers_) {
-        moved = receiver.Poll(*session_, seconds) || moved;
+        moved = receiver.Poll(*session_, now_ns, seconds) || moved;
         all_done = all_done && receiver.done();
       }
       for (FlowSender& sender : senders_) {
@@ -237,7 +277,8 @@ class Member::Experiment {
     };
     switch (command_.kind) {
       case Command::Kind::kName:
-        answer = member_.options_.host.substr(0, kNameBytes - 1);
+        answer = absl::StrCat(DigestOf(member_.options_.machine).ToString(),
+                              member_.options_.host.substr(0, kNameBytes - 33));
         break;
       case Command::Kind::kPing:
         add(static_cast<double>(best_ns_) * 1e-9 / 2);
@@ -255,7 +296,7 @@ class Member::Experiment {
       answers_.assign(static_cast<size_t>(size()), "");
       answers_[0] = std::move(answer);
     } else {
-      Offer(1, 0, static_cast<uint32_t>(size() + rank()), kAnswerOffset, answer.size());
+      Offer(kAnswerStep, 0, static_cast<uint32_t>(size() + rank()), kAnswerOffset, answer.size());
     }
   }
 
@@ -265,13 +306,14 @@ class Member::Experiment {
       std::string& answer = answers_[static_cast<size_t>(other)];
       if (!answer.empty()) continue;
       const uint64_t bytes = AnswerBytes(command_, static_cast<uint32_t>(other));
-      const std::byte* arrived = session_->Arrived(other, 1, {Space::kData, kAnswerOffset, bytes});
+      const std::byte* arrived =
+          session_->Arrived(other, kAnswerStep, {Space::kData, kAnswerOffset, bytes});
       if (arrived == nullptr) {
         all = false;
         continue;
       }
       answer.assign(reinterpret_cast<const char*>(arrived), bytes);
-      session_->Consume(static_cast<uint32_t>(size() + other), other, 1);
+      session_->Consume(static_cast<uint32_t>(size() + other), other, kAnswerStep);
       moved = true;
     }
     if (all) phase_ = Phase::kFinishing;
@@ -346,6 +388,7 @@ class Member::Experiment {
   std::unique_ptr<Session> session_;
   Phase phase_ = Phase::kStarting;
   bool entered_ = false;
+  bool has_head_ = false;
   absl::Status status_;
   Command command_;
   std::vector<std::string> answers_;
@@ -436,8 +479,23 @@ absl::StatusOr<std::unique_ptr<LiveOracle>> LiveOracle::Make(Member& member, con
   Command command;
   command.kind = Command::Kind::kName;
   SYNCOPATE_RETURN_IF_ERROR(oracle->Run(command));
-  for (const std::string& answer : member.answers()) oracle->hosts_.push_back(answer.c_str());
+  oracle->NameHosts(member.answers());
   return oracle;
+}
+
+void LiveOracle::NameHosts(const std::vector<std::string>& answers) {
+  std::map<std::string, std::string> names;  // by machine
+  std::set<std::string> taken;
+  for (const std::string& answer : answers) {
+    const std::string machine = answer.substr(0, 32);
+    std::string& name = names[machine];
+    if (name.empty()) {
+      const std::string wanted = absl::StrCat(answer.c_str() + 32);
+      name = wanted;
+      for (int i = 2; !taken.insert(name).second; ++i) name = absl::StrCat(wanted, "-", i);
+    }
+    hosts_.push_back(name);
+  }
 }
 
 absl::Status LiveOracle::End() {
@@ -479,21 +537,28 @@ absl::StatusOr<Command> LiveOracle::Plan(absl::Span<const Flow> flows, double se
   Command command;
   command.kind = Command::Kind::kFlows;
   command.seconds = seconds;
-  std::vector<uint32_t> count(static_cast<size_t>(size()), 0);
+  std::vector<uint32_t> sends(static_cast<size_t>(size()), 0), receives = sends, count = sends;
+  for (const Flow& flow : flows) {
+    ++sends[static_cast<size_t>(flow.from)];
+    ++receives[static_cast<size_t>(flow.to)];
+    ++count[static_cast<size_t>(flow.from)];
+    ++count[static_cast<size_t>(flow.to)];
+  }
   for (const Flow& flow : flows) {
     const auto known = rates_.find(flow);
-    const double wanted = known == rates_.end() ? kPieceBytesFirst : known->second * kPieceSeconds;
+    double wanted = known == rates_.end() ? kPieceBytesFirst : known->second * kPieceSeconds;
+    // It will share a NIC with these.
+    wanted /=
+        std::max(sends[static_cast<size_t>(flow.from)], receives[static_cast<size_t>(flow.to)]);
     // Whole KiB.
     const uint32_t piece_bytes =
         static_cast<uint32_t>(std::clamp<double>(wanted, kPieceBytesMin, kPieceBytesMax)) >>
         10 << 10;
     command.flows.push_back(
         {static_cast<uint32_t>(flow.from), static_cast<uint32_t>(flow.to), piece_bytes});
-    ++count[static_cast<size_t>(flow.from)];
-    ++count[static_cast<size_t>(flow.to)];
   }
   const uint32_t busiest = *std::max_element(count.begin(), count.end());
-  const uint32_t steps = (kStepsMax - 2 * static_cast<uint32_t>(size()) - 2) / busiest;
+  const uint32_t steps = (kStepsMax - FirstStep(size())) / busiest;
   if (flows.size() > kFlowsMax || steps < 32) {
     return absl::InvalidArgumentError(
         absl::StrCat(flows.size(), " flows at once are too many for the probe"));
@@ -526,6 +591,7 @@ absl::StatusOr<std::vector<double>> LiveOracle::Rates(absl::Span<const Flow> flo
         too_small = true;
       }
     }
+    LogRates(flows, rates);
     if (!too_small) return rates;
   }
 }

@@ -23,7 +23,8 @@
 namespace syncopate::probe {
 
 struct MemberOptions {
-  std::string host;        // a name that no other host has
+  std::string host;
+  std::string machine;     // hosts of the same name are told apart by it
   uint64_t group_key = 0;  // the same on all workers, used by no other group
   // How long an experiment may take in addition to its length, and how long workers wait for the
   // next one. Then who is missing is named.
@@ -96,6 +97,7 @@ class LiveOracle final : public Oracle {
  private:
   LiveOracle(Member& member, const Clock& clock, Idle idle);
   absl::Status Run(const Command& command);
+  void NameHosts(const std::vector<std::string>& answers);
   // Fills in how the flows send. InvalidArgument if there are too many.
   absl::StatusOr<Command> Plan(absl::Span<const Flow> flows, double seconds) const;
 

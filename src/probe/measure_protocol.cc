@@ -21,58 +21,67 @@ T Take(absl::string_view& bytes) {
   return value;
 }
 
+template <typename... Args>
+absl::Status Refuse(const Args&... what) {
+  return absl::InvalidArgumentError(absl::StrCat("a command of the probe has ", what...));
+}
+
 }  // namespace
 
-std::string Encode(const Command& command) {
+std::string EncodeHead(const Command& command) {
   std::string out;
   Append(out, static_cast<uint32_t>(command.kind));
   Append(out, command.pieces);
   Append(out, command.seconds);
   Append(out, static_cast<uint64_t>(command.flows.size()));
+  return out;
+}
+
+std::string EncodeFlows(const Command& command) {
+  std::string out;
   for (const Command::Flow& flow : command.flows) {
     Append(out, flow.from);
     Append(out, flow.to);
     Append(out, flow.piece_bytes);
   }
-  out.resize(CommandBytes());
   return out;
 }
 
-absl::StatusOr<Command> DecodeCommand(absl::string_view bytes, uint32_t ranks) {
-  if (bytes.size() != CommandBytes()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a command of the probe has ", CommandBytes(), " bytes, not ", bytes.size()));
-  }
-  const auto refuse = [](const auto&... what) {
-    return absl::InvalidArgumentError(absl::StrCat("a command of the probe has ", what...));
-  };
+absl::StatusOr<Command> DecodeHead(absl::string_view bytes) {
+  if (bytes.size() != kHeadBytes) return Refuse(bytes.size(), " bytes in its head");
   Command command;
   const uint32_t kind = Take<uint32_t>(bytes);
-  if (kind < 1 || kind > 4) return refuse("the unknown kind ", kind);
+  if (kind < 1 || kind > 4) return Refuse("the unknown kind ", kind);
   command.kind = static_cast<Command::Kind>(kind);
   command.pieces = Take<uint32_t>(bytes);
   const bool ping = command.kind == Command::Kind::kPing;
-  if (command.pieces > (ping ? kPingsMax : kPiecesMax)) return refuse(command.pieces, " pieces");
+  if (command.pieces > (ping ? kPingsMax : kPiecesMax)) return Refuse(command.pieces, " pieces");
   command.seconds = Take<double>(bytes);
   if (!(command.seconds >= 0 && command.seconds <= kSecondsMax)) {
-    return refuse("a length of ", command.seconds, " s");
+    return Refuse("a length of ", command.seconds, " s");
   }
   const uint64_t flows = Take<uint64_t>(bytes);
-  if (flows > kFlowsMax || (ping && flows != 1)) return refuse(flows, " flows");
-  for (uint64_t i = 0; i < flows; ++i) {
-    Command::Flow flow;
+  if (flows > kFlowsMax || (ping && flows != 1)) return Refuse(flows, " flows");
+  command.flows.resize(flows);
+  return command;
+}
+
+absl::Status DecodeFlows(absl::string_view bytes, uint32_t ranks, Command& command) {
+  if (bytes.size() != command.flows.size() * kFlowBytes) {
+    return Refuse(bytes.size(), " bytes of flows");
+  }
+  for (Command::Flow& flow : command.flows) {
     flow.from = Take<uint32_t>(bytes);
     flow.to = Take<uint32_t>(bytes);
     flow.piece_bytes = Take<uint32_t>(bytes);
     if (flow.from >= ranks || flow.to >= ranks || flow.from == flow.to) {
-      return refuse("a flow from ", flow.from, " to ", flow.to);
+      return Refuse("a flow from ", flow.from, " to ", flow.to);
     }
     if (flow.piece_bytes < kPieceBytesMin || flow.piece_bytes > kPieceBytesMax) {
-      return refuse("pieces of ", flow.piece_bytes, " bytes");
+      return Refuse("pieces of ", flow.piece_bytes, " bytes");
     }
-    command.flows.push_back(flow);
   }
-  return command;
+  return absl::OkStatus();
 }
 
 double RateBetween(const std::vector<Arrival>& arrivals, double from_seconds, double to_seconds,
@@ -84,11 +93,13 @@ double RateBetween(const std::vector<Arrival>& arrivals, double from_seconds, do
     begin = std::min(begin, end / 3);
   }
   double bytes = 0, before = 0;
-  for (const Arrival& arrival : arrivals) {
-    const double span = arrival.seconds - before;
-    const double inside = std::min(arrival.seconds, end) - std::max(before, begin);
-    if (inside > 0) bytes += arrival.bytes * std::min(1.0, inside / span);
-    before = arrival.seconds;
+  for (size_t i = 0; i < arrivals.size();) {
+    const double at = arrivals[i].seconds;
+    double together = 0;  // pieces that were found at the same time
+    for (; i < arrivals.size() && arrivals[i].seconds == at; ++i) together += arrivals[i].bytes;
+    const double inside = std::min(at, end) - std::max(before, begin);
+    if (inside > 0) bytes += together * std::min(1.0, inside / (at - before));
+    before = at;
   }
   return end > begin ? bytes / (end - begin) : 0;
 }

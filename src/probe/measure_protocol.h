@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -42,12 +43,16 @@ struct Command {
   friend bool operator==(const Command&, const Command&) = default;
 };
 
-// All commands take this much, padded.
-constexpr uint64_t CommandBytes() { return 24 + uint64_t{kFlowsMax} * 12; }
+// A command travels as a head of fixed size and, if it has flows, a list of them.
+inline constexpr uint64_t kHeadBytes = 24;
+inline constexpr uint64_t kFlowBytes = 12;
 
-std::string Encode(const Command& command);
-// InvalidArgument if anything is out of its limits; `ranks` is the size of the job.
-absl::StatusOr<Command> DecodeCommand(absl::string_view bytes, uint32_t ranks);
+std::string EncodeHead(const Command& command);
+std::string EncodeFlows(const Command& command);
+// InvalidArgument if anything is out of its limits. A head has as many empty flows as will follow.
+absl::StatusOr<Command> DecodeHead(absl::string_view bytes);
+// Fills the flows in; `ranks` is the size of the job.
+absl::Status DecodeFlows(absl::string_view bytes, uint32_t ranks, Command& command);
 
 // When pieces of a flow came: seconds since the beginning, and their bytes, in order.
 struct Arrival {

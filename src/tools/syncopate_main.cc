@@ -6,6 +6,7 @@
 #include "tools/lab_command.h"
 #include "tools/launch_command.h"
 #include "tools/plan_command.h"
+#include "tools/probe_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Syncopate: data-parallel training on imperfect networks", "syncopate");
@@ -18,6 +19,7 @@ int main(int argc, char** argv) {
       "  syncopate plan -n 8 --bytes 1M --explain\n"
       "  syncopate bench allreduce -n 4 --against openmpi,gloo\n"
       "  syncopate lab up labs/two-racks.toml\n"
+      "  syncopate probe --lab two-racks --topology-out net.json\n"
       "syncopate COMMAND --help tells more about a command.");
 
   int exit_code = syncopate::kDone;
@@ -26,5 +28,6 @@ int main(int argc, char** argv) {
   syncopate::AddPlanCommand(app, exit_code);
   syncopate::AddDoctorCommand(app, exit_code);
   syncopate::AddLabCommand(app, exit_code);
+  syncopate::AddProbeCommand(app, exit_code);
   return syncopate::RunCommandLine(app, argc, argv, exit_code);
 }

@@ -1,0 +1,38 @@
+#include "tools/probe/probe_job.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/digest.h"
+#include "base/status.h"
+#include "probe/measure.h"
+
+namespace syncopate {
+namespace {
+
+// Of the group that all experiments run in. The engine's groups have other names.
+uint64_t GroupKey() { return DigestOf("probe").low | 1; }
+
+}  // namespace
+
+absl::StatusOr<std::optional<Inference>> ProbeTogether(Transport& transport, const Clock& clock,
+                                                       const std::string& host,
+                                                       const std::string& machine,
+                                                       const InferOptions& options) {
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<probe::Member> member,
+      probe::Member::Make(transport, clock,
+                          {.host = host, .machine = machine, .group_key = GroupKey()}));
+  if (transport.rank() != 0) {
+    SYNCOPATE_RETURN_IF_ERROR(probe::ServeProbe(*member));
+    return std::optional<Inference>();
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<probe::LiveOracle> oracle,
+                             probe::LiveOracle::Make(*member, clock));
+  SYNCOPATE_ASSIGN_OR_RETURN(Inference found, InferNetwork(*oracle, options));
+  SYNCOPATE_RETURN_IF_ERROR(oracle->End());
+  return std::optional<Inference>(std::move(found));
+}
+
+}  // namespace syncopate

@@ -1,0 +1,24 @@
+// The probe as a job: what every worker runs, whatever started it.
+#ifndef SYNCOPATE_TOOLS_PROBE_PROBE_JOB_H_
+#define SYNCOPATE_TOOLS_PROBE_PROBE_JOB_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "probe/infer.h"
+#include "transport/transport.h"
+
+namespace syncopate {
+
+// All workers of the job call it; rank 0 gets the result, the others nothing. `host` is the name of
+// this worker's host, `machine` tells hosts apart that have the same name.
+absl::StatusOr<std::optional<Inference>> ProbeTogether(Transport& transport, const Clock& clock,
+                                                       const std::string& host,
+                                                       const std::string& machine,
+                                                       const InferOptions& options);
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_TOOLS_PROBE_PROBE_JOB_H_

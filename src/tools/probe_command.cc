@@ -1,0 +1,307 @@
+#include "tools/probe_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "api/job_environment.h"
+#include "api/start_transport.h"
+#include "base/clock.h"
+#include "base/environment.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "lab/spec.h"
+#include "nlohmann/json.hpp"
+#include "probe/picture.h"
+#include "tools/command_line.h"
+#include "tools/probe/lab_trials.h"
+#include "tools/probe/probe_job.h"
+#include "transport/net/endpoint.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int64_t kBudgetNsMin = 1'000'000'000, kBudgetNsMax = 3'600'000'000'000;
+constexpr int kTrialsMax = 10'000;
+
+struct ProbeArguments {
+  std::string topology_out;
+  std::string svg;
+  std::string budget = "25s";
+  bool json = false;
+  // Where to run, if not in a job already.
+  std::string hosts, hostfile, agent, lab;
+  int ranks = 0;
+  // Trials in labs.
+  int self_test = 0;
+  uint64_t seed = 1;
+  std::string nic = "200mbit";
+};
+
+absl::StatusOr<double> Budget(const ProbeArguments& arguments) {
+  absl::StatusOr<int64_t> budget_ns = ParseDurationNs(arguments.budget);
+  if (budget_ns.ok() && (*budget_ns < kBudgetNsMin || *budget_ns > kBudgetNsMax)) {
+    budget_ns = absl::InvalidArgumentError(
+        absl::StrCat("\"", arguments.budget, "\" is not between 1s and 1h"));
+  }
+  if (!budget_ns.ok()) return At("--budget", budget_ns.status());
+  return static_cast<double>(*budget_ns) * 1e-9;
+}
+
+// One line that is written again and again, on a terminal only.
+class ProgressLine {
+ public:
+  void Show(absl::string_view step, double part) {
+    if (!terminal_) return;
+    std::cerr << absl::StrFormat("\r\x1b[Kprobe: %s, %d %% of the time", step,
+                                 static_cast<int>(100 * part))
+              << std::flush;
+    shown_ = true;
+  }
+  ~ProgressLine() {
+    if (shown_) std::cerr << "\r\x1b[K" << std::flush;
+  }
+
+ private:
+  const bool terminal_ = isatty(STDERR_FILENO) == 1;
+  bool shown_ = false;
+};
+
+std::string ToJson(const Inference& found) {
+  nlohmann::ordered_json json;
+  json["hosts"] = nlohmann::ordered_json::array();
+  for (const NetworkShape::Host& host : found.shape.hosts) {
+    json["hosts"].push_back({{"name", host.name},
+                             {"workers", host.workers},
+                             {"rack", found.shape.racks[static_cast<size_t>(host.rack)].name},
+                             {"out", host.out},
+                             {"in", host.in}});
+  }
+  json["racks"] = nlohmann::ordered_json::array();
+  for (const NetworkShape::Rack& rack : found.shape.racks) {
+    std::vector<std::string> names;
+    for (const int host : rack.hosts) {
+      names.push_back(found.shape.hosts[static_cast<size_t>(host)].name);
+    }
+    nlohmann::ordered_json entry = {
+        {"name", rack.name}, {"hosts", names}, {"latency", rack.latency}};
+    if (found.shape.racks.size() > 1) {
+      entry["up"] = rack.up;
+      entry["down"] = rack.down;
+    }
+    json["racks"].push_back(std::move(entry));
+  }
+  json["seconds"] = found.seconds;
+  json["experiments"] = found.experiments;
+  json["flows"] = found.flows;
+  json["complete"] = found.complete;
+  json["topology"] = nlohmann::ordered_json::parse(ToJson(ToTopology(found.shape)));
+  return json.dump(2) + "\n";
+}
+
+std::string Summary(const Inference& found) {
+  const size_t hosts = found.shape.hosts.size(), racks = found.shape.racks.size();
+  std::string text = absl::StrFormat("%d host%s", hosts, hosts == 1 ? "" : "s");
+  if (racks > 1) absl::StrAppend(&text, " in ", racks, " racks");
+  if (found.shape.pods.size() > 1) absl::StrAppend(&text, " in ", found.shape.pods.size(), " pods");
+  if (found.experiments > 0) {
+    absl::StrAppendFormat(&text, ", measured in %.1f s by %d experiments (%d flows)", found.seconds,
+                          found.experiments, found.flows);
+  }
+  if (!found.complete) {
+    absl::StrAppend(&text, "\nThe time did not suffice to be sure of all racks; give a longer ",
+                    "--budget");
+  }
+  return text;
+}
+
+absl::Status Report(const ProbeArguments& arguments, const Inference& found) {
+  const Topology topology = ToTopology(found.shape);
+  SYNCOPATE_RETURN_IF_ERROR(Validate(topology));
+  if (!arguments.topology_out.empty()) {
+    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.topology_out, ToJson(topology)));
+  }
+  if (!arguments.svg.empty()) {
+    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.svg, PictureSvg(found.shape)));
+  }
+  if (arguments.json) {
+    std::cout << ToJson(found);
+  } else {
+    std::cout << Summary(found) << "\n\n" << PictureText(found.shape);
+    if (!arguments.topology_out.empty()) {
+      std::cout << "\nsaved as " << arguments.topology_out << "\n";
+    }
+  }
+  std::cout.flush();
+  return absl::OkStatus();
+}
+
+// In a job: every rank comes here.
+absl::Status RunInJob(const ProbeArguments& arguments) {
+  InferOptions options;
+  SYNCOPATE_ASSIGN_OR_RETURN(options.budget_seconds, Budget(arguments));
+  const Environment environment = ProcessEnvironment();
+  SYNCOPATE_ASSIGN_OR_RETURN(const StartedTransport started, StartTransport({}, environment));
+  const std::string host = environment("SYNCOPATE_HOSTNAME").value_or(net::ThisHostName());
+  std::optional<Inference> found;
+  {
+    ProgressLine line;
+    options.progress = [&](absl::string_view step, double part) { line.Show(step, part); };
+    SYNCOPATE_ASSIGN_OR_RETURN(found, ProbeTogether(*started.transport, MonotonicClock(), host,
+                                                    net::ThisMachine(), options));
+  }
+  return found ? Report(arguments, *found) : absl::OkStatus();
+}
+
+// Becomes `syncopate launch` or `syncopate lab run`, which runs this command on every host.
+absl::Status RunAsJob(const ProbeArguments& arguments) {
+  SYNCOPATE_RETURN_IF_ERROR(Budget(arguments).status());
+  const std::string self = "/proc/self/exe";
+  char path[4096] = {};
+  if (readlink(self.c_str(), path, sizeof(path) - 1) < 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this program's own file is unknown: ", strerror(errno)));
+  }
+  std::vector<std::string> words = {path};
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  if (!arguments.lab.empty()) {
+    words.insert(words.end(), {"lab", "run", "--no-tag"});
+    add("--lab", arguments.lab);
+  } else {
+    words.insert(words.end(), {"launch", "--no-tag"});
+    if (arguments.ranks > 0) add("-n", absl::StrCat(arguments.ranks));
+    add("-H", arguments.hosts);
+    add("--hostfile", arguments.hostfile);
+    add("--agent", arguments.agent);
+  }
+  words.insert(words.end(), {"--", path, "probe", "--budget", arguments.budget});
+  add("--topology-out", arguments.topology_out);
+  add("--svg", arguments.svg);
+  if (arguments.json) words.push_back("--json");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execv(path, argv.data());
+  return absl::FailedPreconditionError(absl::StrCat("cannot run ", path, ": ", strerror(errno)));
+}
+
+absl::Status RunTrials(const ProbeArguments& arguments) {
+  SYNCOPATE_RETURN_IF_ERROR(
+      SetUpLog(ProcessEnvironment()("SYNCOPATE_DEBUG").value_or(""), "self-test"));
+  TrialsOptions options;
+  options.labs = arguments.self_test;
+  options.seed = arguments.seed;
+  SYNCOPATE_ASSIGN_OR_RETURN(options.budget_seconds, Budget(arguments));
+  absl::StatusOr<int64_t> nic = lab::ParseLinkRate(arguments.nic);
+  if (nic.ok() && *nic < 8 * lab::kRateBitsMin) {
+    nic = absl::InvalidArgumentError("the hosts need at least 1mbit");
+  }
+  if (!nic.ok()) return At("--nic", nic.status());
+  options.nic_bits = *nic;
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<TrialRow> rows,
+                             RunLabTrials(options, MonotonicClock(), std::cout));
+  int right = 0, capacities = 0, within = 0;
+  double seconds = 0;
+  for (const TrialRow& row : rows) {
+    right += row.racks_right ? 1 : 0;
+    capacities += row.capacities;
+    within += row.within;
+    seconds = std::max(seconds, row.seconds);
+  }
+  const double percent = capacities == 0 ? 100 : 100.0 * within / capacities;
+  std::cout << absl::StrFormat(
+      "racks right in %d of %d labs, %.1f %% of %d capacities within 10 %%, at most %.1f s\n",
+      right, rows.size(), percent, capacities, seconds);
+  if (right < static_cast<int>(rows.size()) || percent < 95) {
+    return absl::InternalError("the probe missed what it promises on these labs");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(const ProbeArguments& arguments) {
+  if (arguments.self_test > 0) return RunTrials(arguments);
+  const bool elsewhere = !arguments.hosts.empty() || !arguments.hostfile.empty() ||
+                         !arguments.lab.empty() || arguments.ranks > 0;
+  if (elsewhere) return RunAsJob(arguments);
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<Job> job,
+                             JobFromEnvironment(ProcessEnvironment()));
+  if (!job) {
+    return absl::InvalidArgumentError(
+        "there is no network to measure: name hosts with -H, or a lab with --lab, or run this "
+        "command as a job, as in syncopate launch -H h0,h1 -- syncopate probe");
+  }
+  return RunInJob(arguments);
+}
+
+constexpr char kFooter[] =
+    "As a job, every rank runs `syncopate probe` and rank 0 prints. With -H, --hostfile or --lab\n"
+    "the command starts itself as such a job.\n"
+    "\n"
+    "Examples:\n"
+    "  syncopate probe -H h0,h1,h2,h3 --topology-out net.json\n"
+    "  syncopate probe --lab two-racks --svg net.svg\n"
+    "  mpirun -np 8 syncopate probe --json\n"
+    "  syncopate probe --self-test 20 --seed 1      (root: random labs, one after the other)\n"
+    "The saved topology is used by SYNCOPATE_TOPO_FILE=net.json and `syncopate plan --topology`.";
+
+}  // namespace
+
+void AddProbeCommand(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<ProbeArguments>();
+  CLI::App* probe =
+      app.add_subcommand("probe", "Measure the network: hosts, racks, what NICs and uplinks carry");
+  probe->add_option("--topology-out", arguments->topology_out, "Save the topology (JSON) here")
+      ->type_name("FILE");
+  probe->add_option("--svg", arguments->svg, "Save a picture here")->type_name("FILE");
+  probe->add_option("--budget", arguments->budget, "How long to measure")
+      ->type_name("TIME")
+      ->capture_default_str();
+  probe->add_flag("--json", arguments->json, "Print one JSON object");
+  auto* hosts = probe->add_option("-H,--hosts", arguments->hosts, "Hosts, as `launch -H` has them")
+                    ->type_name("HOST[:SLOTS],...");
+  auto* hostfile =
+      probe->add_option("--hostfile", arguments->hostfile, "File with hosts, as `launch` reads it")
+          ->type_name("FILE")
+          ->excludes(hosts);
+  probe->add_option("--agent", arguments->agent, "How to run a command on a host (see launch)")
+      ->type_name("CMD");
+  probe->add_option("-n,--ranks", arguments->ranks, "How many ranks (see launch)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  probe->add_option("--lab", arguments->lab, "Measure a lab that is up")
+      ->type_name("NAME")
+      ->excludes(hosts)
+      ->excludes(hostfile);
+  probe
+      ->add_option("--self-test", arguments->self_test,
+                   "Make so many random labs and compare what is found with what they are")
+      ->check(CLI::Range(1, kTrialsMax))
+      ->type_name("N");
+  probe->add_option("--seed", arguments->seed, "Self-test: of the first lab")
+      ->capture_default_str();
+  probe->add_option("--nic", arguments->nic, "Self-test: the rate of most hosts")
+      ->type_name("RATE")
+      ->capture_default_str();
+  probe->footer(kFooter);
+  probe->callback([arguments, &exit_code] {
+    const absl::Status status = Run(*arguments);
+    exit_code = status.ok() ? kDone : Complain("probe", status);
+  });
+}
+
+}  // namespace syncopate
