@@ -29,6 +29,7 @@ absl::Status MountSys() {
   const UniqueFd groups(
       open_tree(AT_FDCWD, "/sys/fs/cgroup", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
   if (mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
+    if (errno == EBUSY) return absl::OkStatus();  // we come from a process of the same host
     return Failed("the host's own /sys cannot be mounted");
   }
   if (groups.ok()) {  // else the machine has none
