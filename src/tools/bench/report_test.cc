@@ -36,7 +36,7 @@ std::vector<std::string> Columns(const std::string& line) {
 }
 
 TEST(JsonLineTest, HasExactlyThePromisedKeys) {
-  const std::string line = JsonLine(PeerRow());
+  const std::string line = JsonLine(BenchOptions(), PeerRow());
   EXPECT_EQ(line,
             "{\"workers\":4,\"bytes\":1048576,\"contestant\":\"openmpi-ucx\",\"p50_us\":473.568,"
             "\"p99_us\":1200.4,\"algbw_GBps\":2.214,\"busbw_GBps\":3.321,\"wrong\":0,"
@@ -47,7 +47,7 @@ TEST(JsonLineTest, OursHasNoRatioAndUncheckedIsNull) {
   Row row = PeerRow();
   row.ratio.reset();
   row.wrong.reset();
-  const auto object = nlohmann::json::parse(JsonLine(row));
+  const auto object = nlohmann::json::parse(JsonLine(BenchOptions(), row));
   EXPECT_FALSE(object.contains("ratio"));
   EXPECT_FALSE(object.contains("ratio_min"));
   EXPECT_TRUE(object.at("wrong").is_null());
