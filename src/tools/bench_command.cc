@@ -143,11 +143,10 @@ class BenchRun {
     if (!warning.empty()) Warn(absl::UnavailableError(absl::StrCat("note: ", warning)));
     SYNCOPATE_ASSIGN_OR_RETURN(lab_, bench::BenchLab::Up(*spec_, LabName(*workspace_), clock_));
     bound_.emplace(*spec_, options_.slots);
-    place_.emplace();
-    place_->lab = &lab_->lab();
-    place_->syncopate = self;
+    place_ = bench::PlaceInLab(lab_->lab(), self, options_.slots);
     place_->agent = absl::StrCat(workspace_->path(), "/agent");
-    SYNCOPATE_RETURN_IF_ERROR(WriteFile(place_->agent, bench::AgentScript(lab_->lab(), self)));
+    SYNCOPATE_RETURN_IF_ERROR(
+        WriteFile(place_->agent, bench::AgentScript(lab_->lab().name(), self)));
     return ChooseTopology();
   }
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "lab/lab.h"
 
 namespace syncopate::bench {
@@ -15,23 +14,26 @@ namespace syncopate::bench {
 inline constexpr const char* kRankVariable = "SYNCOPATE_RANK";
 
 struct LabPlace {
-  const lab::Lab* lab = nullptr;
-  std::string syncopate;  // path of this command
-  std::string agent;      // path of the script that AgentScript() is in
-  std::string topology;   // path of the file that ours reads; empty: none
+  std::vector<std::string> exec;    // words before a command: it runs on the lab's first host
+  std::vector<std::string> launch;  // likewise: all ranks run it, each on its host
+  std::string hosts;                // with their slots: "h0:2,h1:2"
+  std::string agent;                // path of the file that AgentScript() is in
+  std::string topology;             // path of the file that ours reads; empty: none
 };
 
+// `syncopate` is the path of this command, `slots` the workers on each host.
+LabPlace PlaceInLab(const lab::Lab& lab, const std::string& syncopate,
+                    const std::vector<int>& slots);
+
 // What Open MPI calls as "ssh HOST COMMAND", for /bin/sh.
-std::string AgentScript(const lab::Lab& lab, const std::string& syncopate);
+std::string AgentScript(const std::string& lab, const std::string& syncopate);
 
-// Words before a program that make each rank of a job run it on its host. The launcher itself runs
-// on the first host, where all others reach it.
-std::vector<std::string> LaunchInLab(const LabPlace& place, const std::vector<int>& slots);
+// Words before a program that make each rank of a job run it. The launcher itself runs on the first
+// host, where all others reach it.
+std::vector<std::string> LaunchInLab(const LabPlace& place);
 
-// Words that make Open MPI's launcher run on the first host, and those after its name that make it
-// start ranks on the others and use the lab's network only.
-std::vector<std::string> BeforeMpirun(const LabPlace& place);
-std::vector<std::string> MpirunWords(const LabPlace& place, const std::vector<int>& slots);
+// Words after the name of Open MPI's launcher that make it start ranks on the hosts.
+std::vector<std::string> MpirunWords(const LabPlace& place);
 
 }  // namespace syncopate::bench
 

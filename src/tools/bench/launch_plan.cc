@@ -53,7 +53,7 @@ void AddOpenMpi(const std::string& contestant, const BenchOptions& options,
   const char* yields = options.workers > place.cores ? "1" : "0";
   Append(arguments, {"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", yields,
                      "--mca", "orte_tmpdir_base", place.directory});
-  if (place.lab) Append(arguments, MpirunWords(*place.lab, options.slots));
+  if (place.lab) Append(arguments, MpirunWords(*place.lab));
   if (contestant == kOpenMpiUcx) {
     Append(arguments, {"--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca",
                        "pml_ucx_devices", "any"});
@@ -73,7 +73,7 @@ void AddOpenMpi(const std::string& contestant, const BenchOptions& options,
 absl::Status AddLauncher(const Known& known, const BenchOptions& options, const LaunchPlace& place,
                          LaunchPlan& plan) {
   if (known.launcher == nullptr) {
-    if (place.lab) plan.arguments = LaunchInLab(*place.lab, options.slots);
+    if (place.lab) plan.arguments = LaunchInLab(*place.lab);
     return absl::OkStatus();
   }
   const std::optional<std::string> launcher = FindInPath(known.launcher, place.environment);
@@ -81,7 +81,7 @@ absl::Status AddLauncher(const Known& known, const BenchOptions& options, const 
     return absl::NotFoundError(
         absl::StrCat("there is no ", known.launcher, " in PATH; install ", known.packages));
   }
-  if (place.lab) plan.arguments = BeforeMpirun(*place.lab);
+  if (place.lab) plan.arguments = place.lab->exec;
   plan.arguments.push_back(*launcher);
   if (std::string(known.contestant) != kMpich) AddOpenMpi(known.contestant, options, place, plan);
   Append(plan.arguments, {"-n", absl::StrCat(options.workers)});

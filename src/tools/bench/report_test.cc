@@ -53,6 +53,30 @@ TEST(JsonLineTest, OursHasNoRatioAndUncheckedIsNull) {
   EXPECT_TRUE(object.at("wrong").is_null());
 }
 
+TEST(JsonLineTest, SaysInALabHowNearTheBoundItIs) {
+  BenchOptions options;
+  options.slots = {2, 2};
+  Row row = PeerRow();
+  EXPECT_TRUE(nlohmann::json::parse(JsonLine(options, row)).at("percent_of_bound").is_null());
+  row.percent_of_bound = 95.1234;
+  EXPECT_EQ(nlohmann::json::parse(JsonLine(options, row)).at("percent_of_bound"), 95.123);
+}
+
+TEST(TableTest, HasAColumnMoreInALab) {
+  BenchOptions options;
+  options.slots = {2, 2};
+  Row row = PeerRow();
+  row.percent_of_bound = 95.1234;
+  const std::vector<std::string> head = absl::StrSplit(TableHead(options), '\n');
+  const std::vector<std::string> columns = Columns(head[3]);
+  EXPECT_THAT(std::vector<std::string>(columns.end() - 4, columns.end()),
+              ElementsAre("contestant", "%bound", "ratio", "spread"));
+  const std::string line = TableLine(options, row);
+  EXPECT_EQ(head[3].find("%bound") + 6, line.find("95.1") + 4);
+  row.percent_of_bound.reset();
+  EXPECT_THAT(TableLine(options, row), HasSubstr("N/A"));
+}
+
 TEST(TableTest, HasNcclTestsColumnsThenOurs) {
   const BenchOptions options;
   const std::vector<std::string> head = absl::StrSplit(TableHead(options), '\n');
