@@ -19,17 +19,21 @@ namespace {
 // Beyond the benchmark's buffer: alignment and the allocator's own needs.
 constexpr uint64_t kArenaSlackBytes = uint64_t{4} << 20;
 
+// As `syncopate launch` does it, so that the environment's path is the one that is measured.
+void SetPlace(const DriverOptions& options, int rank) {
+  const std::string rank_text = absl::StrCat(rank);
+  const std::string size_text = absl::StrCat(options.workers);
+  setenv("SYNCOPATE_JOB", absl::StrCat("bench-", rank == 0 ? getpid() : getppid()).c_str(), 1);
+  setenv("SYNCOPATE_RANK", rank_text.c_str(), 1);
+  setenv("SYNCOPATE_SIZE", size_text.c_str(), 1);
+  setenv("SYNCOPATE_LOCAL_RANK", rank_text.c_str(), 1);
+  setenv("SYNCOPATE_LOCAL_SIZE", size_text.c_str(), 1);
+}
+
 class Ours final : public Contestant {
  public:
   static absl::StatusOr<std::unique_ptr<Contestant>> Make(const DriverOptions& options, int rank) {
-    // As `syncopate launch` does it, so that the environment's path is the one that is measured.
-    const std::string rank_text = absl::StrCat(rank);
-    const std::string size_text = absl::StrCat(options.workers);
-    setenv("SYNCOPATE_JOB", absl::StrCat("bench-", rank == 0 ? getpid() : getppid()).c_str(), 1);
-    setenv("SYNCOPATE_RANK", rank_text.c_str(), 1);
-    setenv("SYNCOPATE_SIZE", size_text.c_str(), 1);
-    setenv("SYNCOPATE_LOCAL_RANK", rank_text.c_str(), 1);
-    setenv("SYNCOPATE_LOCAL_SIZE", size_text.c_str(), 1);
+    if (options.rank_from.empty()) SetPlace(options, rank);
     auto contestant = std::unique_ptr<Ours>(new Ours(options));
     Options start;
     start.timeout = options.timeout;

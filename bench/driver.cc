@@ -11,10 +11,12 @@
 #include <cerrno>
 #include <cstring>
 #include <iostream>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/environment.h"
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
@@ -81,6 +83,14 @@ void DieWithParent(pid_t parent) {
   if (getppid() != parent) _exit(1);
 }
 
+absl::StatusOr<int> RankFrom(const std::string& variable, int workers) {
+  const std::optional<std::string> text = ProcessEnvironment()(variable);
+  if (!text) return absl::InvalidArgumentError(absl::StrCat(variable, " is not set"));
+  const absl::StatusOr<int64_t> rank = ParseInt(*text, 0, workers - 1);
+  if (!rank.ok()) return At(variable, rank.status());
+  return static_cast<int>(*rank);
+}
+
 int Serve(const DriverOptions& options, const ContestantFactory& factory) {
   absl::StatusOr<std::unique_ptr<Contestant>> contestant = factory(options);
   absl::StatusOr<Control> control = Control::Connect(options.directory);
@@ -115,12 +125,14 @@ absl::StatusOr<DriverOptions> ParseDriverOptions(int argc, const char* const* ar
     if (name == "--dir") {
       options.directory = value;
     } else if (name == "--workers") {
-      SYNCOPATE_ASSIGN_OR_RETURN(const int64_t n, ParseInt(value, 1, limits::kLocalWorkersMax));
+      SYNCOPATE_ASSIGN_OR_RETURN(const int64_t n, ParseInt(value, 1, limits::kWorkersMax));
       options.workers = static_cast<int>(n);
     } else if (name == "--bytes-max") {
       SYNCOPATE_ASSIGN_OR_RETURN(options.bytes_max, ParseBytes(value, kBufferBytesMax));
     } else if (name == "--algorithm") {
       options.algorithm = value;
+    } else if (name == "--rank-from") {
+      options.rank_from = value;
     } else if (name == "--memory") {
       options.memory = value;
     } else if (name == "--timeout") {
@@ -192,6 +204,14 @@ int ForkedMain(int argc, const char* const* argv, const ForkedFactory& factory,
   if (!status.ok()) {
     std::cerr << argv[0] << ": " << status.message() << std::endl;
     return 2;
+  }
+  if (!options->rank_from.empty()) {
+    const absl::StatusOr<int> rank = RankFrom(options->rank_from, options->workers);
+    if (!rank.ok()) {
+      std::cerr << argv[0] << ": " << rank.status().message() << std::endl;
+      return 2;
+    }
+    return Serve(*options, [&](const DriverOptions& o) { return factory(o, *rank); });
   }
   const pid_t parent = getpid();
   std::vector<pid_t> children;

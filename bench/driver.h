@@ -27,6 +27,9 @@ struct DriverOptions {
   std::string algorithm;   // --algorithm: as the contestant names them; empty: its own choice
   std::string memory;      // --memory: "arena" or "heap"
   absl::Duration timeout = absl::Minutes(1);  // --timeout: of every wait for another rank
+  // --rank-from: each process is one rank, started by others on its host, and this environment
+  // variable says which; empty: one process starts and makes the others.
+  std::string rank_from;
 };
 absl::StatusOr<DriverOptions> ParseDriverOptions(int argc, const char* const* argv);
 
@@ -65,8 +68,9 @@ absl::StatusOr<RankResult> Measure(Contestant& contestant, const RunRequest& req
 
 // The whole life of one rank; the program's exit code. Ends when told to, or when the command dies.
 int RankMain(int argc, const char* const* argv, const ContestantFactory& factory);
-// Forks into options.workers processes first, this one being rank 0, and reaps them at the end.
-// `before_fork` sees the options while there is only one process.
+// Forks into options.workers processes first, unless there is options.rank_from, this one being
+// rank 0, and reaps them at the end. `before_fork` sees the options while there is only one
+// process.
 int ForkedMain(int argc, const char* const* argv, const ForkedFactory& factory,
                const std::function<absl::Status(const DriverOptions&)>& before_fork = nullptr);
 

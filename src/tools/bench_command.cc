@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,11 +15,19 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/environment.h"
+#include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "lab/lab.h"
+#include "lab/requirements.h"
+#include "lab/spec.h"
+#include "model/topology.h"
+#include "tools/bench/bench_lab.h"
 #include "tools/bench/contestant_process.h"
 #include "tools/bench/interrupt.h"
+#include "tools/bench/lab_plan.h"
 #include "tools/bench/launch_plan.h"
+#include "tools/bench/network_bound.h"
 #include "tools/bench/options.h"
 #include "tools/bench/report.h"
 #include "tools/bench/rounds.h"
@@ -37,7 +46,9 @@ constexpr const char* kExamples = R"(Examples:
   syncopate bench allreduce -n 8 -f 16 --against openmpi,gloo    with peers and the memory limit
   syncopate bench broadcast -n 4 -b 1M -e 1M --rounds 9 --against mpich
   syncopate bench allreduce -n 4 -d bfloat16 -o avg --memory heap
-  syncopate bench allreduce -n 4 --against all --json > rows.json)";
+  syncopate bench allreduce -n 4 --against all --json > rows.json
+  syncopate bench allreduce --lab labs/two-racks.toml -e 10M --against openmpi,gloo
+  syncopate bench allreduce --lab labs/two-racks.toml --slots 2 -b 10M -e 10M)";
 
 // One line on a terminal that is drawn over and over; nothing elsewhere.
 class ProgressLine {
@@ -73,10 +84,19 @@ std::string ScratchBase(const Environment& environment) {
   return access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
+// The scratch folder's own ending: as unique on this machine as the folder is.
+std::string LabName(const bench::Workspace& workspace) {
+  const std::string& path = workspace.path();
+  return absl::StrCat("bench-", path.substr(path.rfind('-') + 1));
+}
+
 class BenchRun {
  public:
-  BenchRun(BenchOptions options, const Clock& clock, Environment environment)
+  // `spec` is the lab's; nothing: this machine as it is.
+  BenchRun(BenchOptions options, std::optional<lab::Spec> spec, const Clock& clock,
+           Environment environment)
       : options_(std::move(options)),
+        spec_(std::move(spec)),
         clock_(clock),
         environment_(std::move(environment)),
         progress_(clock) {}
@@ -87,6 +107,7 @@ class BenchRun {
     const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
     SYNCOPATE_ASSIGN_OR_RETURN(drivers_,
                                bench::FindDrivers(options_.drivers, self.parent_path().string()));
+    if (spec_) SYNCOPATE_RETURN_IF_ERROR(StartLab(self.string()));
     // All plans before the first process: what is missing is said at once.
     std::vector<std::pair<bench::ContestantSettings, bench::LaunchPlan>> plans;
     for (const std::string& name : options_.contestants) {
@@ -115,6 +136,33 @@ class BenchRun {
   }
 
  private:
+  absl::Status StartLab(const std::string& self) {
+    progress_.Show(options_.sizes.front(), 0, absl::StrCat("starting lab ", spec_->name), 0);
+    const std::string warning =
+        lab::CpuLimitWarning(*spec_, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+    if (!warning.empty()) Warn(absl::UnavailableError(absl::StrCat("note: ", warning)));
+    SYNCOPATE_ASSIGN_OR_RETURN(lab_, bench::BenchLab::Up(*spec_, LabName(*workspace_), clock_));
+    bound_.emplace(*spec_, options_.slots);
+    place_ = bench::PlaceInLab(lab_->lab(), self, options_.slots);
+    place_->agent = absl::StrCat(workspace_->path(), "/agent");
+    SYNCOPATE_RETURN_IF_ERROR(
+        WriteFile(place_->agent, bench::AgentScript(lab_->lab().name(), self)));
+    return ChooseTopology();
+  }
+
+  // What ours shall know of the lab's network.
+  absl::Status ChooseTopology() {
+    if (options_.topology == bench::kTopologyNone) return absl::OkStatus();
+    place_->topology = absl::StrCat(workspace_->path(), "/topology.json");
+    if (options_.topology == bench::kTopologyDeclared) {
+      return WriteFile(place_->topology, ToJson(bench::LoadedTopology(*spec_)));
+    }
+    absl::StatusOr<std::string> text = ReadFile(options_.topology, limits::kTopologyTextBytesMax);
+    absl::Status status = text.ok() ? ParseTopology(*text).status() : text.status();
+    if (!status.ok()) return At("--topology", status);
+    return WriteFile(place_->topology, *text);
+  }
+
   absl::StatusOr<std::pair<bench::ContestantSettings, bench::LaunchPlan>> PlanFor(
       const std::string& name) {
     bench::ContestantSettings settings;
@@ -129,7 +177,8 @@ class BenchRun {
                     .directory = settings.directory,
                     .environment = environment_,
                     .root = geteuid() == 0,
-                    .cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))});
+                    .cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
+                    .lab = place_});
     if (!plan.ok()) return At(name, plan.status());
     return std::make_pair(std::move(settings), *std::move(plan));
   }
@@ -138,8 +187,11 @@ class BenchRun {
     bench::RoundsObserver observer;
     observer.on_rows = [this](const std::vector<bench::Row>& rows) {
       progress_.Clear();
-      for (const bench::Row& row : rows) {
-        std::cout << (options_.json ? JsonLine(row) : TableLine(options_, row));
+      for (bench::Row row : rows) {
+        const std::optional<double> bound_s =
+            bound_ ? bound_->Seconds(options_.collective, row.bytes) : std::nullopt;
+        if (bound_s) row.percent_of_bound = *bound_s * 1e6 / row.p50_us * 100;
+        std::cout << (options_.json ? JsonLine(options_, row) : TableLine(options_, row));
         if (row.wrong.value_or(0) == 0) continue;
         if (row.contestant == bench::kOurs) wrong_ += *row.wrong;
         Warn(absl::DataLossError(absl::StrCat(row.contestant, " has ", *row.wrong,
@@ -163,20 +215,33 @@ class BenchRun {
   }
 
   const BenchOptions options_;
+  const std::optional<lab::Spec> spec_;
   const Clock& clock_;
   const Environment environment_;
   bench::InterruptScope interrupt_;  // until everything else is cleaned up
   std::unique_ptr<bench::Workspace> workspace_;
+  std::unique_ptr<bench::BenchLab> lab_;  // these three only in a lab
+  std::optional<bench::LabPlace> place_;
+  std::optional<bench::NetworkBound> bound_;
   std::string drivers_;
   ProgressLine progress_;
   uint64_t wrong_ = 0;
 };
 
+absl::Status Run(const BenchFlags& flags) {
+  std::optional<lab::Spec> spec;
+  int hosts = 0;
+  if (!flags.lab.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(spec, lab::ReadLab(flags.lab));
+    hosts = static_cast<int>(lab::WorkerHosts(*spec).size());
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(BenchOptions options, bench::ReadFlags(flags, hosts));
+  return BenchRun(std::move(options), std::move(spec), MonotonicClock(), ProcessEnvironment())
+      .Run();
+}
+
 int RunBench(const BenchFlags& flags) {
-  absl::StatusOr<BenchOptions> options = bench::ReadFlags(flags);
-  if (!options.ok()) return Complain(kCommand, options.status());
-  const absl::Status status =
-      BenchRun(*std::move(options), MonotonicClock(), ProcessEnvironment()).Run();
+  const absl::Status status = Run(flags);
   return status.ok() ? kDone : Complain(kCommand, status);
 }
 
@@ -184,15 +249,15 @@ int RunBench(const BenchFlags& flags) {
 
 void AddBenchCommand(CLI::App& app, int& exit_code) {
   CLI::App* command =
-      app.add_subcommand("bench", "Measure a collective among local workers, beside its peers");
+      app.add_subcommand("bench", "Measure a collective, here or in a lab, beside its peers");
   auto flags = std::make_shared<BenchFlags>();
   command
       ->add_option("collective", flags->collective,
                    "allreduce, broadcast, reduce, allgather, reducescatter, gather, scatter, "
                    "alltoall, barrier or sendrecv")
       ->required();
-  command->add_option("-n,--workers", flags->workers, "Workers, one process each")
-      ->capture_default_str();
+  command->add_option("-n,--workers", flags->workers,
+                      "Workers, one process each (4; in a lab one for each host)");
   command->add_option("-b,--min-bytes", flags->bytes_min, "Smallest buffer")->capture_default_str();
   command->add_option("-e,--max-bytes", flags->bytes_max, "Largest buffer, always measured")
       ->capture_default_str();
@@ -213,14 +278,16 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
   command->add_option("--rounds", flags->rounds, "How often contestants alternate at each size")
       ->capture_default_str();
   command->add_option("--against", flags->against,
-                      "Peers: openmpi (both its layers), mpich, gloo, all");
+                      "Peers: openmpi (both its layers; in a lab also its ring), mpich, gloo, all");
   command->add_flag("--memory-limit,!--no-memory-limit", flags->memory_limit,
                     "With --against: also what a plain loop over shared memory takes (default on)");
   command->add_flag("--peers-only", flags->peers_only, "Leave ours out");
   command->add_option("--algorithm", flags->algorithm,
                       "Ours, by name (else the one with the least predicted time)");
-  command->add_option("--gloo-algorithm", flags->gloo_algorithm,
-                      "ring, bcube or halving-doubling (else the quickest at each size)");
+  command->add_option(
+      "--gloo-algorithm", flags->gloo_algorithm,
+      "ring, bcube, halving-doubling, or quickest: the one that is at each size (the "
+      "default; in a lab ring)");
   command
       ->add_option("--memory", flags->memory,
                    "Where our buffers are: arena (shared with the peers) or heap")
@@ -229,6 +296,15 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--drivers", flags->drivers,
                       "Folder of the contestants' programs (else beside this command)");
+  command->add_option("--lab", flags->lab, "Start this lab, run everything in it, take it down")
+      ->type_name("FILE");
+  command->add_option("--slots", flags->slots, "In a lab: workers on each host (1)")
+      ->type_name("N");
+  command
+      ->add_option("--topology", flags->topology,
+                   "In a lab, what ours knows of the network: as its file declares it (declared, "
+                   "the default), nothing (none), or a topology's file")
+      ->type_name("declared|none|FILE");
   command->add_flag("--json", flags->json, "One JSON object a row and contestant");
   command->footer(kExamples);
   command->callback([flags, &exit_code] { exit_code = RunBench(*flags); });

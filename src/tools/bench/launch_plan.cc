@@ -21,6 +21,7 @@ struct Known {
 constexpr Known kKnown[] = {
     {kOurs, "bench_syncopate", nullptr, nullptr},
     {kOpenMpi, "bench_openmpi", "mpirun.openmpi", "libopenmpi-dev openmpi-bin"},
+    {kOpenMpiRing, "bench_openmpi", "mpirun.openmpi", "libopenmpi-dev openmpi-bin"},
     {kOpenMpiUcx, "bench_openmpi", "mpirun.openmpi", "libopenmpi-dev openmpi-bin"},
     {kMpich, "bench_mpich", "mpirun.mpich", "libmpich-dev mpich"},
     {kGloo, "bench_gloo", nullptr, "libgloo-dev"},
@@ -38,30 +39,53 @@ std::optional<std::string> FindInPath(const std::string& program, const Environm
   return std::nullopt;
 }
 
+void Append(std::vector<std::string>& words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+}
+
 // Open MPI's launcher: more ranks than cores are wanted; ranks yield while they wait, unless each
 // has a core, where polling serves it better; and whatever it writes to disk or shared memory goes
 // where it is cleaned up.
-void AddOpenMpi(const Known& known, int workers, const LaunchPlace& place, LaunchPlan& plan) {
+void AddOpenMpi(const std::string& contestant, const BenchOptions& options,
+                const LaunchPlace& place, LaunchPlan& plan) {
   auto& arguments = plan.arguments;
   if (place.root) arguments.push_back("--allow-run-as-root");
-  const char* yields = workers > place.cores ? "1" : "0";
-  for (const char* word : {"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle",
-                           yields, "--mca", "orte_tmpdir_base"}) {
-    arguments.push_back(word);
-  }
-  arguments.push_back(place.directory);
-  if (std::string(known.contestant) == kOpenMpiUcx) {
-    for (const char* word : {"--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca",
-                             "pml_ucx_devices", "any"}) {
-      arguments.push_back(word);
-    }
+  const char* yields = options.workers > place.cores ? "1" : "0";
+  Append(arguments, {"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", yields,
+                     "--mca", "orte_tmpdir_base", place.directory});
+  if (place.lab) Append(arguments, MpirunWords(*place.lab));
+  if (contestant == kOpenMpiUcx) {
+    Append(arguments, {"--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca",
+                       "pml_ucx_devices", "any"});
     plan.environment["UCX_POSIX_DIR"] = place.directory;
-  } else {
-    for (const char* word : {"--mca", "pml", "ob1", "--mca", "btl_vader_backing_directory"}) {
-      arguments.push_back(word);
-    }
-    arguments.push_back(place.directory);
+    return;
   }
+  Append(arguments,
+         {"--mca", "pml", "ob1", "--mca", "btl_vader_backing_directory", place.directory});
+  if (place.lab) Append(arguments, {"--mca", "btl", "tcp,self,vader"});
+  if (contestant == kOpenMpiRing) {
+    Append(arguments, {"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca",
+                       "coll_tuned_allreduce_algorithm", "4"});
+  }
+}
+
+// The words before the driver's name.
+absl::Status AddLauncher(const Known& known, const BenchOptions& options, const LaunchPlace& place,
+                         LaunchPlan& plan) {
+  if (known.launcher == nullptr) {
+    if (place.lab) plan.arguments = LaunchInLab(*place.lab);
+    return absl::OkStatus();
+  }
+  const std::optional<std::string> launcher = FindInPath(known.launcher, place.environment);
+  if (!launcher) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no ", known.launcher, " in PATH; install ", known.packages));
+  }
+  if (place.lab) plan.arguments = place.lab->exec;
+  plan.arguments.push_back(*launcher);
+  if (std::string(known.contestant) != kMpich) AddOpenMpi(known.contestant, options, place, plan);
+  Append(plan.arguments, {"-n", absl::StrCat(options.workers)});
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -87,17 +111,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const std::string& contestant, const Bench
   plan.environment["MALLOC_MMAP_THRESHOLD_"] = "4294967296";
   plan.environment["MALLOC_TRIM_THRESHOLD_"] = "4294967296";
   plan.environment["MALLOC_TOP_PAD_"] = "67108864";
-  if (known->launcher != nullptr) {
-    std::optional<std::string> launcher = FindInPath(known->launcher, place.environment);
-    if (!launcher) {
-      return absl::NotFoundError(
-          absl::StrCat("there is no ", known->launcher, " in PATH; install ", known->packages));
-    }
-    plan.arguments.push_back(*launcher);
-    if (contestant != kMpich) AddOpenMpi(*known, options.workers, place, plan);
-    plan.arguments.push_back("-n");
-    plan.arguments.push_back(absl::StrCat(options.workers));
-  }
+  SYNCOPATE_RETURN_IF_ERROR(AddLauncher(*known, options, place, plan));
   plan.arguments.push_back(driver);
   const auto add = [&](const char* name, std::string value) {
     plan.arguments.push_back(name);
@@ -107,12 +121,19 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const std::string& contestant, const Bench
   add("--workers", absl::StrCat(options.workers));
   add("--bytes-max", absl::StrCat(options.sizes.back()));
   add("--timeout", absl::StrCat(absl::ToInt64Milliseconds(options.timeout), "ms"));
+  if (place.lab && known->launcher == nullptr) add("--rank-from", kRankVariable);
   if (contestant == kOurs) {
+    if (place.lab && !place.lab->topology.empty()) {
+      plan.environment["SYNCOPATE_TOPO_FILE"] = place.lab->topology;
+    }
     add("--memory", options.memory);
     if (!options.algorithm.empty()) add("--algorithm", options.algorithm);
   }
-  if (contestant == kGloo && !options.gloo_algorithm.empty()) {
-    add("--algorithm", options.gloo_algorithm);
+  if (contestant == kGloo) {
+    // A trial of all algorithms at every size would take minutes on a slow network.
+    std::string algorithm = options.gloo_algorithm;
+    if (algorithm.empty() && place.lab) algorithm = "ring";
+    if (!algorithm.empty() && algorithm != kGlooQuickest) add("--algorithm", algorithm);
   }
   return plan;
 }

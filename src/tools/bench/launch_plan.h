@@ -3,11 +3,13 @@
 #define SYNCOPATE_TOOLS_BENCH_LAUNCH_PLAN_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/environment.h"
+#include "tools/bench/lab_plan.h"
 #include "tools/bench/options.h"
 
 namespace syncopate::bench {
@@ -22,8 +24,9 @@ struct LaunchPlace {
   std::string drivers;    // folder of the driver programs
   std::string directory;  // private to this contestant
   Environment environment;
-  bool root = false;  // this process runs as root
-  int cores = 1;      // that the ranks share
+  bool root = false;            // this process runs as root
+  int cores = 1;                // that the ranks share
+  std::optional<LabPlace> lab;  // where the ranks run; nothing: on this machine as it is
 };
 
 // NotFound if the driver or the peer's launcher is missing; the message says what to install.

@@ -94,6 +94,85 @@ TEST_F(LaunchTest, OpenMpiRunsWithTheSettingsThatAreFairToIt) {
               Not(Contains("--allow-run-as-root")));
 }
 
+// Three workers on two hosts.
+LabPlace Lab() {
+  LabPlace place;
+  place.exec = {"/bin/syncopate", "lab", "exec", "--lab", "l", "h0", "--"};
+  place.launch = {"/bin/syncopate", "launch", "-H", "h0:2,h1:1"};
+  place.hosts = "h0:2,h1:1";
+  place.agent = "/private/agent";
+  place.topology = "/private/topology.json";
+  return place;
+}
+
+TEST_F(LaunchTest, InALabOursAndGlooAreLaunchedOnItsHosts) {
+  MakeProgram("bench_syncopate");
+  MakeProgram("bench_gloo");
+  place_.lab = Lab();
+  for (const std::string name : {"syncopate", "gloo"}) {
+    const auto plan = PlanLaunch(name, options_, place_);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->arguments[0], "/bin/syncopate");
+    EXPECT_TRUE(HasRun(*plan, {"lab", "exec", "--lab", "l", "h0", "--", "/bin/syncopate", "launch",
+                               "-H", "h0:2,h1:1"}));
+    EXPECT_TRUE(HasRun(*plan, {"--", folder_ + "/bench_" + name}));
+    EXPECT_TRUE(HasRun(*plan, {"--rank-from", "SYNCOPATE_RANK"}));
+    // Peers plan for themselves.
+    EXPECT_EQ(plan->environment.count("SYNCOPATE_TOPO_FILE"), name == "syncopate" ? 1u : 0u);
+  }
+  EXPECT_EQ(PlanLaunch("syncopate", options_, place_)->environment.at("SYNCOPATE_TOPO_FILE"),
+            "/private/topology.json");
+  place_.lab->topology.clear();
+  EXPECT_EQ(PlanLaunch("syncopate", options_, place_)->environment.count("SYNCOPATE_TOPO_FILE"),
+            0u);
+}
+
+TEST_F(LaunchTest, InALabGlooUsesItsRingUnlessToldOtherwise) {
+  MakeProgram("bench_gloo");
+  EXPECT_THAT(PlanLaunch("gloo", options_, place_)->arguments, Not(Contains("--algorithm")));
+  place_.lab = Lab();
+  EXPECT_TRUE(HasRun(*PlanLaunch("gloo", options_, place_), {"--algorithm", "ring"}));
+  options_.gloo_algorithm = "bcube";
+  EXPECT_TRUE(HasRun(*PlanLaunch("gloo", options_, place_), {"--algorithm", "bcube"}));
+  options_.gloo_algorithm = "quickest";
+  EXPECT_THAT(PlanLaunch("gloo", options_, place_)->arguments, Not(Contains("--algorithm")));
+}
+
+TEST_F(LaunchTest, InALabOpenMpiReachesTheHostsByTheAgentAndUsesTcp) {
+  MakeProgram("bench_openmpi");
+  MakeProgram("mpirun.openmpi");
+  place_.lab = Lab();
+  for (const std::string name : {"openmpi", "openmpi-ring"}) {
+    const auto plan = PlanLaunch(name, options_, place_);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_TRUE(HasRun(*plan, {"h0", "--", folder_ + "/mpirun.openmpi"}));
+    EXPECT_TRUE(HasRun(*plan, {"-H", "h0:2,h1:1"}));
+    EXPECT_TRUE(HasRun(*plan, {"--mca", "plm_rsh_agent", "/bin/sh /private/agent"}));
+    EXPECT_TRUE(HasRun(*plan, {"--mca", "btl", "tcp,self,vader"}));
+    EXPECT_TRUE(HasRun(*plan, {"--mca", "mpi_yield_when_idle", "1"}));
+    EXPECT_EQ(HasRun(*plan, {"--mca", "coll_tuned_allreduce_algorithm", "4"}),
+              name == "openmpi-ring");
+    EXPECT_THAT(plan->arguments, Not(Contains("--rank-from")));
+  }
+}
+
+TEST_F(LaunchTest, TheAgentRunsTheWordsAfterTheHostByAShell) {
+  const std::string folder = folder_ + "/it's here";
+  std::filesystem::create_directory(folder);
+  const std::string program = folder + "/syncopate";
+  std::ofstream(program) << "#!/bin/sh\nfor word in \"$@\"; do echo \"[$word]\"; done\n";
+  chmod(program.c_str(), 0700);
+  const std::string script = folder_ + "/agent";
+  std::ofstream(script) << AgentScript("l", program);
+  FILE* output = popen(absl::StrCat("/bin/sh ", script, " h1 'A=1; export A;' orted").c_str(), "r");
+  ASSERT_NE(output, nullptr);
+  std::string text(1000, '\0');
+  text.resize(fread(text.data(), 1, text.size(), output));
+  EXPECT_EQ(pclose(output), 0);
+  EXPECT_EQ(text,
+            "[lab]\n[exec]\n[--lab]\n[l]\n[h1]\n[--]\n[/bin/sh]\n[-c]\n[A=1; export A; orted]\n");
+}
+
 TEST_F(LaunchTest, SaysWhatToInstall) {
   const auto no_driver = PlanLaunch("gloo", options_, place_).status();
   EXPECT_TRUE(absl::IsNotFound(no_driver));

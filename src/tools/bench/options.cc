@@ -1,6 +1,7 @@
 #include "tools/bench/options.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "lab/lab.h"
 #include "tools/bench/protocol.h"
 
 namespace syncopate::bench {
@@ -27,6 +29,17 @@ absl::StatusOr<std::vector<std::string>> PeersOf(absl::string_view word) {
       absl::StrCat("\"", word, "\" is not a peer; choose from openmpi, mpich, gloo, all"));
 }
 
+// Likewise in a lab, where there are networks between the workers.
+absl::StatusOr<std::vector<std::string>> LabPeersOf(absl::string_view word) {
+  if (word == "openmpi") return std::vector<std::string>{kOpenMpi, kOpenMpiRing};
+  if (word == "all") return std::vector<std::string>{kOpenMpi, kOpenMpiRing, kOpenMpiUcx, kGloo};
+  for (const char* name : {kOpenMpiRing, kOpenMpiUcx, kGloo}) {
+    if (word == name) return std::vector<std::string>{name};
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"", word, "\" is not a peer in a lab; choose from openmpi, openmpi-ucx, gloo, all"));
+}
+
 absl::StatusOr<std::vector<std::string>> ContestantsOf(const BenchFlags& flags) {
   std::vector<std::string> contestants;
   if (!flags.peers_only) contestants.push_back(kOurs);
@@ -37,7 +50,8 @@ absl::StatusOr<std::vector<std::string>> ContestantsOf(const BenchFlags& flags) 
     return contestants;
   }
   for (absl::string_view word : absl::StrSplit(flags.against, ',')) {
-    absl::StatusOr<std::vector<std::string>> peers = PeersOf(word);
+    absl::StatusOr<std::vector<std::string>> peers =
+        flags.lab.empty() ? PeersOf(word) : LabPeersOf(word);
     if (!peers.ok()) return At("--against", peers.status());
     for (std::string& peer : *peers) {
       if (std::find(contestants.begin(), contestants.end(), peer) == contestants.end()) {
@@ -47,7 +61,7 @@ absl::StatusOr<std::vector<std::string>> ContestantsOf(const BenchFlags& flags) 
   }
   const bool named =
       std::find(contestants.begin(), contestants.end(), kMemoryLimit) != contestants.end();
-  if (flags.memory_limit && !named) contestants.push_back(kMemoryLimit);
+  if (flags.memory_limit && !named && flags.lab.empty()) contestants.push_back(kMemoryLimit);
   return contestants;
 }
 
@@ -58,10 +72,37 @@ absl::StatusOr<T> Flag(absl::string_view flag, absl::StatusOr<T> value) {
   return value;
 }
 
-absl::Status ReadCounts(const BenchFlags& flags, BenchOptions& options) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const int64_t workers,
-                             Flag("-n", ParseInt(flags.workers, 1, limits::kLocalWorkersMax)));
+// How many workers, and in a lab on which hosts.
+absl::Status ReadWorkers(const BenchFlags& flags, int lab_hosts, BenchOptions& options) {
+  const bool in_lab = !flags.lab.empty();
+  if (!in_lab && (!flags.slots.empty() || !flags.topology.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat(flags.slots.empty() ? "--topology" : "--slots",
+                                                   " is of a lab; name its file with --lab"));
+  }
+  if (!flags.workers.empty() && !flags.slots.empty()) {
+    return absl::InvalidArgumentError("give either -n (workers in all) or --slots (on each host)");
+  }
+  int64_t workers = in_lab ? 0 : kWorkersDefault;
+  int64_t slots = 1;
+  if (!flags.workers.empty()) {
+    const int64_t max = limits::kLocalWorkersMax * std::max<int64_t>(1, lab_hosts);
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        workers,
+        Flag("-n", ParseInt(flags.workers, 1, std::min<int64_t>(max, limits::kWorkersMax))));
+  }
+  if (!flags.slots.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(slots,
+                               Flag("--slots", ParseInt(flags.slots, 1, limits::kLocalWorkersMax)));
+  }
   options.workers = static_cast<int>(workers);
+  if (!in_lab) return absl::OkStatus();
+  options.slots = lab::SpreadSlots(lab_hosts, options.workers, static_cast<int>(slots));
+  options.workers = std::accumulate(options.slots.begin(), options.slots.end(), 0);
+  options.topology = flags.topology.empty() ? kTopologyDeclared : flags.topology;
+  return absl::OkStatus();
+}
+
+absl::Status ReadCounts(const BenchFlags& flags, BenchOptions& options) {
   if (!flags.iterations.empty()) {
     SYNCOPATE_ASSIGN_OR_RETURN(options.iterations,
                                Flag("--iters", ParseInt(flags.iterations, 1, kIterationsMax)));
@@ -100,7 +141,7 @@ absl::Status ReadSizes(const BenchFlags& flags, BenchOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<BenchOptions> ReadFlags(const BenchFlags& flags) {
+absl::StatusOr<BenchOptions> ReadFlags(const BenchFlags& flags, int lab_hosts) {
   BenchOptions options;
   // nccl-tests and MPI users say sendrecv.
   const std::string collective = flags.collective == "sendrecv" ? "sendreceive" : flags.collective;
@@ -111,6 +152,7 @@ absl::StatusOr<BenchOptions> ReadFlags(const BenchFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("-o wavg needs a floating type, not ", Name(options.type)));
   }
+  SYNCOPATE_RETURN_IF_ERROR(ReadWorkers(flags, lab_hosts, options));
   SYNCOPATE_RETURN_IF_ERROR(ReadCounts(flags, options));
   SYNCOPATE_RETURN_IF_ERROR(ReadSizes(flags, options));
   if (options.collective == Collective::kSendReceive && options.workers < 2) {

@@ -18,6 +18,7 @@ namespace syncopate::bench {
 inline constexpr const char* kOurs = "syncopate";
 inline constexpr const char* kOpenMpi = "openmpi";
 inline constexpr const char* kOpenMpiUcx = "openmpi-ucx";
+inline constexpr const char* kOpenMpiRing = "openmpi-ring";  // in a lab: its ring algorithm
 inline constexpr const char* kMpich = "mpich";
 inline constexpr const char* kGloo = "gloo";
 inline constexpr const char* kMemoryLimit = "memory-limit";
@@ -25,7 +26,7 @@ inline constexpr const char* kMemoryLimit = "memory-limit";
 // The flags as typed; the values here are the defaults.
 struct BenchFlags {
   std::string collective;
-  std::string workers = "4";
+  std::string workers;  // empty: kWorkersDefault, in a lab all slots of its hosts
   std::string bytes_min = "4K";
   std::string bytes_max = "100M";
   std::string factor = "4";
@@ -40,15 +41,28 @@ struct BenchFlags {
   std::string gloo_algorithm;
   std::string memory = "arena";
   std::string timeout = "60s";
-  std::string drivers;  // folder; empty: beside the command
+  std::string drivers;   // folder; empty: beside the command
+  std::string lab;       // the file of a lab; empty: on this machine as it is
+  std::string slots;     // in a lab: workers a host; empty: 1
+  std::string topology;  // in a lab: what ours knows of it; empty: "declared"
   bool memory_limit = true;
   bool peers_only = false;
   bool json = false;
 };
 
+inline constexpr int kWorkersDefault = 4;
+
+// What --gloo-algorithm takes beside the names of Gloo's algorithms.
+inline constexpr const char* kGlooQuickest = "quickest";
+
+// What --topology takes beside the name of a file.
+inline constexpr const char* kTopologyDeclared = "declared";
+inline constexpr const char* kTopologyProbe = "probe";
+inline constexpr const char* kTopologyNone = "none";
+
 struct BenchOptions {
   Collective collective = Collective::kAllReduce;
-  int workers = 4;
+  int workers = kWorkersDefault;
   std::vector<uint64_t> sizes;  // bytes, rising; {0} for a barrier
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
@@ -63,10 +77,16 @@ struct BenchOptions {
   absl::Duration timeout;
   std::string drivers;
   bool json = false;
+  // In a lab; else empty.
+  std::vector<int> slots;  // workers on each of its hosts; they add up to `workers`
+  std::string topology;
+
+  bool in_lab() const { return !slots.empty(); }
 };
 
-// Errors quote the flag and say what it takes.
-absl::StatusOr<BenchOptions> ReadFlags(const BenchFlags& flags);
+// `lab_hosts`: how many hosts of the lab that `flags` name run workers. Errors quote the flag and
+// say what it takes.
+absl::StatusOr<BenchOptions> ReadFlags(const BenchFlags& flags, int lab_hosts = 0);
 
 // The sizes from `min` by `factor` up to `max`, and `max` itself, each rounded down to a multiple
 // of `unit` (at least one unit), without repeats.

@@ -8,6 +8,7 @@
 namespace syncopate::bench {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -99,6 +100,47 @@ TEST(SizesBetweenTest, GoesByTheFactorAndAlwaysEndsAtTheMaximum) {
   EXPECT_THAT(SizesBetween(8, 64, 2, 4), ElementsAre(8u, 16u, 32u, 64u));
   EXPECT_THAT(SizesBetween(8, 8, 2, 4), ElementsAre(8u));
   EXPECT_THAT(SizesBetween(1, 9, 2, 4), ElementsAre(4u, 8u));
+}
+
+TEST(BenchOptionsTest, InALabThereIsOneWorkerAHostUnlessToldOtherwise) {
+  BenchFlags flags = Flags();
+  EXPECT_FALSE(ReadFlags(flags)->in_lab());
+  flags.lab = "lab.toml";
+  auto options = ReadFlags(flags, 3);
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(options->in_lab());
+  EXPECT_EQ(options->workers, 3);
+  EXPECT_THAT(options->slots, ElementsAre(1, 1, 1));
+  EXPECT_EQ(options->topology, "declared");
+  flags.slots = "2";
+  EXPECT_EQ(ReadFlags(flags, 3)->workers, 6);
+  flags.slots = "";
+  flags.workers = "4";
+  EXPECT_THAT(ReadFlags(flags, 3)->slots, ElementsAre(2, 1, 1));
+  flags.slots = "2";
+  EXPECT_THAT(std::string(ReadFlags(flags, 3).status().message()), HasSubstr("either -n"));
+}
+
+TEST(BenchOptionsTest, WhatBelongsToALabNeedsOne) {
+  for (const std::string flag : {"--slots", "--topology"}) {
+    BenchFlags flags = Flags();
+    (flag == "--slots" ? flags.slots : flags.topology) = "1";
+    EXPECT_THAT(std::string(ReadFlags(flags).status().message()),
+                AllOf(HasSubstr(flag), HasSubstr("--lab")));
+  }
+}
+
+TEST(BenchOptionsTest, PeersInALabAreThoseWithANetwork) {
+  BenchFlags flags = Flags();
+  flags.lab = "lab.toml";
+  flags.against = "openmpi,gloo";
+  EXPECT_THAT(ReadFlags(flags, 2)->contestants,
+              ElementsAre("syncopate", "openmpi", "openmpi-ring", "gloo"));
+  for (const std::string peer : {"mpich", "memory-limit"}) {
+    flags.against = peer;
+    EXPECT_THAT(std::string(ReadFlags(flags, 2).status().message()),
+                AllOf(HasSubstr(peer), HasSubstr("in a lab")));
+  }
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace syncopate::bench {
 namespace {
 
 constexpr const char* kHeadFormat =
-    "#%11s %10s %8s %5s %10s %8s %8s %7s %10s %10s  %-12s %7s  %s\n";
+    "#%11s %10s %8s %5s %10s %8s %8s %7s %10s %10s  %-12s%s %7s  %s\n";
 
 // Four digits that say something, whatever the size of the number.
 std::string Digits(double value) {
@@ -24,6 +24,11 @@ std::string Counted(int count, const char* what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }
 
+// The column that there is only in a lab.
+std::string Bound(const BenchOptions& options, const std::string& text) {
+  return options.in_lab() ? absl::StrFormat(" %7s", text) : "";
+}
+
 double Rounded(double value) { return std::round(value * 1000) / 1000; }
 
 }  // namespace
@@ -34,10 +39,13 @@ std::string TableHead(const BenchOptions& options) {
                    options.memory, " memory, ", Counted(options.rounds, "round"), "\n",
                    "# times in us (time: mean; algbw, busbw: GB/s at p50); ratio: p50 / ours, with "
                    "its spread over rounds\n");
-  absl::StrAppend(
-      &head, absl::StrFormat(kHeadFormat, "size", "count", "type", "redop", "time", "algbw",
-                             "busbw", "#wrong", "p50", "p99", "contestant", "ratio", "spread"));
-  return head;
+  if (options.in_lab()) {
+    absl::StrAppend(&head, "# %bound: how near p50 comes to what the lab's network allows\n");
+  }
+  std::string columns = absl::StrFormat(kHeadFormat, "size", "count", "type", "redop", "time",
+                                        "algbw", "busbw", "#wrong", "p50", "p99", "contestant",
+                                        Bound(options, "%bound"), "ratio", "spread");
+  return absl::StrCat(head, columns);
 }
 
 std::string TableLine(const BenchOptions& options, const Row& row) {
@@ -47,6 +55,9 @@ std::string TableLine(const BenchOptions& options, const Row& row) {
                       Name(options.type), op, Digits(row.mean_us), Digits(row.algbw_gbps),
                       Digits(row.busbw_gbps), row.wrong ? absl::StrCat(*row.wrong) : "N/A",
                       Digits(row.p50_us), Digits(row.p99_us), row.contestant);
+  absl::StrAppend(
+      &line, Bound(options,
+                   row.percent_of_bound ? absl::StrFormat("%.1f", *row.percent_of_bound) : "N/A"));
   if (row.ratio) {
     absl::StrAppend(&line, absl::StrFormat(" %7s  %s..%s", Digits(row.ratio->p50),
                                            Digits(row.ratio->min), Digits(row.ratio->max)));
@@ -56,7 +67,7 @@ std::string TableLine(const BenchOptions& options, const Row& row) {
   return line;
 }
 
-std::string JsonLine(const Row& row) {
+std::string JsonLine(const BenchOptions& options, const Row& row) {
   nlohmann::ordered_json object;
   object["workers"] = row.workers;
   object["bytes"] = row.bytes;
@@ -76,6 +87,10 @@ std::string JsonLine(const Row& row) {
     object["ratio_max"] = Rounded(row.ratio->max);
   }
   object["rounds"] = row.rounds;
+  if (options.in_lab()) {
+    object["percent_of_bound"] = nullptr;
+    if (row.percent_of_bound) object["percent_of_bound"] = Rounded(*row.percent_of_bound);
+  }
   return absl::StrCat(object.dump(), "\n");
 }
 

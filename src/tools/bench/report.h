@@ -13,7 +13,7 @@ namespace syncopate::bench {
 std::string TableHead(const BenchOptions& options);
 std::string TableLine(const BenchOptions& options, const Row& row);
 
-std::string JsonLine(const Row& row);
+std::string JsonLine(const BenchOptions& options, const Row& row);
 
 }  // namespace syncopate::bench
 

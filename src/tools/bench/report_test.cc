@@ -36,7 +36,7 @@ std::vector<std::string> Columns(const std::string& line) {
 }
 
 TEST(JsonLineTest, HasExactlyThePromisedKeys) {
-  const std::string line = JsonLine(PeerRow());
+  const std::string line = JsonLine(BenchOptions(), PeerRow());
   EXPECT_EQ(line,
             "{\"workers\":4,\"bytes\":1048576,\"contestant\":\"openmpi-ucx\",\"p50_us\":473.568,"
             "\"p99_us\":1200.4,\"algbw_GBps\":2.214,\"busbw_GBps\":3.321,\"wrong\":0,"
@@ -47,10 +47,34 @@ TEST(JsonLineTest, OursHasNoRatioAndUncheckedIsNull) {
   Row row = PeerRow();
   row.ratio.reset();
   row.wrong.reset();
-  const auto object = nlohmann::json::parse(JsonLine(row));
+  const auto object = nlohmann::json::parse(JsonLine(BenchOptions(), row));
   EXPECT_FALSE(object.contains("ratio"));
   EXPECT_FALSE(object.contains("ratio_min"));
   EXPECT_TRUE(object.at("wrong").is_null());
+}
+
+TEST(JsonLineTest, SaysInALabHowNearTheBoundItIs) {
+  BenchOptions options;
+  options.slots = {2, 2};
+  Row row = PeerRow();
+  EXPECT_TRUE(nlohmann::json::parse(JsonLine(options, row)).at("percent_of_bound").is_null());
+  row.percent_of_bound = 95.1234;
+  EXPECT_EQ(nlohmann::json::parse(JsonLine(options, row)).at("percent_of_bound"), 95.123);
+}
+
+TEST(TableTest, HasAColumnMoreInALab) {
+  BenchOptions options;
+  options.slots = {2, 2};
+  Row row = PeerRow();
+  row.percent_of_bound = 95.1234;
+  const std::vector<std::string> head = absl::StrSplit(TableHead(options), '\n');
+  const std::vector<std::string> columns = Columns(head[3]);
+  EXPECT_THAT(std::vector<std::string>(columns.end() - 4, columns.end()),
+              ElementsAre("contestant", "%bound", "ratio", "spread"));
+  const std::string line = TableLine(options, row);
+  EXPECT_EQ(head[3].find("%bound") + 6, line.find("95.1") + 4);
+  row.percent_of_bound.reset();
+  EXPECT_THAT(TableLine(options, row), HasSubstr("N/A"));
 }
 
 TEST(TableTest, HasNcclTestsColumnsThenOurs) {

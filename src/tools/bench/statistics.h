@@ -52,6 +52,8 @@ struct Row {
   std::optional<uint64_t> wrong;  // nothing: not checked
   std::optional<Ratio> ratio;     // nothing: this is ours, or ours did not run
   int rounds = 0;
+  // The network's bound / p50, in percent; nothing where no bound is known.
+  std::optional<double> percent_of_bound;
 };
 
 // Rows of one size, in the measurements' order. Ratios are against the one named kOurs, if there.
