@@ -155,7 +155,7 @@ absl::Status RunInJob(const ProbeArguments& arguments) {
   SYNCOPATE_ASSIGN_OR_RETURN(options.budget_seconds, Budget(arguments));
   const Environment environment = ProcessEnvironment();
   SYNCOPATE_ASSIGN_OR_RETURN(const StartedTransport started, StartTransport({}, environment));
-  const std::string host = environment("SYNCOPATE_HOSTNAME").value_or(net::ThisHostName());
+  const std::string host = environment("SYNCOPATE_HOST").value_or(net::ThisHostName());
   std::optional<Inference> found;
   {
     ProgressLine line;
