@@ -142,7 +142,7 @@ switch = "rack1"
     for (int attempt = 0; attempt < 4 && best < 0.95 * expected; ++attempt) {
       const absl::StatusOr<std::vector<double>> got =
           MeasureFlows(lab.plan(), {{FindHost(spec, from).value(), FindHost(spec, to).value()}}, 2,
-                       MonotonicClock());
+                       1, "", MonotonicClock());
       EXPECT_TRUE(got.ok()) << got.status();
       if (!got.ok()) return 0;
       best = std::max(best, got->front() / 1e6);
@@ -373,6 +373,18 @@ TEST_F(LabTest, ProgramsRunOnHostsAsIfThere) {
   kill(waiting.pid(), SIGTERM);
   EXPECT_EQ(waiting.Wait(), 128 + SIGTERM);
   EXPECT_TRUE(ProcessesIn({HostNamespace(lab, "h2")}).empty());
+}
+
+TEST_F(LabTest, AJobRunsOnAllHosts) {
+  ASSERT_EQ(Up("a").code, 0);
+  const Outcome job = Syncopate({"run", "--lab", Name("a"), "--slots", "2", "--", "sh", "-c",
+                                 "echo $(hostname) is $SYNCOPATE_RANK of $SYNCOPATE_SIZE."});
+  EXPECT_EQ(job.code, 0) << job.err;
+  for (int rank = 0; rank < 8; ++rank) {
+    EXPECT_THAT(job.out, HasSubstr(absl::StrCat("h", rank / 2, " is ", rank, " of 8.")));
+  }
+  EXPECT_EQ(Syncopate({"run", "--lab", Name("a")}).code, 2);
+  EXPECT_EQ(Syncopate({"run", "--lab", Name("a"), "--", "sh", "-c", "exit 5"}).code, 5);
 }
 
 TEST_F(LabTest, AScenarioThatIsInterruptedUndoesItsChanges) {

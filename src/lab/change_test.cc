@@ -155,7 +155,8 @@ TEST(WiringTest, EveryPathOfForwardingIsWritten) {
   EXPECT_EQ(std::count(fdb.begin(), fdb.end(), '\n'), 2 * 4) << "two switches know four hosts";
   EXPECT_THAT(first_host, HasSubstr("addr add 10.250.0.1/16 dev eth0"));
   EXPECT_THAT(first_host, HasSubstr("neigh replace 10.250.0.4 lladdr 02:5a:00:00:00:03"));
-  EXPECT_THAT(first_host, Not(HasSubstr("route")));
+  EXPECT_THAT(first_host, HasSubstr("route add 10.250.0.0/16 dev eth0 scope link"));
+  EXPECT_THAT(first_host, Not(HasSubstr("/32"))) << "one way leads to all";
 }
 
 TEST(WiringTest, BucketsHoldTwoLargePacketsAndAMillisecond) {

@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -22,6 +23,9 @@ constexpr int64_t kListenWaitNs = 5'000'000'000;
 constexpr int kMeasurePortFirst = 45'000;
 constexpr int kIdleSeconds = 20;          // a server that nobody calls goes away by then
 constexpr double kIntervalSeconds = 0.5;  // of the figures; the first one is left out
+// Flows at once do not begin at the same moment: this much is added, and left out of the figures at
+// the end, when some are done and the others have more than their part.
+constexpr double kTailSeconds = 1;
 
 // Whether somebody listens on that TCP port in a namespace.
 absl::StatusOr<bool> IsListening(const std::string& netns, int port) {
@@ -80,8 +84,8 @@ std::vector<std::string> ClientWords(const Plan& plan, const Pair& pair, int por
           "5000"};
 }
 
-// The receiver's rate without the first interval.
-absl::StatusOr<double> ReadRate(const std::string& json) {
+// The receiver's rate between those two times after its own start.
+absl::StatusOr<double> ReadRate(const std::string& json, double begin, double end) {
   try {
     const nlohmann::json parsed = nlohmann::json::parse(json);
     if (parsed.contains("error")) {
@@ -91,7 +95,8 @@ absl::StatusOr<double> ReadRate(const std::string& json) {
     double seconds = 0;
     for (const nlohmann::json& interval : parsed.at("intervals")) {
       const nlohmann::json& sum = interval.at("sum");
-      if (sum.at("start").get<double>() < kIntervalSeconds / 2) continue;
+      const double middle = (sum.at("start").get<double>() + sum.at("end").get<double>()) / 2;
+      if (middle < begin || middle > end) continue;
       bytes += sum.at("bytes").get<double>();
       seconds += sum.at("seconds").get<double>();
     }
@@ -126,7 +131,11 @@ absl::StatusOr<std::vector<ProcessId>> StartFlow(const Plan& plan, const Change&
 }
 
 absl::StatusOr<std::vector<double>> MeasureFlows(const Plan& plan, const std::vector<Pair>& pairs,
-                                                 double seconds, const Clock& clock) {
+                                                 double seconds, int streams,
+                                                 const std::string& congestion,
+                                                 const Clock& clock) {
+  seconds = std::max(1.0, std::ceil(seconds));
+  const double whole = seconds + (pairs.size() > 1 ? kTailSeconds : 0);
   std::vector<Command> servers;
   std::vector<Command> clients;
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -143,7 +152,9 @@ absl::StatusOr<std::vector<double>> MeasureFlows(const Plan& plan, const std::ve
   for (size_t i = 0; i < pairs.size(); ++i) {
     std::vector<std::string> words =
         ClientWords(plan, pairs[i], kMeasurePortFirst + static_cast<int>(i));
-    words.insert(words.end(), {"-t", absl::StrCat(std::lround(std::ceil(seconds)))});
+    words.insert(words.end(),
+                 {"-t", absl::StrCat(std::lround(whole)), "-P", absl::StrCat(streams)});
+    if (!congestion.empty()) words.insert(words.end(), {"-C", congestion});
     SYNCOPATE_ASSIGN_OR_RETURN(Command client,
                                Command::Start(words, "", plan.netns[pairs[i].from]));
     clients.push_back(std::move(client));
@@ -153,7 +164,7 @@ absl::StatusOr<std::vector<double>> MeasureFlows(const Plan& plan, const std::ve
     const int64_t wait_ns = static_cast<int64_t>(seconds * 1e9) + kCommandDeadlineNs;
     SYNCOPATE_RETURN_IF_ERROR(clients[i].Wait(wait_ns).status());
     SYNCOPATE_ASSIGN_OR_RETURN(const CommandResult result, servers[i].Wait(wait_ns));
-    const absl::StatusOr<double> rate = ReadRate(result.out);
+    const absl::StatusOr<double> rate = ReadRate(result.out, kIntervalSeconds, seconds);
     if (!rate.ok()) {
       return At(absl::StrCat("flow ", plan.spec.nodes[pairs[i].from].name, " to ",
                              plan.spec.nodes[pairs[i].to].name),

@@ -23,9 +23,11 @@ struct Pair {
 };
 
 // What each pair's receiver got, in bit/s of payload, while all send at once for `seconds` (whole
-// ones, at least 1), the first half second left out.
+// ones, at least 1), the first half second left out. Each pair sends over `streams` connections
+// with that congestion control (empty: the host's).
 absl::StatusOr<std::vector<double>> MeasureFlows(const Plan& plan, const std::vector<Pair>& pairs,
-                                                 double seconds, const Clock& clock);
+                                                 double seconds, int streams,
+                                                 const std::string& congestion, const Clock& clock);
 
 }  // namespace syncopate::lab
 

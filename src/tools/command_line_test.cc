@@ -42,6 +42,11 @@ Ran RunWith(std::vector<const char*> arguments) {
   prefix->add_option("-x", value);
   prefix->prefix_command();
   prefix->callback([&] { std::cout << absl::StrJoin(prefix->remaining(), "|"); });
+  CLI::App* outer = app.add_subcommand("outer", "has commands of its own");
+  CLI::App* inner = outer->add_subcommand("inner", "runs a program");
+  inner->add_option("-x", value);
+  inner->prefix_command();
+  inner->callback([&] { std::cout << absl::StrJoin(inner->remaining(), "|"); });
   CaptureStdout();
   CaptureStderr();
   const int code =
@@ -100,6 +105,12 @@ TEST(CommandLineTest, AProgramKeepsItsArguments) {
     before.insert(before.end(), program.begin(), program.end());
     EXPECT_EQ(RunWith(before).out, "work|--|-x|[a,b]||--amount|{}") << before[1];
   }
+}
+
+TEST(CommandLineTest, AProgramKeepsItsArgumentsBelowACommandOfACommand) {
+  EXPECT_EQ(RunWith({"outer", "inner", "--", "sh", "-c", "true"}).out, "sh|-c|true");
+  EXPECT_EQ(RunWith({"outer", "inner", "-x", "1", "--", "sh", "--", "true"}).out, "sh|--|true");
+  EXPECT_EQ(RunWith({"outer", "inner", "h0", "--", "sh", "-x"}).out, "h0|--|sh|-x");
 }
 
 TEST(CommandLineTest, AStatusBecomesOneLine) {
