@@ -52,24 +52,14 @@ Engine::~Engine() {
 // Operations that are done here may not be done for the others: who needs our part, gets it.
 void Engine::Linger() {
   const int64_t deadline_ns = clock_.NowNs() + kLingerNs;
-  const auto lingers = [](const auto& operation) {
-    return operation->done() && !operation->retired();
-  };
-  for (;;) {
-    PollAll();
+  const auto needed = [](const auto& operation) { return operation->OthersMayNeed(); };
+  while (std::any_of(operations_.begin(), operations_.end(), needed)) {
     transport_.Flush();
-    transport_.Progress();
-    const int64_t now_ns = clock_.NowNs();
-    if (std::none_of(operations_.begin(), operations_.end(), lingers) || now_ns >= deadline_ns ||
-        LookAround(now_ns) != Operation::Outcome::kBlocked) {
-      if (now_ns >= deadline_ns || std::none_of(operations_.begin(), operations_.end(), lingers)) {
-        return;
-      }
-      continue;
-    }
     const uint32_t ticket = transport_.PrepareToPark();
-    if (PollAll() != Operation::Outcome::kBlocked) {
+    const int64_t now_ns = clock_.NowNs();
+    if (now_ns >= deadline_ns || PollAll() != Operation::Outcome::kBlocked) {
       transport_.CancelPark();
+      if (now_ns >= deadline_ns) return;
       continue;
     }
     transport_.Park(ticket, std::min(deadline_ns, now_ns + kSleepNs));

@@ -76,6 +76,10 @@ class Operation {
   const absl::Status& status() const { return status_; }
   // Nothing is left to do, also for the peers; the object can go. By the driver only.
   bool retired() const { return state_ == State::kRetired; }
+  // It is done here, but its result may have to be given to others.
+  bool OthersMayNeed() const {
+    return state_ == State::kLingering && spec_.group->port->optimistic();
+  }
   int priority() const { return spec_.priority; }
   int64_t deadline_ns() const { return spec_.deadline_ns; }
   std::string Describe() const;
