@@ -43,7 +43,7 @@ double Evidence::FullnessIn(const std::vector<double>& rates, int a, int b) cons
   const double there = std::min(out(a), in(b));
   const double back = std::min(out(b), in(a));
   if (there <= 0 || back <= 0) return 0;
-  return std::min(rates[Index(a, b)] / there, rates[Index(b, a)] / back);
+  return (std::min(1.0, rates[Index(a, b)] / there) + std::min(1.0, rates[Index(b, a)] / back)) / 2;
 }
 
 bool Evidence::Apart(int a, int b) const { return Measured(a, b) && Fullness(a, b) < kFullAtLeast; }

@@ -4,11 +4,18 @@
 #include <cstddef>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 
 namespace syncopate {
+namespace {
+
+// The best measurement is believed if the second is at most so much less.
+constexpr double kSupported = 1.06;
+
+}  // namespace
 
 std::vector<int> RackOf(const Racks& racks, int hosts) {
   std::vector<int> rack_of(static_cast<size_t>(hosts), -1);
@@ -62,7 +69,26 @@ absl::StatusOr<std::vector<double>> Experiments::Rates(absl::Span<const Flow> fl
     return absl::InternalError(absl::StrCat("asked for ", flows.size(), " rates and got ",
                                             rates.size(), "; this is a mistake in the probe"));
   }
+  past_.push_back({std::vector<Flow>(flows.begin(), flows.end()), rates});
   return rates;
+}
+
+double Experiments::MostBetween(const std::function<bool(int host)>& is_from,
+                                const std::function<bool(int host)>& is_to) const {
+  double most = 0, second = 0;
+  for (const Past& past : past_) {
+    double sum = 0;
+    for (size_t i = 0; i < past.flows.size(); ++i) {
+      if (is_from(past.flows[i].from) && is_to(past.flows[i].to)) sum += past.rates[i];
+    }
+    if (sum > most) {
+      second = std::exchange(most, sum);
+    } else {
+      second = std::max(second, sum);
+    }
+  }
+  // One that nothing supports was counted wrong.
+  return most <= kSupported * second || second == 0 ? most : second;
 }
 
 absl::StatusOr<double> Experiments::Latency(int from, int to) {

@@ -51,6 +51,12 @@ class Experiments {
   // Whether there is time for so many experiments of length 1.
   bool TimeFor(int experiments) const;
 
+  // The most that went at once from hosts of which `is_from` holds to hosts of which `is_to` does,
+  // in any experiment so far, bytes/s. Nothing makes a network faster than it is, while much can
+  // make a measurement slow, so the most is what it carries.
+  double MostBetween(const std::function<bool(int host)>& is_from,
+                     const std::function<bool(int host)>& is_to) const;
+
   int experiments() const { return experiments_; }
   int flows() const { return flows_; }
 
@@ -63,6 +69,11 @@ class Experiments {
   double unit_seconds_ = 0.2;
   int experiments_ = 0;
   int flows_ = 0;
+  struct Past {
+    std::vector<Flow> flows;
+    std::vector<double> rates;
+  };
+  std::vector<Past> past_;
   double planned_seconds_ = 0;  // lengths of all experiments so far
 };
 

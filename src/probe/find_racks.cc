@@ -224,8 +224,13 @@ absl::Status MeasureNics(Experiments& experiments, FoundRacks& found) {
       for (size_t i = 0; i < rates.size(); ++i) (i % 2 == 0 ? sent : received) += rates[i];
       out = std::max(out, sent);
       in = std::max(in, received);
-      // Disturbed, if one flow alone was faster.
-      if (out > 0.95 * found.evidence.out(host) && in > 0.95 * found.evidence.in(host)) break;
+      // Disturbed, if one flow alone was faster. If all were slower, nothing supports the result
+      // yet.
+      const double best_out = found.evidence.out(host), best_in = found.evidence.in(host);
+      if (out > 0.95 * best_out && in > 0.95 * best_in && out < 1.05 * best_out &&
+          in < 1.05 * best_in) {
+        break;
+      }
       if (!experiments.TimeFor(kReserve)) break;
     }
   }

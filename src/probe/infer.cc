@@ -35,6 +35,16 @@ class Capacities {
     return FindPods();
   }
 
+  // From all experiments together.
+  void FillNics() {
+    const auto anyone = [](int) { return true; };
+    for (int h = 0; h < experiments_.hosts(); ++h) {
+      const auto this_one = [&](int other) { return other == h; };
+      host(h).out = experiments_.MostBetween(this_one, anyone);
+      host(h).in = experiments_.MostBetween(anyone, this_one);
+    }
+  }
+
  private:
   NetworkShape::Host& host(int h) { return shape_.hosts[static_cast<size_t>(h)]; }
   const std::vector<int>& hosts_of(size_t rack) const { return shape_.racks[rack].hosts; }
@@ -65,12 +75,12 @@ class Capacities {
       NetworkShape::Rack& rack = shape_.racks[r];
       const std::vector<Flow> flows = Between({static_cast<int>(r)}, others);
       for (int run = 0; run < 2 && (run == 0 || experiments_.TimeFor(2)); ++run) {
-        SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> rates, experiments_.Rates(flows, 1.5));
-        double up = 0, down = 0;
-        for (size_t i = 0; i < rates.size(); ++i) (i % 2 == 0 ? up : down) += rates[i];
-        rack.up = std::max(rack.up, up);
-        rack.down = std::max(rack.down, down);
+        SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, 1.5).status());
       }
+      const auto inside = [&](int h) { return host(h).rack == static_cast<int>(r); };
+      const auto outside = [&](int h) { return host(h).rack != static_cast<int>(r); };
+      rack.up = experiments_.MostBetween(inside, outside);
+      rack.down = experiments_.MostBetween(outside, inside);
     }
     return absl::OkStatus();
   }
@@ -132,11 +142,16 @@ class Capacities {
         if (other != p) others.insert(others.end(), pods[other].begin(), pods[other].end());
       }
       const std::vector<Flow> flows = Between(pod.racks, others);
-      SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> rates, experiments_.Rates(flows, 1.5));
-      for (size_t i = 0; i < rates.size(); ++i) (i % 2 == 0 ? pod.up : pod.down) += rates[i];
+      SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, 1.5).status());
       for (const int rack : pod.racks) {
         shape_.racks[static_cast<size_t>(rack)].pod = static_cast<int>(p);
       }
+      const auto inside = [&](int h) {
+        return std::find(pod.racks.begin(), pod.racks.end(), host(h).rack) != pod.racks.end();
+      };
+      const auto outside = [&](int h) { return !inside(h); };
+      pod.up = experiments_.MostBetween(inside, outside);
+      pod.down = experiments_.MostBetween(outside, inside);
       shape_.pods.push_back(std::move(pod));
     }
     return absl::OkStatus();
@@ -154,10 +169,6 @@ NetworkShape ShapeOf(const Experiments& experiments, const FoundRacks& found) {
     host.name = experiments.name(h);
     host.workers = experiments.workers(h);
     host.rack = rack_of[static_cast<size_t>(h)];
-    if (!found.own_links) {
-      host.out = found.out[static_cast<size_t>(h)];
-      host.in = found.in[static_cast<size_t>(h)];
-    }
     shape.hosts.push_back(std::move(host));
   }
   NetworkShape::Pod pod;
@@ -239,7 +250,9 @@ absl::StatusOr<Inference> InferNetwork(Oracle& oracle, const InferOptions& optio
     if (found.own_links) {
       FillLinks(found.evidence, result.shape);
     } else {
-      SYNCOPATE_RETURN_IF_ERROR(Capacities(experiments, result.shape).Measure());
+      Capacities capacities(experiments, result.shape);
+      SYNCOPATE_RETURN_IF_ERROR(capacities.Measure());
+      capacities.FillNics();
     }
     SYNCOPATE_RETURN_IF_ERROR(MeasureLatencies(experiments, result.shape));
   }

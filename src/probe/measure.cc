@@ -83,6 +83,10 @@ class Member::Experiment {
     if (phase_ == Phase::kDone) return false;
     const int64_t now_ns = member_.clock_.NowNs();
     if (phase_ == Phase::kBreaking) return PollBreaking(now_ns);
+    // Who has passed the last gate goes, maybe before others have seen it pass.
+    if (phase_ == Phase::kFinishing && session_->State(Gate::kFinish) == GateState::kPassed) {
+      return PollGate(Gate::kFinish, Phase::kDone);
+    }
     if (member_.transport_.losses() > 0) return Fail(LossStatus());
     if (now_ns > deadline_ns_) return Fail(Overdue());
     if (session_->Held()) return false;
@@ -321,7 +325,9 @@ class Member::Experiment {
   }
 
   bool Fail(absl::Status status) {
-    status_ = std::move(status);
+    // Once all know that the probe is over, nobody needs anybody any more.
+    const bool over = phase_ == Phase::kFinishing && command_.kind == Command::Kind::kEnd;
+    if (!over) status_ = std::move(status);
     const bool starting = phase_ == Phase::kStarting;
     if (starting) session_->Break(Gate::kStart);
     session_->Break(Gate::kFinish);

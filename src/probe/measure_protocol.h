@@ -13,7 +13,7 @@
 namespace syncopate::probe {
 
 inline constexpr uint32_t kFlowsMax = 4096;          // in one experiment
-inline constexpr uint32_t kPieceBytesMin = 8 << 10;  // what a flow sends at a time
+inline constexpr uint32_t kPieceBytesMin = 2 << 10;  // what a flow sends at a time
 inline constexpr uint32_t kPieceBytesMax = 1 << 20;
 inline constexpr uint32_t kPiecesMax = 4096;  // of one flow
 inline constexpr double kSecondsMax = 60;     // of one experiment

@@ -24,6 +24,9 @@ constexpr double kShares = 0.3;
 // What is so near to nothing (or to all, twice as far) is believed at once.
 constexpr double kClear = 0.15;
 
+// That a check takes, and those that come after all checks.
+constexpr int kExperimentsPerCheck = 12;
+
 class MembershipTests {
  public:
   MembershipTests(Experiments& experiments, FoundRacks& found)
@@ -181,7 +184,8 @@ absl::Status MembershipTests::Check(int host, int rack) {
   SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<bool> not_there, CrossesUplink(host, rack));
   if (not_there.value_or(false)) return absl::OkStatus();
   SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<bool> not_here, CrossesUplink(host, home));
-  if (not_there.has_value() && not_here.value_or(false)) {
+  const bool alone = found_.racks[static_cast<size_t>(home)].size() == 1;
+  if (not_there.has_value() && (alone || not_here.value_or(false))) {
     Move(host, rack);
     return absl::OkStatus();
   }
@@ -193,17 +197,24 @@ absl::Status MembershipTests::Check(int host, int rack) {
 }
 
 absl::Status MembershipTests::CheckAll() {
-  for (int host = 0; host < experiments_.hosts(); ++host) {
-    for (size_t rack = 0; rack < found_.racks.size(); ++rack) {
-      if (found_.racks[rack].empty() || static_cast<int>(rack) == RackOfHost(host) ||
-          !Possible(host, static_cast<int>(rack))) {
-        continue;
+  // Hosts without a rack first: mostly another one stands where it does not belong.
+  for (const bool lonely : {true, false}) {
+    for (int host = 0; host < experiments_.hosts(); ++host) {
+      for (size_t rack = 0; rack < found_.racks.size(); ++rack) {
+        const int home = RackOfHost(host);
+        if (found_.racks[rack].empty() || static_cast<int>(rack) == home ||
+            !Possible(host, static_cast<int>(rack))) {
+          continue;
+        }
+        const bool one_alone =
+            found_.racks[rack].size() == 1 || found_.racks[static_cast<size_t>(home)].size() == 1;
+        if (one_alone != lonely) continue;
+        if (!experiments_.TimeFor(kExperimentsPerCheck)) {
+          found_.complete = false;
+          break;
+        }
+        SYNCOPATE_RETURN_IF_ERROR(Check(host, static_cast<int>(rack)));
       }
-      if (!experiments_.TimeFor(12)) {
-        found_.complete = false;
-        break;
-      }
-      SYNCOPATE_RETURN_IF_ERROR(Check(host, static_cast<int>(rack)));
     }
   }
   found_.racks.erase(std::remove_if(found_.racks.begin(), found_.racks.end(),

@@ -116,6 +116,15 @@ Verdict Compare(const NetworkShape& truth, const NetworkShape& found, double tol
   Verdict verdict;
   const NetworkShape expected = Visible(truth);
   verdict.racks_right = RackSets(truth) == RackSets(found) && found.pods.size() < 2;
+  if (!verdict.racks_right) {
+    for (const auto& [shape, what] : {std::pair(&truth, "is"), std::pair(&found, "found")}) {
+      std::vector<std::string> racks;
+      for (const std::set<std::string>& rack : RackSets(*shape)) {
+        racks.push_back(absl::StrCat("{", absl::StrJoin(rack, " "), "}"));
+      }
+      verdict.wrong.push_back(absl::StrCat(what, " ", absl::StrJoin(racks, " ")));
+    }
+  }
   auto check = [&](const std::string& what, double is, double should) {
     ++verdict.capacities;
     if (std::abs(is - should) <= tolerance * should) {
