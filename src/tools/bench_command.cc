@@ -84,6 +84,8 @@ std::string ScratchBase(const Environment& environment) {
   return access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
+int Cores() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
+
 // The scratch folder's own ending: as unique on this machine as the folder is.
 std::string LabName(const bench::Workspace& workspace) {
   const std::string& path = workspace.path();
@@ -138,8 +140,7 @@ class BenchRun {
  private:
   absl::Status StartLab(const std::string& self) {
     progress_.Show(options_.sizes.front(), 0, absl::StrCat("starting lab ", spec_->name), 0);
-    const std::string warning =
-        lab::CpuLimitWarning(*spec_, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+    const std::string warning = lab::CpuLimitWarning(*spec_, Cores());
     if (!warning.empty()) Warn(absl::UnavailableError(absl::StrCat("note: ", warning)));
     SYNCOPATE_ASSIGN_OR_RETURN(lab_, bench::BenchLab::Up(*spec_, LabName(*workspace_), clock_));
     bound_.emplace(*spec_, options_.slots);
@@ -155,7 +156,7 @@ class BenchRun {
     if (options_.topology == bench::kTopologyNone) return absl::OkStatus();
     place_->topology = absl::StrCat(workspace_->path(), "/topology.json");
     if (options_.topology == bench::kTopologyDeclared) {
-      return WriteFile(place_->topology, ToJson(bench::LoadedTopology(*spec_)));
+      return WriteFile(place_->topology, ToJson(bench::LoadedTopology(*spec_, Cores())));
     }
     absl::StatusOr<std::string> text = ReadFile(options_.topology, limits::kTopologyTextBytesMax);
     absl::Status status = text.ok() ? ParseTopology(*text).status() : text.status();
@@ -171,14 +172,13 @@ class BenchRun {
     settings.timeout = options_.timeout;
     settings.interrupt_fd = interrupt_.fd();
     SYNCOPATE_ASSIGN_OR_RETURN(settings.directory, workspace_->MakeFolder(name));
-    absl::StatusOr<bench::LaunchPlan> plan =
-        PlanLaunch(name, options_,
-                   {.drivers = drivers_,
-                    .directory = settings.directory,
-                    .environment = environment_,
-                    .root = geteuid() == 0,
-                    .cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
-                    .lab = place_});
+    absl::StatusOr<bench::LaunchPlan> plan = PlanLaunch(name, options_,
+                                                        {.drivers = drivers_,
+                                                         .directory = settings.directory,
+                                                         .environment = environment_,
+                                                         .root = geteuid() == 0,
+                                                         .cores = Cores(),
+                                                         .lab = place_});
     if (!plan.ok()) return At(name, plan.status());
     return std::make_pair(std::move(settings), *std::move(plan));
   }
