@@ -38,6 +38,8 @@ class Ours final : public Contestant {
     Options start;
     start.timeout = options.timeout;
     start.arena_bytes = options.bytes_max + kArenaSlackBytes;
+    // Between hosts, several workers of one may need room for what comes from the others.
+    if (!options.rank_from.empty()) *start.arena_bytes += 2 * options.bytes_max;
     SYNCOPATE_ASSIGN_OR_RETURN(contestant->worker_, Worker::Start(start));
     if (options.memory == "heap") {
       SYNCOPATE_ASSIGN_OR_RETURN(contestant->data_, TouchedMemory(options.bytes_max));

@@ -31,6 +31,7 @@
 #include "tools/bench/options.h"
 #include "tools/bench/report.h"
 #include "tools/bench/rounds.h"
+#include "tools/bench/spawn.h"
 #include "tools/bench/workspace.h"
 #include "tools/command_line.h"
 
@@ -41,6 +42,7 @@ using bench::BenchFlags;
 using bench::BenchOptions;
 
 constexpr const char* kCommand = "bench";
+constexpr int64_t kProbeNsMax = 300'000'000'000;  // its own budget is far less
 constexpr const char* kExamples = R"(Examples:
   syncopate bench allreduce -n 4                                 ours alone, 4 KiB to 100 MiB
   syncopate bench allreduce -n 8 -f 16 --against openmpi,gloo    with peers and the memory limit
@@ -84,6 +86,8 @@ std::string ScratchBase(const Environment& environment) {
   return access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
+int Cores() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
+
 // The scratch folder's own ending: as unique on this machine as the folder is.
 std::string LabName(const bench::Workspace& workspace) {
   const std::string& path = workspace.path();
@@ -105,9 +109,10 @@ class BenchRun {
     SYNCOPATE_ASSIGN_OR_RETURN(workspace_, bench::Workspace::Make(ScratchBase(environment_)));
     std::error_code error;
     const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+    self_ = self.string();
     SYNCOPATE_ASSIGN_OR_RETURN(drivers_,
                                bench::FindDrivers(options_.drivers, self.parent_path().string()));
-    if (spec_) SYNCOPATE_RETURN_IF_ERROR(StartLab(self.string()));
+    if (spec_) SYNCOPATE_RETURN_IF_ERROR(StartLab());
     // All plans before the first process: what is missing is said at once.
     std::vector<std::pair<bench::ContestantSettings, bench::LaunchPlan>> plans;
     for (const std::string& name : options_.contestants) {
@@ -136,17 +141,16 @@ class BenchRun {
   }
 
  private:
-  absl::Status StartLab(const std::string& self) {
+  absl::Status StartLab() {
     progress_.Show(options_.sizes.front(), 0, absl::StrCat("starting lab ", spec_->name), 0);
-    const std::string warning =
-        lab::CpuLimitWarning(*spec_, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+    const std::string warning = lab::CpuLimitWarning(*spec_, Cores());
     if (!warning.empty()) Warn(absl::UnavailableError(absl::StrCat("note: ", warning)));
     SYNCOPATE_ASSIGN_OR_RETURN(lab_, bench::BenchLab::Up(*spec_, LabName(*workspace_), clock_));
     bound_.emplace(*spec_, options_.slots);
-    place_ = bench::PlaceInLab(lab_->lab(), self, options_.slots);
+    place_ = bench::PlaceInLab(lab_->lab(), self_, options_.slots);
     place_->agent = absl::StrCat(workspace_->path(), "/agent");
     SYNCOPATE_RETURN_IF_ERROR(
-        WriteFile(place_->agent, bench::AgentScript(lab_->lab().name(), self)));
+        WriteFile(place_->agent, bench::AgentScript(lab_->lab().name(), self_)));
     return ChooseTopology();
   }
 
@@ -155,12 +159,26 @@ class BenchRun {
     if (options_.topology == bench::kTopologyNone) return absl::OkStatus();
     place_->topology = absl::StrCat(workspace_->path(), "/topology.json");
     if (options_.topology == bench::kTopologyDeclared) {
-      return WriteFile(place_->topology, ToJson(bench::LoadedTopology(*spec_)));
+      return WriteFile(place_->topology, ToJson(bench::LoadedTopology(*spec_, Cores())));
     }
+    if (options_.topology == bench::kTopologyProbe) return Probe();
     absl::StatusOr<std::string> text = ReadFile(options_.topology, limits::kTopologyTextBytesMax);
     absl::Status status = text.ok() ? ParseTopology(*text).status() : text.status();
     if (!status.ok()) return At("--topology", status);
     return WriteFile(place_->topology, *text);
+  }
+
+  // Measures the lab before anything else runs in it.
+  absl::Status Probe() {
+    progress_.Show(options_.sizes.front(), 0, absl::StrCat("probing lab ", spec_->name), 0);
+    bench::LaunchPlan plan;
+    plan.arguments = {self_,           "probe", "--lab", lab_->lab().name(), "--topology-out",
+                      place_->topology};
+    const absl::Status status =
+        bench::RunToEnd(plan, absl::StrCat(workspace_->path(), "/probe.log"),
+                        clock_.NowNs() + kProbeNsMax, interrupt_.fd(), clock_);
+    if (status.ok() || absl::IsCancelled(status)) return status;
+    return At("syncopate probe in the lab", status);
   }
 
   absl::StatusOr<std::pair<bench::ContestantSettings, bench::LaunchPlan>> PlanFor(
@@ -171,14 +189,13 @@ class BenchRun {
     settings.timeout = options_.timeout;
     settings.interrupt_fd = interrupt_.fd();
     SYNCOPATE_ASSIGN_OR_RETURN(settings.directory, workspace_->MakeFolder(name));
-    absl::StatusOr<bench::LaunchPlan> plan =
-        PlanLaunch(name, options_,
-                   {.drivers = drivers_,
-                    .directory = settings.directory,
-                    .environment = environment_,
-                    .root = geteuid() == 0,
-                    .cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
-                    .lab = place_});
+    absl::StatusOr<bench::LaunchPlan> plan = PlanLaunch(name, options_,
+                                                        {.drivers = drivers_,
+                                                         .directory = settings.directory,
+                                                         .environment = environment_,
+                                                         .root = geteuid() == 0,
+                                                         .cores = Cores(),
+                                                         .lab = place_});
     if (!plan.ok()) return At(name, plan.status());
     return std::make_pair(std::move(settings), *std::move(plan));
   }
@@ -223,6 +240,7 @@ class BenchRun {
   std::unique_ptr<bench::BenchLab> lab_;  // these three only in a lab
   std::optional<bench::LabPlace> place_;
   std::optional<bench::NetworkBound> bound_;
+  std::string self_;  // this command's path
   std::string drivers_;
   ProgressLine progress_;
   uint64_t wrong_ = 0;
@@ -303,8 +321,9 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
   command
       ->add_option("--topology", flags->topology,
                    "In a lab, what ours knows of the network: as its file declares it (declared, "
-                   "the default), nothing (none), or a topology's file")
-      ->type_name("declared|none|FILE");
+                   "the default), as syncopate probe measures it first (probe), nothing (none), or "
+                   "a topology's file")
+      ->type_name("declared|probe|none|FILE");
   command->add_flag("--json", flags->json, "One JSON object a row and contestant");
   command->footer(kExamples);
   command->callback([flags, &exit_code] { exit_code = RunBench(*flags); });

@@ -18,6 +18,8 @@
 namespace syncopate::bench {
 namespace {
 
+// Of a core, to send or receive a message between hosts, with all that the kernel does for it.
+constexpr double kMessageSeconds = 20e-6;
 constexpr double kShareLeft = 0.5;     // by a flow without a rate
 constexpr double kShareLeftMin = 0.1;  // TCP gives others some room, whatever a flow wants
 
@@ -74,8 +76,13 @@ BenchLab::~BenchLab() {
   if (guard_ > 0) waitpid(guard_, nullptr, 0);
 }
 
-Topology LoadedTopology(const lab::Spec& spec) {
+Topology LoadedTopology(const lab::Spec& spec, int cores) {
   Topology topology = lab::DeclaredTopology(spec);
+  const std::vector<int> devices = Devices(topology);
+  const double hosts_a_core = static_cast<double>(devices.size()) / cores;
+  for (const int device : devices) {
+    topology.nodes[device].message_overhead = kMessageSeconds * std::max(1.0, hosts_a_core);
+  }
   const absl::StatusOr<lab::Forwarding> forwarding = lab::ComputeForwarding(spec);
   if (!forwarding.ok()) return topology;  // not valid, so no lab
   for (const lab::BackgroundFlow& flow : spec.flows) {

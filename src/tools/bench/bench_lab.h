@@ -42,9 +42,10 @@ class BenchLab {
   std::unique_ptr<lab::Lab> lab_;
 };
 
-// The network that the file declares with its background flows on it: each leaves half of a link
-// that it crosses, as TCP shares it with one other flow, or what its own rate leaves.
-Topology LoadedTopology(const lab::Spec& spec);
+// The network that the file declares as ours will find it: each background flow leaves half of a
+// link that it crosses, as TCP shares it with one other flow, or what its own rate leaves; and each
+// message costs time of the `cores` that all hosts share.
+Topology LoadedTopology(const lab::Spec& spec, int cores);
 
 }  // namespace syncopate::bench
 

@@ -1,9 +1,7 @@
 #include "tools/bench/contestant_process.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -16,11 +14,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "base/parse.h"
 #include "base/status.h"
-
-extern char** environ;
+#include "tools/bench/spawn.h"
 
 namespace syncopate::bench {
 namespace {
@@ -28,7 +23,6 @@ namespace {
 constexpr int64_t kPollNs = 50'000'000;             // how late the launcher's end is noticed
 constexpr int64_t kQuitPatienceNs = 3'000'000'000;  // from "quit" to SIGTERM
 constexpr int64_t kTermPatienceNs = 1'000'000'000;  // from SIGTERM to SIGKILL
-constexpr uint64_t kLogBytesMax = uint64_t{1} << 20;
 
 absl::Status SystemError(absl::string_view what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
@@ -38,40 +32,6 @@ bool SendLine(int fd, std::string line) {
   line.push_back('\n');
   // Commands are far smaller than a socket's buffer, so they go at once or not at all.
   return send(fd, line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size());
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// This process's environment with the plan's changes.
-std::vector<std::string> EnvironmentFor(const LaunchPlan& plan) {
-  std::vector<std::string> entries;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string name = std::string(*entry).substr(0, std::strcspn(*entry, "="));
-    if (plan.environment.count(name) == 0) entries.push_back(*entry);
-  }
-  for (const auto& [name, value] : plan.environment) {
-    entries.push_back(absl::StrCat(name, "=", value));
-  }
-  return entries;
-}
-
-// Between fork and exec: only system calls.
-[[noreturn]] void Become(char* const* arguments, char* const* environment, int log, pid_t parent) {
-  setpgid(0, 0);  // Ctrl-C goes to the command, which ends the contestant in an orderly way
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);
-  const int nothing = open("/dev/null", O_RDONLY);
-  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
-  dup2(log, STDOUT_FILENO);
-  dup2(log, STDERR_FILENO);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);
-  execve(arguments[0], arguments, environment);
-  _exit(127);
 }
 
 }  // namespace
@@ -102,20 +62,7 @@ absl::Status ContestantProcess::Launch(const LaunchPlan& plan) {
       listen(listener_.get(), settings_.workers) != 0) {
     return SystemError(absl::StrCat("cannot listen on ", path));
   }
-  const UniqueFd log(open(absl::StrCat(settings_.directory, "/log").c_str(),
-                          O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
-  if (!log.ok()) return SystemError(absl::StrCat("cannot write in ", settings_.directory));
-  std::vector<std::string> arguments = plan.arguments;
-  std::vector<std::string> environment = EnvironmentFor(plan);
-  const std::vector<char*> argument_pointers = Pointers(arguments);
-  const std::vector<char*> environment_pointers = Pointers(environment);
-  const pid_t parent = getpid();
-  launcher_ = fork();
-  if (launcher_ == 0) {
-    Become(argument_pointers.data(), environment_pointers.data(), log.get(), parent);
-  }
-  if (launcher_ < 0) return SystemError("cannot fork");
-  setpgid(launcher_, launcher_);  // whichever of the two is first
+  SYNCOPATE_ASSIGN_OR_RETURN(launcher_, Spawn(plan, log_));
   return absl::OkStatus();
 }
 
@@ -255,24 +202,9 @@ absl::Status ContestantProcess::Ended(const std::string& what) {
       absl::StrAppend(&message, " (exit code ", WEXITSTATUS(launcher_status_), ")");
     }
   }
-  const std::string words = LastWords();
+  const std::string words = LastWords(log_);
   if (!words.empty()) absl::StrAppend(&message, "; its last words: \"", words, "\"");
   return absl::UnavailableError(message);
-}
-
-std::string ContestantProcess::LastWords() const {
-  absl::StatusOr<std::string> log =
-      ReadFile(absl::StrCat(settings_.directory, "/log"), kLogBytesMax);
-  if (!log.ok()) return "";
-  std::string last;
-  for (absl::string_view line : absl::StrSplit(*log, '\n')) {
-    // Some launchers draw rulers.
-    const bool speaks = std::any_of(line.begin(), line.end(), [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c));
-    });
-    if (speaks) last = std::string(line.substr(0, 200));
-  }
-  return last;
 }
 
 bool ContestantProcess::LauncherEnded() {

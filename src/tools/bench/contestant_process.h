@@ -52,7 +52,7 @@ class ContestantProcess final : public Entrant {
   };
 
   ContestantProcess(ContestantSettings settings, const Clock& clock)
-      : settings_(std::move(settings)), clock_(clock) {}
+      : settings_(std::move(settings)), log_(settings_.directory + "/log"), clock_(clock) {}
 
   absl::Status Launch(const LaunchPlan& plan);
   absl::Status Accept();
@@ -63,11 +63,11 @@ class ContestantProcess final : public Entrant {
   absl::Status Await(const std::vector<int>& fds, int64_t deadline_ns, std::vector<bool>* readable);
   // `what`, with how the launcher ended and the last words of its log.
   absl::Status Ended(const std::string& what);
-  std::string LastWords() const;
   bool LauncherEnded();
   void WaitForEnd(int64_t patience_ns);
 
   const ContestantSettings settings_;
+  const std::string log_;  // path
   const Clock& clock_;
   UniqueFd listener_;
   pid_t launcher_ = -1;  // leads its own process group; -1: reaped

@@ -103,16 +103,26 @@ TEST(LoadedTopologyTest, AFlowTakesItsShareOfTheLinksThatItCrosses) {
     ADD_FAILURE() << "no link " << link;
     return 0.0;
   };
-  const Topology quiet = LoadedTopology(Read(text));
-  EXPECT_EQ(quiet, lab::DeclaredTopology(Read(text)));
-  const Topology busy = LoadedTopology(Read(text + "[[flow]]\nfrom = \"b0\"\nto = \"b1\"\n"));
+  const Topology quiet = LoadedTopology(Read(text), 8);
+  EXPECT_EQ(quiet.links, lab::DeclaredTopology(Read(text)).links);
+  const Topology busy = LoadedTopology(Read(text + "[[flow]]\nfrom = \"b0\"\nto = \"b1\"\n"), 8);
   EXPECT_TRUE(Validate(busy).ok()) << Validate(busy);
   EXPECT_NEAR(rate(busy, "r0>r1"), kNic / 2, 1);
   EXPECT_NEAR(rate(busy, "r1>r0"), kNic, 1);
   EXPECT_NEAR(rate(busy, "h0>r0"), kNic, 1);
   const Topology limited =
-      LoadedTopology(Read(text + "[[flow]]\nfrom = \"b1\"\nto = \"b0\"\nrate = \"50mbit\"\n"));
+      LoadedTopology(Read(text + "[[flow]]\nfrom = \"b1\"\nto = \"b0\"\nrate = \"50mbit\"\n"), 8);
   EXPECT_NEAR(rate(limited, "r1>r0"), kNic * 3 / 4, 1);
+}
+
+TEST(LoadedTopologyTest, HostsWaitForTheCoresThatTheyShare) {
+  const auto overhead = [](int cores) {
+    const Topology topology = LoadedTopology(Read(Racks(2, "200mbit")), cores);
+    return topology.nodes[Devices(topology).front()].message_overhead;
+  };
+  EXPECT_GT(overhead(8), 0);
+  EXPECT_EQ(overhead(16), overhead(8));  // a host uses one core at a time
+  EXPECT_DOUBLE_EQ(overhead(2), 4 * overhead(8));
 }
 
 }  // namespace
