@@ -1,0 +1,17 @@
+// The header of a frame: what is accepted keeps its limits and encodes to the same bytes.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "transport/net/frame.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace syncopate::net;
+  const auto header =
+      DecodeFrameHeader(absl::MakeConstSpan(reinterpret_cast<const std::byte*>(data), size));
+  if (!header.ok()) return 0;
+  if (header->payload_bytes > kPayloadBytesMax || header->total > kMessageBytesMax) std::abort();
+  const EncodedHeader again = Encode(*header);
+  if (std::memcmp(again.data(), data, size) != 0) std::abort();
+  return 0;
+}
