@@ -27,6 +27,9 @@ constexpr int64_t kTimeoutNsDefault = 300'000'000'000;
 constexpr uint64_t kArenaBytesMin = uint64_t{16} << 20;
 constexpr uint64_t kArenaBytesMax = uint64_t{1} << 42;
 constexpr int kConnectionsMax = 16;
+// docs/wire.md, "Socket buffers".
+constexpr int kSocketBufferBytes = 128 << 10;
+constexpr uint64_t kSocketBufferBytesMax = uint64_t{1} << 30;
 
 absl::StatusOr<Job> ResolveJob(const Options& options, const Environment& environment) {
   if (options.job) return *options.job;
@@ -89,6 +92,15 @@ absl::StatusOr<int> ResolveConnections(const Environment& environment) {
   return static_cast<int>(*count);
 }
 
+absl::StatusOr<int> ResolveSocketBuffer(const Environment& environment) {
+  const std::string text = environment("SYNCOPATE_SOCKET_BUFFER").value_or("auto");
+  if (text == "auto") return kSocketBufferBytes;
+  if (text == "kernel") return 0;
+  absl::StatusOr<uint64_t> bytes = ParseBytes(text, kSocketBufferBytesMax);
+  if (!bytes.ok()) return At("SYNCOPATE_SOCKET_BUFFER", bytes.status());
+  return static_cast<int>(*bytes);
+}
+
 absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
                           StartedTransport& started) {
   const Job& job = started.job;
@@ -103,6 +115,7 @@ absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
   options.host = environment("SYNCOPATE_HOST").value_or(net::ThisHostName());
   options.machine = environment("SYNCOPATE_MACHINE").value_or("");
   SYNCOPATE_ASSIGN_OR_RETURN(options.ip, ResolveIp(environment));
+  SYNCOPATE_ASSIGN_OR_RETURN(options.socket_buffer_bytes, ResolveSocketBuffer(environment));
   SYNCOPATE_ASSIGN_OR_RETURN(options.lanes, ResolveConnections(environment));
   SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<NetStart> start,
                              StartNetTransport(options, MonotonicClock()));

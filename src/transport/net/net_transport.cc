@@ -572,8 +572,8 @@ class Start final : public NetStart {
           wire, net::UcxWire::Make(std::move(ucx_), std::move(ucx), transport->handler(), clock_,
                                    deadline_ns));
     } else {
-      SYNCOPATE_ASSIGN_OR_RETURN(wire,
-                                 net::TcpWire::Make(std::move(sockets), transport->handler()));
+      SYNCOPATE_ASSIGN_OR_RETURN(wire, net::TcpWire::Make(std::move(sockets), transport->handler(),
+                                                          options_.socket_buffer_bytes));
     }
     transport->Run(std::move(wire));
     return transport;

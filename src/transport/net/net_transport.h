@@ -23,13 +23,14 @@ struct NetOptions {
   std::string job;
   int rank = 0;
   int size = 1;
-  std::string ip = {};       // of this host, where the worker listens
-  std::string wire = "tcp";  // or "ucx"
-  int lanes = 1;             // connections for each pair of workers
-  std::string machine = {};  // empty: found out. Workers with the same share memory
-  std::string host = {};     // empty: found out. For messages
-  uint64_t arena_bytes = 0;  // shared with the workers of this host
-  int cores = 1;             // likewise
+  std::string ip = {};          // of this host, where the worker listens
+  std::string wire = "tcp";     // or "ucx"
+  int lanes = 1;                // connections for each pair of workers
+  int socket_buffer_bytes = 0;  // TcpWire::Make() says what it is
+  std::string machine = {};     // empty: found out. Workers with the same share memory
+  std::string host = {};        // empty: found out. For messages
+  uint64_t arena_bytes = 0;     // shared with the workers of this host
+  int cores = 1;                // likewise
   int64_t start_timeout_ns = 60'000'000'000;
   net::MembershipOptions membership = {};  // rank and size are filled in
 };

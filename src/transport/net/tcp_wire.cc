@@ -35,7 +35,7 @@ absl::Status SystemError(absl::string_view what) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TcpWire>> TcpWire::Make(std::vector<std::vector<UniqueFd>> sockets,
-                                                       WireHandler& handler) {
+                                                       WireHandler& handler, int buffer_bytes) {
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.ok()) return SystemError("cannot make an epoll");
   std::unique_ptr<TcpWire> wire(new TcpWire(std::move(epoll), handler));
@@ -53,6 +53,11 @@ absl::StatusOr<std::unique_ptr<TcpWire>> TcpWire::Make(std::vector<std::vector<U
       const int one = 1;
       setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
       setsockopt(fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof(kUnsentBytes));
+      if (buffer_bytes > 0) {
+        const int send_bytes = 2 * buffer_bytes;
+        setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof(buffer_bytes));
+        setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes));
+      }
       epoll_event event = {};
       event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
       event.data.ptr = lane.get();

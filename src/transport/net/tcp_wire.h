@@ -20,8 +20,10 @@ namespace syncopate::net {
 class TcpWire final : public Wire {
  public:
   // `sockets` by rank and lane, as ConnectMesh() made them. The handler must outlive the wire.
+  // `buffer_bytes`: what the kernel holds of a connection's data at the receiver, and twice of it
+  // at the sender; 0: as much as it likes. docs/wire.md, "Socket buffers", says why to bound it.
   static absl::StatusOr<std::unique_ptr<TcpWire>> Make(std::vector<std::vector<UniqueFd>> sockets,
-                                                       WireHandler& handler);
+                                                       WireHandler& handler, int buffer_bytes = 0);
   ~TcpWire() override;
 
   void Send(int peer, const FrameHeader& header, const std::byte* payload,

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "transport/net/bytes.h"
 #include "transport/net/handshake.h"
+#include "transport/net/ucx_library.h"
 
 namespace syncopate::net {
 namespace {
@@ -66,7 +67,7 @@ absl::Status UcxWire::Connect(Options options, const Clock& clock, int64_t deadl
   am.flags = UCP_AM_FLAG_WHOLE_MSG;
   am.cb = &OnMessage;
   am.arg = this;
-  ucs_status_t status = ucp_worker_set_am_recv_handler(worker_->handle(), &am);
+  ucs_status_t status = Ucx().worker_set_am_recv_handler(worker_->handle(), &am);
   if (status != UCS_OK) return UcxError("cannot take messages", status);
   for (size_t i = 0; i < peers_.size(); ++i) {
     if (!options.sockets[i].ok()) continue;
@@ -80,7 +81,7 @@ absl::Status UcxWire::Connect(Options options, const Clock& clock, int64_t deadl
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     params.err_handler.cb = &OnFailure;
     params.err_handler.arg = this;
-    status = ucp_ep_create(worker_->handle(), &params, &peer.endpoint);
+    status = Ucx().ep_create(worker_->handle(), &params, &peer.endpoint);
     if (status != UCS_OK) {
       return UcxError(absl::StrCat("cannot make a connection with worker ", i), status);
     }
@@ -148,7 +149,7 @@ UcxWire::~UcxWire() {
     ucp_request_param_t param = {};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = UCP_EP_CLOSE_FLAG_FORCE;
-    void* request = ucp_ep_close_nbx(endpoint, &param);
+    void* request = Ucx().ep_close_nbx(endpoint, &param);
     if (UCS_PTR_IS_PTR(request)) closing.push_back(request);
   };
   for (Peer& peer : peers_) {
@@ -159,12 +160,12 @@ UcxWire::~UcxWire() {
   // Forced closes and the messages that end with them need some rounds, but no word of the peers.
   for (int i = 0; i < kLastRounds; ++i) {
     std::erase_if(closing, [](void* request) {
-      if (ucp_request_check_status(request) == UCS_INPROGRESS) return false;
-      ucp_request_free(request);
+      if (Ucx().request_check_status(request) == UCS_INPROGRESS) return false;
+      Ucx().request_free(request);
       return true;
     });
     if (closing.empty() && transfers_.empty()) break;
-    ucp_worker_progress(worker_->handle());
+    Ucx().worker_progress(worker_->handle());
   }
   if (strangers_ > 0) Log(LogLevel::kInfo, strangers_, " messages of strangers were dropped");
 }
@@ -250,8 +251,8 @@ bool UcxWire::Post(int rank, Outgoing frame) {
       frame.payload_bytes >= kRendezvousBytes ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER;
   param.cb.send = &OnSent;
   param.user_data = &transfer;
-  void* request = ucp_am_send_nbx(peer.endpoint, kMessageId, bytes, kPrefixBytes, payload,
-                                  frame.payload_bytes, &param);
+  void* request = Ucx().am_send_nbx(peer.endpoint, kMessageId, bytes, kPrefixBytes, payload,
+                                    frame.payload_bytes, &param);
   if (!UCS_PTR_IS_PTR(request)) {
     peer.in_flight_bytes -= transfer.bytes;
     EndTransfer(transfer);
@@ -271,7 +272,7 @@ void UcxWire::OnSent(void* request, ucs_status_t /*status*/, void* argument) {
   wire.peer(transfer.peer).in_flight_bytes -= transfer.bytes;
   wire.to_pump_.push_back(transfer.peer);
   wire.EndTransfer(transfer);
-  ucp_request_free(request);
+  Ucx().request_free(request);
 }
 
 void UcxWire::Detach(uint64_t cookie) {
@@ -332,7 +333,7 @@ ucs_status_t UcxWire::Message(const void* prefix, size_t prefix_bytes, void* dat
   receive.cb.recv_am = &OnReceived;
   receive.user_data = &transfer;
   void* request =
-      ucp_am_recv_data_nbx(worker_->handle(), data, transfer.buffer.bytes.get(), bytes, &receive);
+      Ucx().am_recv_data_nbx(worker_->handle(), data, transfer.buffer.bytes.get(), bytes, &receive);
   if (UCS_PTR_IS_ERR(request)) {
     End(static_cast<int>(rank), UcxError("cannot read", UCS_PTR_STATUS(request)));
     EndTransfer(transfer);
@@ -352,7 +353,7 @@ void UcxWire::OnReceived(void* request, ucs_status_t status, size_t /*bytes*/, v
     wire.unsettled_ = true;
   }
   wire.EndTransfer(transfer);
-  ucp_request_free(request);
+  Ucx().request_free(request);
 }
 
 void UcxWire::CountFrame(Peer& peer) {
@@ -373,7 +374,7 @@ void UcxWire::Deliver(int rank, const FrameHeader& header, const std::byte* payl
 
 bool UcxWire::Progress() {
   bool moved = false;
-  for (int i = 0; i < kRounds && ucp_worker_progress(worker_->handle()) != 0; ++i) moved = true;
+  for (int i = 0; i < kRounds && Ucx().worker_progress(worker_->handle()) != 0; ++i) moved = true;
   epoll_event events[64];
   const int count = epoll_wait(epoll_.get(), events, 64, 0);
   for (int i = 0; i < count; ++i) {
@@ -391,8 +392,8 @@ bool UcxWire::Progress() {
     ucp_request_param_t param = {};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = UCP_EP_CLOSE_FLAG_FORCE;
-    void* request = ucp_ep_close_nbx(endpoint, &param);
-    if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);  // when it is done
+    void* request = Ucx().ep_close_nbx(endpoint, &param);
+    if (UCS_PTR_IS_PTR(request)) Ucx().request_free(request);  // when it is done
   }
   for (const auto& [rank, why] : std::exchange(ended_, {})) {
     moved = true;
@@ -403,7 +404,7 @@ bool UcxWire::Progress() {
 
 bool UcxWire::Arm() {
   if (unsettled_ || !ended_.empty() || !to_pump_.empty() || !to_close_.empty()) return false;
-  return ucp_worker_arm(worker_->handle()) == UCS_OK;
+  return Ucx().worker_arm(worker_->handle()) == UCS_OK;
 }
 
 void UcxWire::OnFailure(void* argument, ucp_ep_h endpoint, ucs_status_t status) {

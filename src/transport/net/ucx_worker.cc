@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "transport/net/ucx_library.h"
 
 namespace syncopate::net {
 namespace {
@@ -52,19 +53,20 @@ std::string DevicesOf(const std::string& interface) {
 }  // namespace
 
 absl::Status UcxError(absl::string_view what, ucs_status_t status) {
-  return absl::UnavailableError(absl::StrCat(what, ": UCX: ", ucs_status_string(status)));
+  return absl::UnavailableError(absl::StrCat(what, ": UCX: ", Ucx().status_string(status)));
 }
 
 absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Make(const std::string& ip) {
+  SYNCOPATE_RETURN_IF_ERROR(LoadUcx().status());
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string interface, InterfaceOf(ip));
   ucp_config_t* raw_config = nullptr;
-  ucs_status_t status = ucp_config_read(nullptr, nullptr, &raw_config);
+  ucs_status_t status = Ucx().config_read(nullptr, nullptr, &raw_config);
   if (status != UCS_OK) return UcxError("cannot read UCX's configuration", status);
   const std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)> config(raw_config,
-                                                                            &ucp_config_release);
+                                                                            Ucx().config_release);
   for (const auto& [name, value] : {std::pair<const char*, std::string>("TLS", "^sm,self"),
                                     {"NET_DEVICES", DevicesOf(interface)}}) {
-    status = ucp_config_modify(config.get(), name, value.c_str());
+    status = Ucx().config_modify(config.get(), name, value.c_str());
     if (status != UCS_OK) return UcxError(absl::StrCat("cannot set ", name, "=", value), status);
   }
   std::unique_ptr<UcxWorker> worker(new UcxWorker());
@@ -72,7 +74,8 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Make(const std::string& ip
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   params.name = "syncopate";
-  status = ucp_init(&params, config.get(), &worker->context_);
+  status =
+      Ucx().init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config.get(), &worker->context_);
   if (status != UCS_OK) {
     return UcxError(absl::StrCat("cannot use the interface ", interface,
                                  " (see what UCX offers there with ucx_info -d)"),
@@ -81,22 +84,22 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Make(const std::string& ip
   ucp_worker_params_t worker_params = {};
   worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker_params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  status = ucp_worker_create(worker->context_, &worker_params, &worker->worker_);
+  status = Ucx().worker_create(worker->context_, &worker_params, &worker->worker_);
   if (status != UCS_OK) return UcxError("cannot make a worker", status);
   ucp_address_t* address = nullptr;
   size_t address_bytes = 0;
-  status = ucp_worker_get_address(worker->worker_, &address, &address_bytes);
+  status = Ucx().worker_get_address(worker->worker_, &address, &address_bytes);
   if (status != UCS_OK) return UcxError("cannot learn the worker's address", status);
   worker->address_.assign(reinterpret_cast<const char*>(address), address_bytes);
-  ucp_worker_release_address(worker->worker_, address);
-  status = ucp_worker_get_efd(worker->worker_, &worker->event_fd_);
+  Ucx().worker_release_address(worker->worker_, address);
+  status = Ucx().worker_get_efd(worker->worker_, &worker->event_fd_);
   if (status != UCS_OK) return UcxError("cannot sleep until something comes", status);
   return worker;
 }
 
 UcxWorker::~UcxWorker() {
-  if (worker_ != nullptr) ucp_worker_destroy(worker_);
-  if (context_ != nullptr) ucp_cleanup(context_);
+  if (worker_ != nullptr) Ucx().worker_destroy(worker_);
+  if (context_ != nullptr) Ucx().cleanup(context_);
 }
 
 }  // namespace syncopate::net

@@ -22,6 +22,7 @@
 #include "transport/net/bytes.h"
 #include "transport/net/tcp_mesh.h"
 #include "transport/net/tcp_wire.h"
+#include "transport/net/ucx_library.h"
 #include "transport/net/ucx_wire.h"
 
 namespace syncopate::net {
@@ -374,14 +375,14 @@ class Stranger {
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     params.address = reinterpret_cast<const ucp_address_t*>(address.data());
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    EXPECT_EQ(ucp_ep_create(worker_->handle(), &params, &endpoint_), UCS_OK);
+    EXPECT_EQ(Ucx().ep_create(worker_->handle(), &params, &endpoint_), UCS_OK);
   }
   ~Stranger() {
     ucp_request_param_t param = {};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = UCP_EP_CLOSE_FLAG_FORCE;
-    void* request = ucp_ep_close_nbx(endpoint_, &param);
-    if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);
+    void* request = Ucx().ep_close_nbx(endpoint_, &param);
+    if (UCS_PTR_IS_PTR(request)) Ucx().request_free(request);
     for (int i = 0; i < 100; ++i) Progress();
   }
   void Say(const std::string& prefix, const std::string& payload, uint32_t flags) {
@@ -391,11 +392,11 @@ class Stranger {
     ucp_request_param_t param = {};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = flags;
-    void* request = ucp_am_send_nbx(endpoint_, 1, kept.data(), kept.size(), said_.back().data(),
-                                    payload.size(), &param);
-    if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);
+    void* request = Ucx().am_send_nbx(endpoint_, 1, kept.data(), kept.size(), said_.back().data(),
+                                      payload.size(), &param);
+    if (UCS_PTR_IS_PTR(request)) Ucx().request_free(request);
   }
-  void Progress() { ucp_worker_progress(worker_->handle()); }
+  void Progress() { Ucx().worker_progress(worker_->handle()); }
 
  private:
   const std::unique_ptr<UcxWorker> worker_;
