@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,8 +40,8 @@ class Capacities {
     const auto anyone = [](int) { return true; };
     for (int h = 0; h < experiments_.hosts(); ++h) {
       const auto this_one = [&](int other) { return other == h; };
-      host(h).out = experiments_.MostBetween(this_one, anyone);
-      host(h).in = experiments_.MostBetween(anyone, this_one);
+      host(h).out = experiments_.CapacityBetween(this_one, anyone);
+      host(h).in = experiments_.CapacityBetween(anyone, this_one);
     }
   }
 
@@ -49,13 +49,21 @@ class Capacities {
   NetworkShape::Host& host(int h) { return shape_.hosts[static_cast<size_t>(h)]; }
   const std::vector<int>& hosts_of(size_t rack) const { return shape_.racks[rack].hosts; }
 
+  // To how many other racks a host sends, so that all are reached: few flows find their rates
+  // sooner.
+  size_t RacksPerHost(const std::vector<int>& racks, size_t others) {
+    size_t hosts = 0;
+    for (const int rack : racks) hosts += hosts_of(static_cast<size_t>(rack)).size();
+    return std::min(kRacksPerHost, (others + hosts - 1) / hosts);
+  }
+
   // Flows from every host of some racks to hosts of some others, and back.
   std::vector<Flow> Between(const std::vector<int>& racks, const std::vector<int>& others) {
     std::vector<Flow> flows;
     size_t next = 0;
     for (const int rack : racks) {
       for (const int h : hosts_of(static_cast<size_t>(rack))) {
-        for (size_t k = 0; k < std::min(kRacksPerHost, others.size()); ++k, ++next) {
+        for (size_t k = 0; k < RacksPerHost(racks, others.size()); ++k, ++next) {
           const std::vector<int>& targets =
               hosts_of(static_cast<size_t>(others[next % others.size()]));
           AddBothWays(flows, h, targets[(next / others.size()) % targets.size()]);
@@ -63,6 +71,16 @@ class Capacities {
       }
     }
     return flows;
+  }
+
+  // What can leave the hosts of some racks, and come in.
+  std::pair<double, double> OutAndIn(const std::vector<int>& racks) {
+    const auto inside = [&](int h) {
+      return std::find(racks.begin(), racks.end(), host(h).rack) != racks.end();
+    };
+    const auto outside = [&](int h) { return !inside(h); };
+    return {experiments_.CapacityBetween(inside, outside),
+            experiments_.CapacityBetween(outside, inside)};
   }
 
   absl::Status MeasureUplinks() {
@@ -75,12 +93,9 @@ class Capacities {
       NetworkShape::Rack& rack = shape_.racks[r];
       const std::vector<Flow> flows = Between({static_cast<int>(r)}, others);
       for (int run = 0; run < 2 && (run == 0 || experiments_.TimeFor(2)); ++run) {
-        SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, 1.5).status());
+        SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, 2).status());
       }
-      const auto inside = [&](int h) { return host(h).rack == static_cast<int>(r); };
-      const auto outside = [&](int h) { return host(h).rack != static_cast<int>(r); };
-      rack.up = experiments_.MostBetween(inside, outside);
-      rack.down = experiments_.MostBetween(outside, inside);
+      std::tie(rack.up, rack.down) = OutAndIn({static_cast<int>(r)});
     }
     return absl::OkStatus();
   }
@@ -142,16 +157,11 @@ class Capacities {
         if (other != p) others.insert(others.end(), pods[other].begin(), pods[other].end());
       }
       const std::vector<Flow> flows = Between(pod.racks, others);
-      SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, 1.5).status());
+      SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, 2).status());
+      std::tie(pod.up, pod.down) = OutAndIn(pod.racks);
       for (const int rack : pod.racks) {
         shape_.racks[static_cast<size_t>(rack)].pod = static_cast<int>(p);
       }
-      const auto inside = [&](int h) {
-        return std::find(pod.racks.begin(), pod.racks.end(), host(h).rack) != pod.racks.end();
-      };
-      const auto outside = [&](int h) { return !inside(h); };
-      pod.up = experiments_.MostBetween(inside, outside);
-      pod.down = experiments_.MostBetween(outside, inside);
       shape_.pods.push_back(std::move(pod));
     }
     return absl::OkStatus();
