@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -19,6 +21,9 @@ using Flow = Oracle::Flow;
 
 constexpr size_t kRacksPerHost = 3;  // other racks that a host sends to when uplinks are measured
 constexpr int kLatencyRackPairsMax = 16;
+// Racks of one pod take at least this part of their uplinks from each other. Racks that share
+// something with others get half or less of it.
+constexpr double kPodSlack = 0.8;
 // Experiments of length 1 after the first rounds; the unit of time is chosen for so many.
 constexpr int kLaterExperiments = 35;
 constexpr double kUnitSecondsMin = 0.1, kUnitSecondsMax = 0.25;
@@ -109,8 +114,8 @@ class Capacities {
     Evidence evidence(racks);
     std::vector<double> up, down;
     for (const NetworkShape::Rack& rack : shape_.racks) {
-      up.push_back(rack.up);
-      down.push_back(rack.down);
+      up.push_back(kPodSlack * rack.up);
+      down.push_back(kPodSlack * rack.down);
     }
     evidence.SetCapacities(up, down);
     for (int round = 0; round < FirstRounds(racks); ++round) {
@@ -246,11 +251,17 @@ absl::Status MeasureLatencies(Experiments& experiments, NetworkShape& shape) {
 
 }  // namespace
 
+double DefaultBudgetSeconds(int hosts) { return 25 * std::max(1.0, hosts / 12.0); }
+
 absl::StatusOr<Inference> InferNetwork(Oracle& oracle, const InferOptions& options) {
-  Experiments experiments(oracle, options.budget_seconds, options.progress);
-  const int hosts = experiments.hosts();
+  std::set<std::string> names;
+  for (int worker = 0; worker < oracle.size(); ++worker) names.insert(oracle.HostOf(worker));
+  const int hosts = static_cast<int>(names.size());
+  const double budget_seconds =
+      options.budget_seconds > 0 ? options.budget_seconds : DefaultBudgetSeconds(hosts);
+  Experiments experiments(oracle, budget_seconds, options.progress);
   experiments.SetUnit(
-      std::clamp(0.8 * options.budget_seconds / (FirstRounds(hosts) + hosts + kLaterExperiments),
+      std::clamp(0.8 * budget_seconds / (FirstRounds(hosts) + hosts + kLaterExperiments),
                  kUnitSecondsMin, kUnitSecondsMax));
   Inference result;
   SYNCOPATE_ASSIGN_OR_RETURN(FoundRacks found, FindRacks(experiments, options.seed));
