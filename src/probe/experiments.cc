@@ -12,8 +12,10 @@
 namespace syncopate {
 namespace {
 
-// The best measurement is believed if the second is at most so much less.
-constexpr double kSupported = 1.06;
+// What achieves this part of the most that was ever seen filled whatever limits it.
+constexpr double kNearlyFull = 0.82;
+// Of those, from the lowest to the highest. Above the middle: more makes a rate look low than high.
+constexpr double kTypical = 0.65;
 
 }  // namespace
 
@@ -73,22 +75,22 @@ absl::StatusOr<std::vector<double>> Experiments::Rates(absl::Span<const Flow> fl
   return rates;
 }
 
-double Experiments::MostBetween(const std::function<bool(int host)>& is_from,
-                                const std::function<bool(int host)>& is_to) const {
-  double most = 0, second = 0;
+double Experiments::CapacityBetween(const std::function<bool(int host)>& is_from,
+                                    const std::function<bool(int host)>& is_to) const {
+  std::vector<double> sums;
   for (const Past& past : past_) {
     double sum = 0;
     for (size_t i = 0; i < past.flows.size(); ++i) {
       if (is_from(past.flows[i].from) && is_to(past.flows[i].to)) sum += past.rates[i];
     }
-    if (sum > most) {
-      second = std::exchange(most, sum);
-    } else {
-      second = std::max(second, sum);
-    }
+    sums.push_back(sum);
   }
-  // One that nothing supports was counted wrong.
-  return most <= kSupported * second || second == 0 ? most : second;
+  std::sort(sums.begin(), sums.end());
+  // In the others, it was not full or something disturbed.
+  const double most = sums.empty() ? 0 : sums.back();
+  const auto full = std::lower_bound(sums.begin(), sums.end(), kNearlyFull * most) - sums.begin();
+  const double place = static_cast<double>(sums.size() - static_cast<size_t>(full)) * kTypical;
+  return sums.empty() ? 0 : sums[static_cast<size_t>(full) + static_cast<size_t>(place)];
 }
 
 absl::StatusOr<double> Experiments::Latency(int from, int to) {

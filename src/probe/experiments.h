@@ -51,11 +51,11 @@ class Experiments {
   // Whether there is time for so many experiments of length 1.
   bool TimeFor(int experiments) const;
 
-  // The most that went at once from hosts of which `is_from` holds to hosts of which `is_to` does,
-  // in any experiment so far, bytes/s. Nothing makes a network faster than it is, while much can
-  // make a measurement slow, so the most is what it carries.
-  double MostBetween(const std::function<bool(int host)>& is_from,
-                     const std::function<bool(int host)>& is_to) const;
+  // What can go at once from hosts of which `is_from` holds to hosts of which `is_to` does,
+  // bytes/s, by all experiments so far: the median of those that came near the most. The most
+  // itself was perhaps counted too high; the others did not fill it, or something disturbed them.
+  double CapacityBetween(const std::function<bool(int host)>& is_from,
+                         const std::function<bool(int host)>& is_to) const;
 
   int experiments() const { return experiments_; }
   int flows() const { return flows_; }

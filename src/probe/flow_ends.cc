@@ -7,11 +7,12 @@ namespace syncopate::probe {
 namespace {
 
 constexpr uint64_t kSmallBytes = 8;
-constexpr double kWindowMin = 4;  // pieces
-// A piece that is answered sooner leaves room for more, one that is answered later has waited in a
-// queue for too long.
-constexpr int64_t kSoonNs = 25'000'000;
-constexpr int64_t kLateNs = 60'000'000;
+// What the transport has not taken yet is kept to this, or two pieces.
+constexpr uint64_t kUntakenBytes = 64 << 10;
+// The window is what the flow achieves in this time.
+constexpr double kWindowSeconds = 0.12;
+// How long a rate is taken over.
+constexpr int64_t kRateNs = 20'000'000;
 
 }  // namespace
 
@@ -22,25 +23,28 @@ bool FlowSender::Poll(Session& session, int64_t now_ns, bool time_is_up) {
   const auto small = [&](uint32_t step) {
     return Extent{Space::kData, memory_.small_offset + kSmallBytes * step, kSmallBytes};
   };
+  if (mark_ns_ == 0) mark_ns_ = now_ns;
   while (acks_ < sent_ / FlowSteps::kPiecesPerAck) {
     const uint32_t theirs = steps_.their + steps_.Ack(acks_);
-    const std::byte* ack = session.Arrived(to_, theirs, small(theirs));
-    if (ack == nullptr) break;
-    int64_t came_ns = 0;
-    std::memcpy(&came_ns, ack, sizeof(came_ns));
+    if (session.Arrived(to_, theirs, small(theirs)) == nullptr) break;
     session.Consume(steps_.own + steps_.Ack(acks_), to_, theirs);
     ++acks_;
-    const int64_t took_ns = came_ns - sent_ns_[acks_ * FlowSteps::kPiecesPerAck - 1];
-    least_ns_ = std::min(least_ns_, took_ns);
-    const int64_t waited_ns = took_ns - least_ns_;
-    if (waited_ns < kSoonNs) window_ += FlowSteps::kPiecesPerAck;
-    if (waited_ns > kLateNs) window_ = std::max(kWindowMin, window_ - 1);
     moved = true;
   }
-  while (!end_sent_ && !time_is_up && sent_ < steps_.pieces &&
-         sent_ - acks_ * FlowSteps::kPiecesPerAck < window_) {
+  SetWindow(now_ns);
+  while (confirmed_ < sent_ &&
+         session.Consumed(to_, steps_.own + confirmed_, steps_.their + confirmed_)) {
+    ++confirmed_;
+    moved = true;
+  }
+  const uint32_t untaken_max =
+      std::max<uint32_t>(2, static_cast<uint32_t>(kUntakenBytes / piece_bytes_));
+  const auto on_their_way = [&] {
+    return uint64_t{sent_ - acks_ * FlowSteps::kPiecesPerAck} * piece_bytes_;
+  };
+  while (!end_sent_ && !time_is_up && sent_ < steps_.pieces && sent_ - confirmed_ < untaken_max &&
+         on_their_way() < std::max<uint64_t>(window_bytes_, 3 * uint64_t{piece_bytes_})) {
     session.Offer(steps_.own + sent_, to_, memory_.base + memory_.pieces_offset, piece);
-    sent_ns_.push_back(now_ns);
     ++sent_;
     moved = true;
   }
@@ -53,17 +57,22 @@ bool FlowSender::Poll(Session& session, int64_t now_ns, bool time_is_up) {
     moved = true;
   }
   if (!end_sent_) return moved;
-  while (confirmed_ < sent_ &&
-         session.Consumed(to_, steps_.own + confirmed_, steps_.their + confirmed_)) {
-    ++confirmed_;
-    moved = true;
-  }
   done_ = confirmed_ == sent_ && acks_ == sent_ / FlowSteps::kPiecesPerAck &&
           session.Consumed(to_, steps_.own + steps_.End(), steps_.their + steps_.End());
   return moved || done_;
 }
 
-bool FlowReceiver::Poll(Session& session, int64_t now_ns, double seconds) {
+void FlowSender::SetWindow(int64_t now_ns) {
+  if (now_ns - mark_ns_ < kRateNs) return;
+  const double bytes = static_cast<double>(acks_ - acks_at_mark_) * FlowSteps::kPiecesPerAck *
+                       static_cast<double>(piece_bytes_);
+  const double rate = bytes * 1e9 / static_cast<double>(now_ns - mark_ns_);
+  window_bytes_ = std::max(kWindowBytesMin, static_cast<uint64_t>(rate * kWindowSeconds));
+  mark_ns_ = now_ns;
+  acks_at_mark_ = acks_;
+}
+
+bool FlowReceiver::Poll(Session& session, double seconds) {
   if (done_) return false;
   bool moved = false;
   const Extent piece = {Space::kData, memory_.pieces_offset, piece_bytes_};
@@ -78,7 +87,6 @@ bool FlowReceiver::Poll(Session& session, int64_t now_ns, double seconds) {
     if (arrivals_.size() % FlowSteps::kPiecesPerAck == 0) {
       const uint32_t step = steps_.own + steps_.Ack(next / FlowSteps::kPiecesPerAck);
       const Extent where = small(step);
-      std::memcpy(memory_.base + where.offset, &now_ns, sizeof(now_ns));
       session.Offer(step, from_, memory_.base + where.offset, where);
     }
     moved = true;

@@ -1,10 +1,9 @@
 // The two ends of a flow in an experiment of the probe.
 //
-// The sender offers pieces; the receiver answers every second one with the time when it came, so
-// that the sender knows what is on its way and how long it waits in queues. It keeps that to some
-// milliseconds: the queues are empty soon after the end, whatever the buffers of sockets could
-// hold. The two clocks need not agree: what counts is how much longer a piece took than the fastest
-// one.
+// The sender offers pieces as the transport takes them; the receiver answers every second one. The
+// answers bound what is on its way by what the flow achieves in about a tenth of a second. A fast
+// flow never meets that bound, so TCP alone decides how fast it is; a slow one leaves no long queue
+// behind, whatever the buffers of sockets could hold.
 #ifndef SYNCOPATE_PROBE_FLOW_ENDS_H_
 #define SYNCOPATE_PROBE_FLOW_ENDS_H_
 
@@ -48,16 +47,20 @@ class FlowSender {
   int to() const { return to_; }
 
  private:
+  static constexpr uint64_t kWindowBytesMin = 24 << 10;
+
+  void SetWindow(int64_t now_ns);
+
   const int to_;
   const uint32_t piece_bytes_;
   const FlowSteps steps_;
   const FlowMemory memory_;
-  uint32_t sent_ = 0;       // pieces
-  uint32_t acks_ = 0;       // that have come
-  uint32_t confirmed_ = 0;  // pieces whose memory is free again
-  double window_ = 8;       // pieces that may be on their way
-  std::vector<int64_t> sent_ns_;
-  int64_t least_ns_ = INT64_MAX;  // from sending to coming, by two clocks
+  uint32_t sent_ = 0;                        // pieces
+  uint32_t acks_ = 0;                        // that have come
+  uint32_t confirmed_ = 0;                   // pieces whose memory is free again
+  uint64_t window_bytes_ = kWindowBytesMin;  // that may be on their way
+  int64_t mark_ns_ = 0;                      // the rate is taken since then
+  uint32_t acks_at_mark_ = 0;
   bool end_sent_ = false;
   bool done_ = false;
 };
@@ -67,7 +70,7 @@ class FlowReceiver {
   FlowReceiver(int from, uint32_t piece_bytes, FlowSteps steps, FlowMemory memory)
       : from_(from), piece_bytes_(piece_bytes), steps_(steps), memory_(memory) {}
 
-  bool Poll(Session& session, int64_t now_ns, double seconds);
+  bool Poll(Session& session, double seconds);
   bool done() const { return done_; }
   int from() const { return from_; }
   const std::vector<Arrival>& arrivals() const { return arrivals_; }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <numeric>
+#include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +21,9 @@ using Flow = Oracle::Flow;
 
 constexpr size_t kRacksPerHost = 3;  // other racks that a host sends to when uplinks are measured
 constexpr int kLatencyRackPairsMax = 16;
+// Racks of one pod take at least this part of their uplinks from each other. Racks that share
+// something with others get half or less of it.
+constexpr double kPodSlack = 0.8;
 // Experiments of length 1 after the first rounds; the unit of time is chosen for so many.
 constexpr int kLaterExperiments = 35;
 constexpr double kUnitSecondsMin = 0.1, kUnitSecondsMax = 0.25;
@@ -40,8 +45,8 @@ class Capacities {
     const auto anyone = [](int) { return true; };
     for (int h = 0; h < experiments_.hosts(); ++h) {
       const auto this_one = [&](int other) { return other == h; };
-      host(h).out = experiments_.MostBetween(this_one, anyone);
-      host(h).in = experiments_.MostBetween(anyone, this_one);
+      host(h).out = experiments_.CapacityBetween(this_one, anyone);
+      host(h).in = experiments_.CapacityBetween(anyone, this_one);
     }
   }
 
@@ -49,13 +54,21 @@ class Capacities {
   NetworkShape::Host& host(int h) { return shape_.hosts[static_cast<size_t>(h)]; }
   const std::vector<int>& hosts_of(size_t rack) const { return shape_.racks[rack].hosts; }
 
+  // To how many other racks a host sends, so that all are reached: few flows find their rates
+  // sooner.
+  size_t RacksPerHost(const std::vector<int>& racks, size_t others) {
+    size_t hosts = 0;
+    for (const int rack : racks) hosts += hosts_of(static_cast<size_t>(rack)).size();
+    return std::min(kRacksPerHost, (others + hosts - 1) / hosts);
+  }
+
   // Flows from every host of some racks to hosts of some others, and back.
   std::vector<Flow> Between(const std::vector<int>& racks, const std::vector<int>& others) {
     std::vector<Flow> flows;
     size_t next = 0;
     for (const int rack : racks) {
       for (const int h : hosts_of(static_cast<size_t>(rack))) {
-        for (size_t k = 0; k < std::min(kRacksPerHost, others.size()); ++k, ++next) {
+        for (size_t k = 0; k < RacksPerHost(racks, others.size()); ++k, ++next) {
           const std::vector<int>& targets =
               hosts_of(static_cast<size_t>(others[next % others.size()]));
           AddBothWays(flows, h, targets[(next / others.size()) % targets.size()]);
@@ -63,6 +76,16 @@ class Capacities {
       }
     }
     return flows;
+  }
+
+  // What can leave the hosts of some racks, and come in.
+  std::pair<double, double> OutAndIn(const std::vector<int>& racks) {
+    const auto inside = [&](int h) {
+      return std::find(racks.begin(), racks.end(), host(h).rack) != racks.end();
+    };
+    const auto outside = [&](int h) { return !inside(h); };
+    return {experiments_.CapacityBetween(inside, outside),
+            experiments_.CapacityBetween(outside, inside)};
   }
 
   absl::Status MeasureUplinks() {
@@ -75,12 +98,9 @@ class Capacities {
       NetworkShape::Rack& rack = shape_.racks[r];
       const std::vector<Flow> flows = Between({static_cast<int>(r)}, others);
       for (int run = 0; run < 2 && (run == 0 || experiments_.TimeFor(2)); ++run) {
-        SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, 1.5).status());
+        SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, 2).status());
       }
-      const auto inside = [&](int h) { return host(h).rack == static_cast<int>(r); };
-      const auto outside = [&](int h) { return host(h).rack != static_cast<int>(r); };
-      rack.up = experiments_.MostBetween(inside, outside);
-      rack.down = experiments_.MostBetween(outside, inside);
+      std::tie(rack.up, rack.down) = OutAndIn({static_cast<int>(r)});
     }
     return absl::OkStatus();
   }
@@ -94,8 +114,8 @@ class Capacities {
     Evidence evidence(racks);
     std::vector<double> up, down;
     for (const NetworkShape::Rack& rack : shape_.racks) {
-      up.push_back(rack.up);
-      down.push_back(rack.down);
+      up.push_back(kPodSlack * rack.up);
+      down.push_back(kPodSlack * rack.down);
     }
     evidence.SetCapacities(up, down);
     for (int round = 0; round < FirstRounds(racks); ++round) {
@@ -142,16 +162,11 @@ class Capacities {
         if (other != p) others.insert(others.end(), pods[other].begin(), pods[other].end());
       }
       const std::vector<Flow> flows = Between(pod.racks, others);
-      SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, 1.5).status());
+      SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, 2).status());
+      std::tie(pod.up, pod.down) = OutAndIn(pod.racks);
       for (const int rack : pod.racks) {
         shape_.racks[static_cast<size_t>(rack)].pod = static_cast<int>(p);
       }
-      const auto inside = [&](int h) {
-        return std::find(pod.racks.begin(), pod.racks.end(), host(h).rack) != pod.racks.end();
-      };
-      const auto outside = [&](int h) { return !inside(h); };
-      pod.up = experiments_.MostBetween(inside, outside);
-      pod.down = experiments_.MostBetween(outside, inside);
       shape_.pods.push_back(std::move(pod));
     }
     return absl::OkStatus();
@@ -236,11 +251,17 @@ absl::Status MeasureLatencies(Experiments& experiments, NetworkShape& shape) {
 
 }  // namespace
 
+double DefaultBudgetSeconds(int hosts) { return 25 * std::max(1.0, hosts / 12.0); }
+
 absl::StatusOr<Inference> InferNetwork(Oracle& oracle, const InferOptions& options) {
-  Experiments experiments(oracle, options.budget_seconds, options.progress);
-  const int hosts = experiments.hosts();
+  std::set<std::string> names;
+  for (int worker = 0; worker < oracle.size(); ++worker) names.insert(oracle.HostOf(worker));
+  const int hosts = static_cast<int>(names.size());
+  const double budget_seconds =
+      options.budget_seconds > 0 ? options.budget_seconds : DefaultBudgetSeconds(hosts);
+  Experiments experiments(oracle, budget_seconds, options.progress);
   experiments.SetUnit(
-      std::clamp(0.8 * options.budget_seconds / (FirstRounds(hosts) + hosts + kLaterExperiments),
+      std::clamp(0.8 * budget_seconds / (FirstRounds(hosts) + hosts + kLaterExperiments),
                  kUnitSecondsMin, kUnitSecondsMax));
   Inference result;
   SYNCOPATE_ASSIGN_OR_RETURN(FoundRacks found, FindRacks(experiments, options.seed));

@@ -18,12 +18,16 @@
 namespace syncopate {
 
 struct InferOptions {
-  // What it may take. Steps that only make the result surer are left out when the time is short.
-  double budget_seconds = 25;
+  // What it may take; 0: DefaultBudgetSeconds(). Steps that only make the result surer are left out
+  // when the time is short.
+  double budget_seconds = 0;
   uint64_t seed = 1;  // of the order in which hosts are paired
   // Told before each experiment: what is being done, and how much of the budget is spent (0 to 1).
   std::function<void(absl::string_view step, double part)> progress = nullptr;
 };
+
+// 25 s for up to 12 hosts, then in proportion.
+double DefaultBudgetSeconds(int hosts);
 
 struct Inference {
   NetworkShape shape;

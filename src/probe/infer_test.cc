@@ -72,7 +72,7 @@ TEST(InferTest, FindsRacksAndCapacitiesOfRandomNetworks) {
   const Tally tally = TryNetworks(1, 500, {}, noise);
   EXPECT_GE(tally.racks_right, 0.995 * tally.networks);
   EXPECT_GE(tally.within, 0.95 * tally.capacities);
-  EXPECT_LT(tally.seconds_max, 28);
+  EXPECT_LT(tally.seconds_max, 45) << "20 hosts";
 }
 
 // One flow in a hundred is measured at 0.3 to 0.8 of its rate: some twenty in each network.
@@ -80,7 +80,7 @@ TEST(InferTest, FindsThemAlthoughSomeMeasurementsAreFarOff) {
   const Tally tally = TryNetworks(1, 500, {}, {});
   EXPECT_GE(tally.racks_right, 0.99 * tally.networks);
   EXPECT_GE(tally.within, 0.95 * tally.capacities);
-  EXPECT_LT(tally.seconds_max, 28);
+  EXPECT_LT(tally.seconds_max, 45) << "20 hosts";
 }
 
 TEST(InferTest, UplinksMayDifferByDirection) {

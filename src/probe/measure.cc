@@ -27,15 +27,20 @@ constexpr int64_t kBreakNs = 2'000'000'000;
 constexpr double kRampPart = 0.35;
 // About how long a piece is on its way.
 constexpr double kPieceSeconds = 0.0025;
-constexpr uint32_t kPieceBytesFirst = 16 << 10;
+constexpr uint32_t kPieceBytesFirst = 8 << 10;
 constexpr uint32_t kPings = 16;
+// Receivers answer so long after the end: pieces that were on their way then have come, mostly.
+constexpr int64_t kGraceNs = 30'000'000;
 
-// Where things lie in every worker's memory.
+// Where things lie in every worker's memory: first what an experiment needs for itself, for each of
+// those that can be under way, then the pieces that all flows send.
+constexpr size_t kUnderWayMax = 4;
 constexpr uint64_t kHeadOffset = 0;
 constexpr uint64_t kFlowsOffset = 64;
 constexpr uint64_t kAnswerOffset = kFlowsOffset + kFlowBytes * kFlowsMax;
 constexpr uint64_t kSmallOffset = kAnswerOffset + kAnswerBytesMin * kFlowsMax;
-constexpr uint64_t kPiecesOffset = kSmallOffset + 8 * uint64_t{kStepsMax};
+constexpr uint64_t kExperimentBytes = kSmallOffset + 8 * uint64_t{kStepsMax};
+constexpr uint64_t kPiecesOffset = kUnderWayMax * kExperimentBytes;
 constexpr uint64_t kMemoryBytes = kPiecesOffset + kPieceBytesMax;
 
 // Steps. Rank 0 uses RANK for a head, SIZE + RANK for taking an answer and 2 * SIZE + RANK for a
@@ -72,9 +77,11 @@ uint64_t AnswerBytes(const Command& command, uint32_t rank) {
 
 class Member::Experiment {
  public:
-  Experiment(Member& member, std::unique_ptr<Session> session, const Command* command)
+  Experiment(Member& member, std::unique_ptr<Session> session, uint64_t sequence,
+             const Command* command)
       : member_(member),
         session_(std::move(session)),
+        base_(sequence % kUnderWayMax * kExperimentBytes),
         deadline_ns_(member.clock_.NowNs() + member.options_.patience_ns) {
     if (command != nullptr) command_ = *command;
   }
@@ -97,22 +104,28 @@ class Member::Experiment {
         return PollCommand(now_ns);
       case Phase::kRunning:
         return PollRunning(now_ns);
-      case Phase::kAnswer:
-        return PollAnswer();
-      case Phase::kFinishing:
-        return PollGate(Gate::kFinish, Phase::kDone);
+      case Phase::kAnswer: {
+        const bool moved = PollFlows(now_ns);
+        return PollAnswer() || moved;
+      }
+      case Phase::kFinishing: {
+        const bool moved = PollFlows(now_ns);
+        return (flows_done_ && PollGate(Gate::kFinish, Phase::kDone)) || moved;
+      }
       default:
         return false;
     }
   }
 
+  // All answers are there, or this worker's is on its way; flows may still be draining.
+  bool answered() const { return phase_ == Phase::kFinishing || done(); }
   bool done() const { return phase_ == Phase::kDone; }
   const absl::Status& status() const { return status_; }
   const Command& command() const { return command_; }
   const std::vector<std::string>& answers() const { return answers_; }
   int64_t NextWakeNs() const {
-    return phase_ == Phase::kRunning && !time_is_up_ ? std::min(end_ns_, deadline_ns_)
-                                                     : deadline_ns_;
+    if (phase_ != Phase::kRunning) return deadline_ns_;
+    return std::min(time_is_up_ ? end_ns_ + kGraceNs : end_ns_, deadline_ns_);
   }
 
  private:
@@ -151,12 +164,12 @@ class Member::Experiment {
   bool PollCommand(int64_t now_ns) {
     if (rank() == 0) {
       const std::string head = EncodeHead(command_), flows = EncodeFlows(command_);
-      std::memcpy(member_.memory_ + kHeadOffset, head.data(), head.size());
-      std::memcpy(member_.memory_ + kFlowsOffset, flows.data(), flows.size());
+      std::memcpy(member_.memory_ + base_ + kHeadOffset, head.data(), head.size());
+      std::memcpy(member_.memory_ + base_ + kFlowsOffset, flows.data(), flows.size());
       for (int other = 1; other < size(); ++other) {
-        Offer(static_cast<uint32_t>(other), other, kHeadStep, kHeadOffset, head.size());
+        Offer(static_cast<uint32_t>(other), other, kHeadStep, base_ + kHeadOffset, head.size());
         if (flows.empty()) continue;
-        Offer(static_cast<uint32_t>(2 * size() + other), other, kFlowsStep, kFlowsOffset,
+        Offer(static_cast<uint32_t>(2 * size() + other), other, kFlowsStep, base_ + kFlowsOffset,
               flows.size());
       }
     } else {
@@ -169,6 +182,7 @@ class Member::Experiment {
     end_ns_ = now_ns + length_ns;
     deadline_ns_ = end_ns_ + member_.options_.patience_ns;
     if (command_.kind == Command::Kind::kFlows) MakeFlows();
+    flows_done_ = senders_.empty() && receivers_.empty();
     phase_ = Phase::kRunning;
     return true;
   }
@@ -180,7 +194,7 @@ class Member::Experiment {
     };
     const uint32_t self = static_cast<uint32_t>(rank());
     if (!has_head_) {
-      const absl::string_view head = arrived(self, kHeadOffset, kHeadBytes);
+      const absl::string_view head = arrived(self, base_ + kHeadOffset, kHeadBytes);
       if (head.empty()) return false;
       absl::StatusOr<Command> command = DecodeHead(head);
       session_->Consume(kHeadStep, 0, self);
@@ -191,7 +205,7 @@ class Member::Experiment {
     if (command_.flows.empty()) return true;
     const uint32_t their_step = static_cast<uint32_t>(2 * size()) + self;
     const absl::string_view flows =
-        arrived(their_step, kFlowsOffset, kFlowBytes * command_.flows.size());
+        arrived(their_step, base_ + kFlowsOffset, kFlowBytes * command_.flows.size());
     if (flows.empty()) return false;
     const absl::Status decoded = DecodeFlows(flows, static_cast<uint32_t>(size()), command_);
     session_->Consume(kFlowsStep, 0, their_step);
@@ -211,8 +225,9 @@ class Member::Experiment {
       const FlowSteps steps = {.own = first_step() + own_slot * count,
                                .their = first_step() + their_slot * count,
                                .pieces = command_.pieces};
-      const FlowMemory memory = {
-          .base = member_.memory_, .pieces_offset = kPiecesOffset, .small_offset = kSmallOffset};
+      const FlowMemory memory = {.base = member_.memory_,
+                                 .pieces_offset = kPiecesOffset,
+                                 .small_offset = base_ + kSmallOffset};
       if (flow.from == self) {
         senders_.emplace_back(static_cast<int>(other), flow.piece_bytes, steps, memory);
       } else {
@@ -221,21 +236,28 @@ class Member::Experiment {
     }
   }
 
+  bool PollFlows(int64_t now_ns) {
+    if (flows_done_) return false;
+    time_is_up_ = now_ns >= end_ns_;
+    const double seconds = static_cast<double>(now_ns - begin_ns_) * 1e-9;
+    bool moved = false;
+    flows_done_ = true;
+    for (FlowReceiver& receiver : receivers_) {
+      moved = receiver.Poll(*session_, seconds) || moved;
+      flows_done_ = flows_done_ && receiver.done();
+    }
+    for (FlowSender& sender : senders_) {
+      moved = sender.Poll(*session_, now_ns, time_is_up_) || moved;
+      flows_done_ = flows_done_ && sender.done();
+    }
+    return moved;
+  }
+
   bool PollRunning(int64_t now_ns) {
     bool moved = false;
     if (command_.kind == Command::Kind::kFlows) {
-      time_is_up_ = now_ns >= end_ns_;
-      const double seconds = static_cast<double>(now_ns - begin_ns_) * 1e-9;
-      bool all_done = true;
-      for (FlowReceiver& receiver : receivers_) {
-        moved = receiver.Poll(*session_, now_ns, seconds) || moved;
-        all_done = all_done && receiver.done();
-      }
-      for (FlowSender& sender : senders_) {
-        moved = sender.Poll(*session_, now_ns, time_is_up_) || moved;
-        all_done = all_done && sender.done();
-      }
-      if (!all_done) return moved;
+      moved = PollFlows(now_ns);
+      if (!flows_done_ && now_ns < end_ns_ + kGraceNs) return moved;
     } else if (command_.kind == Command::Kind::kPing) {
       if (!PollPings(now_ns, moved)) return moved;
     }
@@ -250,11 +272,11 @@ class Member::Experiment {
     const bool sends = static_cast<uint32_t>(rank()) == flow.from;
     if (!sends && static_cast<uint32_t>(rank()) != flow.to) return true;
     const int other = static_cast<int>(sends ? flow.to : flow.from);
-    const Extent small = {Space::kData, kSmallOffset, 8};
+    const Extent small = {Space::kData, base_ + kSmallOffset, 8};
     while (pings_ < command_.pieces) {
       const uint32_t there = first_step() + 2 * pings_, back = there + 1;
       if (sends && !ping_sent_) {
-        Offer(there, other, there, kSmallOffset, 8);
+        Offer(there, other, there, base_ + kSmallOffset, 8);
         ping_sent_ = true;
         ping_ns_ = member_.clock_.NowNs();
         moved = true;
@@ -266,7 +288,7 @@ class Member::Experiment {
         best_ns_ = std::min(best_ns_, std::max(member_.clock_.NowNs(), now_ns) - ping_ns_);
         ping_sent_ = false;
       } else {
-        Offer(back, other, back, kSmallOffset, 8);
+        Offer(back, other, back, base_ + kSmallOffset, 8);
       }
       ++pings_;
       moved = true;
@@ -295,12 +317,13 @@ class Member::Experiment {
         }
     }
     answer.resize(AnswerBytes(command_, static_cast<uint32_t>(rank())));
-    std::memcpy(member_.memory_ + kAnswerOffset, answer.data(), answer.size());
+    std::memcpy(member_.memory_ + base_ + kAnswerOffset, answer.data(), answer.size());
     if (rank() == 0) {
       answers_.assign(static_cast<size_t>(size()), "");
       answers_[0] = std::move(answer);
     } else {
-      Offer(kAnswerStep, 0, static_cast<uint32_t>(size() + rank()), kAnswerOffset, answer.size());
+      Offer(kAnswerStep, 0, static_cast<uint32_t>(size() + rank()), base_ + kAnswerOffset,
+            answer.size());
     }
   }
 
@@ -311,7 +334,7 @@ class Member::Experiment {
       if (!answer.empty()) continue;
       const uint64_t bytes = AnswerBytes(command_, static_cast<uint32_t>(other));
       const std::byte* arrived =
-          session_->Arrived(other, kAnswerStep, {Space::kData, kAnswerOffset, bytes});
+          session_->Arrived(other, kAnswerStep, {Space::kData, base_ + kAnswerOffset, bytes});
       if (arrived == nullptr) {
         all = false;
         continue;
@@ -325,9 +348,9 @@ class Member::Experiment {
   }
 
   bool Fail(absl::Status status) {
+    if (phase_ == Phase::kFinishing && command_.kind == Command::Kind::kEnd) member_.ending_ = true;
     // Once all know that the probe is over, nobody needs anybody any more.
-    const bool over = phase_ == Phase::kFinishing && command_.kind == Command::Kind::kEnd;
-    if (!over) status_ = std::move(status);
+    if (!member_.ending_) status_ = std::move(status);
     const bool starting = phase_ == Phase::kStarting;
     if (starting) session_->Break(Gate::kStart);
     session_->Break(Gate::kFinish);
@@ -363,7 +386,9 @@ class Member::Experiment {
   absl::Status Overdue() {
     std::set<int> missing;
     for (int other = 0; other < size(); ++other) {
-      if (phase_ == Phase::kStarting && !session_->Entered(Gate::kStart, other)) {
+      const bool starting = phase_ == Phase::kStarting;
+      if ((starting || (phase_ == Phase::kFinishing && flows_done_)) &&
+          !session_->Entered(starting ? Gate::kStart : Gate::kFinish, other)) {
         missing.insert(other);
       }
       if (phase_ == Phase::kAnswer && rank() == 0 && answers_[static_cast<size_t>(other)].empty()) {
@@ -392,9 +417,11 @@ class Member::Experiment {
 
   Member& member_;
   std::unique_ptr<Session> session_;
+  const uint64_t base_;  // where this experiment's memory begins
   Phase phase_ = Phase::kStarting;
   bool entered_ = false;
   bool has_head_ = false;
+  bool flows_done_ = false;
   absl::Status status_;
   Command command_;
   std::vector<std::string> answers_;
@@ -413,6 +440,7 @@ Member::Member(Transport& transport, const Clock& clock, const MemberOptions& op
     : transport_(transport), clock_(clock), options_(options) {}
 
 Member::~Member() {
+  draining_.clear();
   experiment_.reset();
   port_.reset();
   if (memory_ != nullptr) transport_.Free(memory_);
@@ -439,24 +467,48 @@ absl::Status Member::Begin(const Command* command) {
                                                                   .data_bytes = kMemoryBytes,
                                                                   .steps = kStepsMax});
   SYNCOPATE_RETURN_IF_ERROR(session.status());
+  if (experiment_ != nullptr) draining_.push_back(std::move(experiment_));
+  experiment_ = std::make_unique<Experiment>(*this, *std::move(session), sequence_, command);
   ++sequence_;
-  experiment_ = std::make_unique<Experiment>(*this, *std::move(session), command);
   return absl::OkStatus();
 }
 
 bool Member::Poll() {
-  const bool progress = transport_.Progress();
-  return experiment_->Poll() || progress;
+  bool moved = transport_.Progress();
+  moved = experiment_->Poll() || moved;
+  for (std::unique_ptr<Experiment>& old : draining_) moved = old->Poll() || moved;
+  for (size_t i = 0; i < draining_.size();) {
+    if (!draining_[i]->done()) {
+      ++i;
+      continue;
+    }
+    status_.Update(draining_[i]->status());
+    draining_.erase(draining_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  if (experiment_->done()) status_.Update(experiment_->status());
+  return moved;
 }
-bool Member::done() const { return experiment_->done(); }
-const absl::Status& Member::status() const { return experiment_->status(); }
+
+bool Member::done() const {
+  if (!status_.ok()) return experiment_->done() || experiment_->answered();
+  if (experiment_->answered() && experiment_->command().kind == Command::Kind::kEnd) {
+    return drained();
+  }
+  return experiment_->answered() && draining_.size() + 1 < kUnderWayMax;
+}
+bool Member::drained() const { return experiment_->done() && draining_.empty(); }
+const absl::Status& Member::status() const { return status_; }
 const Command& Member::command() const { return experiment_->command(); }
 const std::vector<std::string>& Member::answers() const { return experiment_->answers(); }
-int64_t Member::NextWakeNs() const { return experiment_->NextWakeNs(); }
+int64_t Member::NextWakeNs() const {
+  int64_t wake_ns = experiment_->NextWakeNs();
+  for (const auto& old : draining_) wake_ns = std::min(wake_ns, old->NextWakeNs());
+  return wake_ns;
+}
 
 void Member::Park() {
   const uint32_t ticket = transport_.PrepareToPark();
-  if (Poll() || done()) {
+  if (Poll()) {
     transport_.CancelPark();
     return;
   }
@@ -516,7 +568,13 @@ absl::Status LiveOracle::End() {
 absl::Status LiveOracle::Run(const Command& command) {
   if (ended_) return absl::FailedPreconditionError("the probe is over");
   SYNCOPATE_RETURN_IF_ERROR(member_.Begin(&command));
-  while (!member_.done()) {
+  WaitUntil([&] { return member_.done(); });
+  if (!member_.status().ok()) ended_ = true;  // the others have given up as well
+  return member_.status();
+}
+
+void LiveOracle::WaitUntil(const std::function<bool()>& condition) {
+  while (!condition()) {
     if (member_.Poll()) continue;
     if (idle_) {
       idle_();
@@ -524,11 +582,11 @@ absl::Status LiveOracle::Run(const Command& command) {
       member_.Park();
     }
   }
-  if (!member_.status().ok()) ended_ = true;  // the others have given up as well
-  return member_.status();
 }
 
 absl::StatusOr<double> LiveOracle::Latency(int from, int to) {
+  // With no flow under way.
+  WaitUntil([&] { return member_.drained() || !member_.status().ok(); });
   Command command;
   command.kind = Command::Kind::kPing;
   command.pieces = kPings;

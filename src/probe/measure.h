@@ -47,8 +47,11 @@ class Member {
   absl::Status Begin(const Command* command);
   // True if anything moved.
   bool Poll();
-  // The experiment is over, well or not.
+  // All answers are there (rank 0), or this worker's is on its way, or the probe has failed. The
+  // next experiment may begin: what is left of the last ones' flows drains meanwhile.
   bool done() const;
+  // Nothing is left of any experiment.
+  bool drained() const;
   const absl::Status& status() const;
   // What was to be done. Once done() and OK.
   const Command& command() const;
@@ -71,6 +74,9 @@ class Member {
   std::byte* memory_ = nullptr;  // of the transport
   uint64_t sequence_ = 0;
   std::unique_ptr<Experiment> experiment_;
+  std::vector<std::unique_ptr<Experiment>> draining_;  // earlier ones
+  absl::Status status_;                                // the first error of any of them
+  bool ending_ = false;  // all know that the probe is over: nobody needs anybody any more
 };
 
 // Ranks other than 0: does what rank 0 says until it says that the probe is over.
@@ -97,6 +103,7 @@ class LiveOracle final : public Oracle {
  private:
   LiveOracle(Member& member, const Clock& clock, Idle idle);
   absl::Status Run(const Command& command);
+  void WaitUntil(const std::function<bool()>& condition);
   void NameHosts(const std::vector<std::string>& answers);
   // Fills in how the flows send. InvalidArgument if there are too many.
   absl::StatusOr<Command> Plan(absl::Span<const Flow> flows, double seconds) const;

@@ -40,7 +40,7 @@ constexpr int kTrialsMax = 10'000;
 struct ProbeArguments {
   std::string topology_out;
   std::string svg;
-  std::string budget = "25s";
+  std::string budget;
   bool json = false;
   // Where to run, if not in a job already.
   std::string hosts, hostfile, agent, lab;
@@ -52,6 +52,7 @@ struct ProbeArguments {
 };
 
 absl::StatusOr<double> Budget(const ProbeArguments& arguments) {
+  if (arguments.budget.empty()) return 0;  // chosen by the number of hosts
   absl::StatusOr<int64_t> budget_ns = ParseDurationNs(arguments.budget);
   if (budget_ns.ok() && (*budget_ns < kBudgetNsMin || *budget_ns > kBudgetNsMax)) {
     budget_ns = absl::InvalidArgumentError(
@@ -189,7 +190,8 @@ absl::Status RunAsJob(const ProbeArguments& arguments) {
     add("--hostfile", arguments.hostfile);
     add("--agent", arguments.agent);
   }
-  words.insert(words.end(), {"--", path, "probe", "--budget", arguments.budget});
+  words.insert(words.end(), {"--", path, "probe"});
+  add("--budget", arguments.budget);
   add("--topology-out", arguments.topology_out);
   add("--svg", arguments.svg);
   if (arguments.json) words.push_back("--json");
@@ -268,9 +270,10 @@ void AddProbeCommand(CLI::App& app, int& exit_code) {
   probe->add_option("--topology-out", arguments->topology_out, "Save the topology (JSON) here")
       ->type_name("FILE");
   probe->add_option("--svg", arguments->svg, "Save a picture here")->type_name("FILE");
-  probe->add_option("--budget", arguments->budget, "How long to measure")
-      ->type_name("TIME")
-      ->capture_default_str();
+  probe
+      ->add_option("--budget", arguments->budget,
+                   "How long to measure (25s, more for more than 12 hosts)")
+      ->type_name("TIME");
   probe->add_flag("--json", arguments->json, "Print one JSON object");
   auto* hosts = probe->add_option("-H,--hosts", arguments->hosts, "Hosts, as `launch -H` has them")
                     ->type_name("HOST[:SLOTS],...");

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -70,7 +71,8 @@ absl::StatusOr<TrialRow> TryOne(const TrialsOptions& options, uint64_t seed, con
     if (!found) return std::string();
     return Encode(*found, Compare(truth, found->shape));
   };
-  const int64_t timeout_ns = static_cast<int64_t>((3 * options.budget_seconds + 60) * 1e9);
+  const int64_t timeout_ns = static_cast<int64_t>(
+      (3 * std::max(options.budget_seconds, DefaultBudgetSeconds(row.hosts)) + 60) * 1e9);
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, RunInLab(*lab, work, clock, timeout_ns));
   SYNCOPATE_RETURN_IF_ERROR(Decode(text, row));
   return row;
