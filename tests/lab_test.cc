@@ -57,11 +57,18 @@ Outcome Syncopate(std::vector<std::string> words) {
   return outcome;
 }
 
-// What labs could leave on the machine.
+// What of labs is on this machine: of this test's own, since others may come and go meanwhile.
+std::vector<std::string> OnlyOwn(std::vector<std::string> names) {
+  const std::string own = absl::StrCat(kNamePrefix, getpid(), "-");
+  std::erase_if(names,
+                [&](const std::string& name) { return name.find(own) == std::string::npos; });
+  return names;
+}
+
 struct Machine {
-  std::vector<std::string> namespaces = ListNamespaces();
-  std::string links = Run({"ip", "-o", "link"}, "").value_or("?");
-  std::vector<std::string> labs = LabNames();
+  std::vector<std::string> namespaces = OnlyOwn(ListNamespaces());
+  std::string links = Run({"ip", "-o", "link", "show", "type", "veth"}, "").value_or("?");
+  std::vector<std::string> labs = OnlyOwn(LabNames());
 
   friend bool operator==(const Machine&, const Machine&) = default;
 };
