@@ -52,8 +52,9 @@ class Experiments {
   bool TimeFor(int experiments) const;
 
   // What can go at once from hosts of which `is_from` holds to hosts of which `is_to` does,
-  // bytes/s, by all experiments so far: the median of those that came near the most. The most
-  // itself was perhaps counted too high; the others did not fill it, or something disturbed them.
+  // bytes/s, by all experiments so far: a typical one of those that came near the most. The most
+  // itself was perhaps counted too high; the others did not fill it, or something disturbed them. A
+  // long experiment counts more than short ones: TCP delivers in bursts when it has lost something.
   double CapacityBetween(const std::function<bool(int host)>& is_from,
                          const std::function<bool(int host)>& is_to) const;
 
@@ -72,6 +73,7 @@ class Experiments {
   struct Past {
     std::vector<Flow> flows;
     std::vector<double> rates;
+    double length = 1;
   };
   std::vector<Past> past_;
   double planned_seconds_ = 0;  // lengths of all experiments so far
