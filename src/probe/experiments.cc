@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/log.h"
 #include "base/status.h"
 
 namespace syncopate {
@@ -15,7 +17,7 @@ namespace {
 // What achieves this part of the most that was ever seen filled whatever limits it.
 constexpr double kNearlyFull = 0.8;
 // Of those, from the lowest to the highest. Above the middle: more makes a rate look low than high.
-constexpr double kTypical = 0.6;
+constexpr double kTypical = 0.7;
 // From this length on an experiment is long.
 constexpr double kLong = 2;
 
@@ -77,7 +79,7 @@ absl::StatusOr<std::vector<double>> Experiments::Rates(absl::Span<const Flow> fl
   return rates;
 }
 
-double Experiments::CapacityBetween(const std::function<bool(int host)>& is_from,
+double Experiments::CapacityBetween(What what, const std::function<bool(int host)>& is_from,
                                     const std::function<bool(int host)>& is_to) const {
   std::vector<double> sums;
   double most_in_long = 0;
@@ -93,9 +95,16 @@ double Experiments::CapacityBetween(const std::function<bool(int host)>& is_from
   std::sort(sums.begin(), sums.end());
   const size_t full = static_cast<size_t>(
       std::lower_bound(sums.begin(), sums.end(), kNearlyFull * sums.back()) - sums.begin());
+  if (LogEnabled(LogLevel::kTrace)) {
+    std::string line = absl::StrFormat("sums, MB/s; most in long ones %.2f:", most_in_long * 1e-6);
+    for (size_t i = full; i < sums.size(); ++i)
+      absl::StrAppendFormat(&line, " %.2f", sums[i] * 1e-6);
+    LogLine(LogLevel::kTrace, line);
+  }
+  if (what == What::kUplink) return (sums.back() + sums[sums.size() < 2 ? 0 : sums.size() - 2]) / 2;
   const double place = static_cast<double>(sums.size() - full) * kTypical;
   const double typical = sums[full + static_cast<size_t>(place)];
-  return most_in_long >= kNearlyFull * typical ? (most_in_long + typical) / 2 : typical;
+  return most_in_long >= kNearlyFull * typical ? most_in_long : typical;
 }
 
 absl::StatusOr<double> Experiments::Latency(int from, int to) {

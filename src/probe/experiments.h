@@ -52,10 +52,13 @@ class Experiments {
   bool TimeFor(int experiments) const;
 
   // What can go at once from hosts of which `is_from` holds to hosts of which `is_to` does,
-  // bytes/s, by all experiments so far: a typical one of those that came near the most. The most
-  // itself was perhaps counted too high; the others did not fill it, or something disturbed them. A
-  // long experiment counts more than short ones: TCP delivers in bursts when it has lost something.
-  double CapacityBetween(const std::function<bool(int host)>& is_from,
+  // bytes/s, by all experiments so far. Those that came near the most filled it; others did not, or
+  // something disturbed them.
+  //   - Of a NIC, what a long experiment gave, else a typical one of those: what TCP delivers in
+  //     bursts, when it has lost something, can make a short one look too fast.
+  //   - Of an uplink, the two best ones: many flows that share it lose much, few lose little.
+  enum class What { kNic, kUplink };
+  double CapacityBetween(What what, const std::function<bool(int host)>& is_from,
                          const std::function<bool(int host)>& is_to) const;
 
   int experiments() const { return experiments_; }

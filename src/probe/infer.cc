@@ -62,8 +62,8 @@ class Capacities {
     const auto anyone = [](int) { return true; };
     for (int h = 0; h < experiments_.hosts(); ++h) {
       const auto this_one = [&](int other) { return other == h; };
-      host(h).out = experiments_.CapacityBetween(this_one, anyone);
-      host(h).in = experiments_.CapacityBetween(anyone, this_one);
+      host(h).out = experiments_.CapacityBetween(Experiments::What::kNic, this_one, anyone);
+      host(h).in = experiments_.CapacityBetween(Experiments::What::kNic, anyone, this_one);
     }
     return absl::OkStatus();
   }
@@ -103,8 +103,8 @@ class Capacities {
       return std::find(racks.begin(), racks.end(), host(h).rack) != racks.end();
     };
     const auto outside = [&](int h) { return !inside(h); };
-    return {experiments_.CapacityBetween(inside, outside),
-            experiments_.CapacityBetween(outside, inside)};
+    return {experiments_.CapacityBetween(Experiments::What::kUplink, inside, outside),
+            experiments_.CapacityBetween(Experiments::What::kUplink, outside, inside)};
   }
 
   absl::Status MeasureUplinks() {
