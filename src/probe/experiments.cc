@@ -7,15 +7,19 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/log.h"
 #include "base/status.h"
 
 namespace syncopate {
 namespace {
 
 // What achieves this part of the most that was ever seen filled whatever limits it.
-constexpr double kNearlyFull = 0.82;
+constexpr double kNearlyFull = 0.8;
 // Of those, from the lowest to the highest. Above the middle: more makes a rate look low than high.
-constexpr double kTypical = 0.65;
+constexpr double kTypical = 0.7;
+// From this length on an experiment is long.
+constexpr double kLong = 2;
 
 }  // namespace
 
@@ -71,26 +75,36 @@ absl::StatusOr<std::vector<double>> Experiments::Rates(absl::Span<const Flow> fl
     return absl::InternalError(absl::StrCat("asked for ", flows.size(), " rates and got ",
                                             rates.size(), "; this is a mistake in the probe"));
   }
-  past_.push_back({std::vector<Flow>(flows.begin(), flows.end()), rates});
+  past_.push_back({std::vector<Flow>(flows.begin(), flows.end()), rates, length});
   return rates;
 }
 
-double Experiments::CapacityBetween(const std::function<bool(int host)>& is_from,
+double Experiments::CapacityBetween(What what, const std::function<bool(int host)>& is_from,
                                     const std::function<bool(int host)>& is_to) const {
   std::vector<double> sums;
+  double most_in_long = 0;
   for (const Past& past : past_) {
     double sum = 0;
     for (size_t i = 0; i < past.flows.size(); ++i) {
       if (is_from(past.flows[i].from) && is_to(past.flows[i].to)) sum += past.rates[i];
     }
     sums.push_back(sum);
+    if (past.length >= kLong) most_in_long = std::max(most_in_long, sum);
   }
+  if (sums.empty()) return 0;
   std::sort(sums.begin(), sums.end());
-  // In the others, it was not full or something disturbed.
-  const double most = sums.empty() ? 0 : sums.back();
-  const auto full = std::lower_bound(sums.begin(), sums.end(), kNearlyFull * most) - sums.begin();
-  const double place = static_cast<double>(sums.size() - static_cast<size_t>(full)) * kTypical;
-  return sums.empty() ? 0 : sums[static_cast<size_t>(full) + static_cast<size_t>(place)];
+  const size_t full = static_cast<size_t>(
+      std::lower_bound(sums.begin(), sums.end(), kNearlyFull * sums.back()) - sums.begin());
+  if (LogEnabled(LogLevel::kTrace)) {
+    std::string line = absl::StrFormat("sums, MB/s; most in long ones %.2f:", most_in_long * 1e-6);
+    for (size_t i = full; i < sums.size(); ++i)
+      absl::StrAppendFormat(&line, " %.2f", sums[i] * 1e-6);
+    LogLine(LogLevel::kTrace, line);
+  }
+  if (what == What::kUplink) return (sums.back() + sums[sums.size() < 2 ? 0 : sums.size() - 2]) / 2;
+  const double place = static_cast<double>(sums.size() - full) * kTypical;
+  const double typical = sums[full + static_cast<size_t>(place)];
+  return most_in_long >= kNearlyFull * typical ? most_in_long : typical;
 }
 
 absl::StatusOr<double> Experiments::Latency(int from, int to) {

@@ -52,9 +52,13 @@ class Experiments {
   bool TimeFor(int experiments) const;
 
   // What can go at once from hosts of which `is_from` holds to hosts of which `is_to` does,
-  // bytes/s, by all experiments so far: the median of those that came near the most. The most
-  // itself was perhaps counted too high; the others did not fill it, or something disturbed them.
-  double CapacityBetween(const std::function<bool(int host)>& is_from,
+  // bytes/s, by all experiments so far. Those that came near the most filled it; others did not, or
+  // something disturbed them.
+  //   - Of a NIC, what a long experiment gave, else a typical one of those: what TCP delivers in
+  //     bursts, when it has lost something, can make a short one look too fast.
+  //   - Of an uplink, the two best ones: many flows that share it lose much, few lose little.
+  enum class What { kNic, kUplink };
+  double CapacityBetween(What what, const std::function<bool(int host)>& is_from,
                          const std::function<bool(int host)>& is_to) const;
 
   int experiments() const { return experiments_; }
@@ -72,6 +76,7 @@ class Experiments {
   struct Past {
     std::vector<Flow> flows;
     std::vector<double> rates;
+    double length = 1;
   };
   std::vector<Past> past_;
   double planned_seconds_ = 0;  // lengths of all experiments so far

@@ -219,7 +219,7 @@ absl::Status MeasureNics(Experiments& experiments, FoundRacks& found) {
     double& out = found.out[static_cast<size_t>(host)];
     double& in = found.in[static_cast<size_t>(host)];
     for (int run = 0; run < 2; ++run) {
-      SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> rates, experiments.Rates(flows, 1));
+      SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> rates, experiments.Rates(flows, 1.5));
       double sent = 0, received = 0;
       for (size_t i = 0; i < rates.size(); ++i) (i % 2 == 0 ? sent : received) += rates[i];
       out = std::max(out, sent);

@@ -19,14 +19,16 @@ namespace {
 
 using Flow = Oracle::Flow;
 
-constexpr size_t kRacksPerHost = 3;  // other racks that a host sends to when uplinks are measured
+constexpr size_t kTargetsPerHost = 2;  // in other racks, when uplinks are measured
 constexpr int kLatencyRackPairsMax = 16;
 // Racks of one pod take at least this part of their uplinks from each other. Racks that share
 // something with others get half or less of it.
 constexpr double kPodSlack = 0.8;
+// Of experiments that give a capacity.
+constexpr int kLongLength = 2;
 // Experiments of length 1 after the first rounds; the unit of time is chosen for so many.
 constexpr int kLaterExperiments = 35;
-constexpr double kUnitSecondsMin = 0.1, kUnitSecondsMax = 0.25;
+constexpr double kUnitSecondsMin = 0.1, kUnitSecondsMax = 0.3;
 
 // Measures what the uplinks of known racks carry. The second half of the inference.
 class Capacities {
@@ -40,38 +42,55 @@ class Capacities {
     return FindPods();
   }
 
-  // From all experiments together.
-  void FillNics() {
+  // What NICs carry, from all experiments together; at last in long ones, in which the hosts of
+  // each rack talk in a circle.
+  absl::Status FillNics() {
+    experiments_.Begin("NICs again");
+    for (const bool forth : {true, false}) {
+      std::vector<Flow> flows;
+      for (const NetworkShape::Rack& rack : shape_.racks) {
+        const size_t hosts = rack.hosts.size();
+        for (size_t i = 0; i < hosts && hosts > 1; ++i) {
+          const int a = rack.hosts[i], b = rack.hosts[(i + 1) % hosts];
+          flows.push_back(forth ? Flow{a, b} : Flow{b, a});
+        }
+      }
+      if (experiments_.TimeFor(kLongLength)) {
+        SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, kLongLength).status());
+      }
+    }
     const auto anyone = [](int) { return true; };
     for (int h = 0; h < experiments_.hosts(); ++h) {
       const auto this_one = [&](int other) { return other == h; };
-      host(h).out = experiments_.CapacityBetween(this_one, anyone);
-      host(h).in = experiments_.CapacityBetween(anyone, this_one);
+      host(h).out = experiments_.CapacityBetween(Experiments::What::kNic, this_one, anyone);
+      host(h).in = experiments_.CapacityBetween(Experiments::What::kNic, anyone, this_one);
     }
+    return absl::OkStatus();
   }
 
  private:
   NetworkShape::Host& host(int h) { return shape_.hosts[static_cast<size_t>(h)]; }
   const std::vector<int>& hosts_of(size_t rack) const { return shape_.racks[rack].hosts; }
 
-  // To how many other racks a host sends, so that all are reached: few flows find their rates
-  // sooner.
-  size_t RacksPerHost(const std::vector<int>& racks, size_t others) {
-    size_t hosts = 0;
-    for (const int rack : racks) hosts += hosts_of(static_cast<size_t>(rack)).size();
-    return std::min(kRacksPerHost, (others + hosts - 1) / hosts);
-  }
-
-  // Flows from every host of some racks to hosts of some others, and back.
+  // Flows from every host of some racks to some of others, the fast ones rather than the slow, and
+  // back. Few flows find their rates sooner than many.
   std::vector<Flow> Between(const std::vector<int>& racks, const std::vector<int>& others) {
+    std::vector<std::vector<int>> targets;  // by other rack
+    for (const int other : others) {
+      targets.push_back(hosts_of(static_cast<size_t>(other)));
+      std::stable_sort(targets.back().begin(), targets.back().end(),
+                       [&](int a, int b) { return host(a).out > host(b).out; });
+    }
     std::vector<Flow> flows;
     size_t next = 0;
     for (const int rack : racks) {
       for (const int h : hosts_of(static_cast<size_t>(rack))) {
-        for (size_t k = 0; k < RacksPerHost(racks, others.size()); ++k, ++next) {
-          const std::vector<int>& targets =
-              hosts_of(static_cast<size_t>(others[next % others.size()]));
-          AddBothWays(flows, h, targets[(next / others.size()) % targets.size()]);
+        for (size_t k = 0; k < kTargetsPerHost; ++k, ++next) {
+          const std::vector<int>& here = targets[next % others.size()];
+          const int target = here[(next / others.size()) % here.size()];
+          if (std::find(flows.begin(), flows.end(), Flow{h, target}) == flows.end()) {
+            AddBothWays(flows, h, target);
+          }
         }
       }
     }
@@ -84,8 +103,8 @@ class Capacities {
       return std::find(racks.begin(), racks.end(), host(h).rack) != racks.end();
     };
     const auto outside = [&](int h) { return !inside(h); };
-    return {experiments_.CapacityBetween(inside, outside),
-            experiments_.CapacityBetween(outside, inside)};
+    return {experiments_.CapacityBetween(Experiments::What::kUplink, inside, outside),
+            experiments_.CapacityBetween(Experiments::What::kUplink, outside, inside)};
   }
 
   absl::Status MeasureUplinks() {
@@ -97,8 +116,8 @@ class Capacities {
       }
       NetworkShape::Rack& rack = shape_.racks[r];
       const std::vector<Flow> flows = Between({static_cast<int>(r)}, others);
-      for (int run = 0; run < 2 && (run == 0 || experiments_.TimeFor(2)); ++run) {
-        SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, 2).status());
+      for (int run = 0; run < 2 && (run == 0 || experiments_.TimeFor(kLongLength + 4)); ++run) {
+        SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, kLongLength).status());
       }
       std::tie(rack.up, rack.down) = OutAndIn({static_cast<int>(r)});
     }
@@ -148,6 +167,14 @@ class Capacities {
     const Racks pods = evidence.Cluster();
     const bool every_rack_alone = pods.size() == shape_.racks.size();
     if (pods.size() < 2 || every_rack_alone) return absl::OkStatus();
+    // One pair that was disturbed makes no pods: all that are not in one must be apart.
+    const std::vector<int> pod_of = RackOf(pods, racks);
+    for (int a = 0; a < racks; ++a) {
+      for (int b = 0; b < a; ++b) {
+        const bool apart = pod_of[static_cast<size_t>(a)] != pod_of[static_cast<size_t>(b)];
+        if (apart && evidence.Measured(a, b) && !evidence.Apart(a, b)) return absl::OkStatus();
+      }
+    }
     return MeasurePods(pods);
   }
 
@@ -162,7 +189,7 @@ class Capacities {
         if (other != p) others.insert(others.end(), pods[other].begin(), pods[other].end());
       }
       const std::vector<Flow> flows = Between(pod.racks, others);
-      SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, 2).status());
+      SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, kLongLength).status());
       std::tie(pod.up, pod.down) = OutAndIn(pod.racks);
       for (const int rack : pod.racks) {
         shape_.racks[static_cast<size_t>(rack)].pod = static_cast<int>(p);
@@ -184,6 +211,10 @@ NetworkShape ShapeOf(const Experiments& experiments, const FoundRacks& found) {
     host.name = experiments.name(h);
     host.workers = experiments.workers(h);
     host.rack = rack_of[static_cast<size_t>(h)];
+    if (!found.own_links) {
+      host.out = found.out[static_cast<size_t>(h)];
+      host.in = found.in[static_cast<size_t>(h)];
+    }
     shape.hosts.push_back(std::move(host));
   }
   NetworkShape::Pod pod;
@@ -273,7 +304,7 @@ absl::StatusOr<Inference> InferNetwork(Oracle& oracle, const InferOptions& optio
     } else {
       Capacities capacities(experiments, result.shape);
       SYNCOPATE_RETURN_IF_ERROR(capacities.Measure());
-      capacities.FillNics();
+      SYNCOPATE_RETURN_IF_ERROR(capacities.FillNics());
     }
     SYNCOPATE_RETURN_IF_ERROR(MeasureLatencies(experiments, result.shape));
   }

@@ -24,8 +24,10 @@ constexpr double kShares = 0.3;
 // What is so near to nothing (or to all, twice as far) is believed at once.
 constexpr double kClear = 0.15;
 
+// Of these experiments: sums of three of them are compared.
+constexpr double kLength = 1.5;
 // That a check takes, and those that come after all checks.
-constexpr int kExperimentsPerCheck = 12;
+constexpr int kExperimentsPerCheck = 16;
 
 class MembershipTests {
  public:
@@ -77,11 +79,11 @@ bool MembershipTests::Possible(int host, int rack) const {
 
 absl::StatusOr<double> MembershipTests::MissingOnce(const std::vector<Flow>& load,
                                                     const std::vector<Flow>& probe) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> alone, experiments_.Rates(probe, 1));
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> before, experiments_.Rates(load, 1));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> alone, experiments_.Rates(probe, kLength));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> before, experiments_.Rates(load, kLength));
   std::vector<Flow> all = load;
   all.insert(all.end(), probe.begin(), probe.end());
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> together, experiments_.Rates(all, 1));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> together, experiments_.Rates(all, kLength));
   const double smaller = std::min(Sum(alone), Sum(before));
   return smaller <= 0 ? 0 : (Sum(alone) + Sum(before) - Sum(together)) / smaller;
 }

@@ -64,7 +64,7 @@ NetworkShape RandomNetwork(uint64_t seed, const TrialOptions& options) {
     host.workers = {static_cast<int>(h)};
     host.rack = places[h];
     host.out = options.nic;
-    if (random.Unit() < kSlowPart) host.out *= 0.25 + 0.25 * random.Unit();
+    if (random.Unit() < kSlowPart) host.out *= 0.4 + 0.3 * random.Unit();
     host.in = host.out;
     shape.racks[static_cast<size_t>(places[h])].hosts.push_back(static_cast<int>(h));
     shape.hosts.push_back(std::move(host));

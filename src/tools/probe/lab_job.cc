@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "transport/net/net_transport.h"
@@ -171,14 +172,19 @@ absl::StatusOr<std::string> RunInLab(const lab::Lab& lab, const LabWork& work, c
     if (!sent.ok()) return at(rank, sent);
   }
   std::string result;
+  std::vector<std::string> errors;  // one often follows from another: all are told
   for (size_t rank = 0; rank < hosts.size(); ++rank) {
     const absl::StatusOr<std::string> text = Receive(workers.fds[rank], clock, deadline_ns);
-    if (!text.ok()) return at(rank, text.status());
-    if (text->empty() || text->front() != '+') {
-      return at(rank, absl::UnavailableError(text->substr(std::min<size_t>(1, text->size()))));
+    if (!text.ok()) {
+      errors.push_back(std::string(at(rank, text.status()).message()));
+    } else if (text->empty() || text->front() != '+') {
+      errors.push_back(absl::StrCat("host ", hosts[rank].name, ": ",
+                                    text->substr(std::min<size_t>(1, text->size()))));
+    } else if (rank == 0) {
+      result = text->substr(1);
     }
-    if (rank == 0) result = text->substr(1);
   }
+  if (!errors.empty()) return absl::UnavailableError(absl::StrJoin(errors, "; "));
   return result;
 }
 
