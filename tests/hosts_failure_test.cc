@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "gtest/gtest.h"
-#include "lab/lab.h"
+#include "lab/scoped_lab.h"
 #include "lab/spec.h"
 #include "syncopate/status.h"
 #include "tests/host_workers.h"
@@ -60,13 +60,13 @@ class HostsFailureTest : public ::testing::Test {
     if (geteuid() != 0) return;
     absl::StatusOr<lab::Spec> spec = lab::ParseLab(kLab, "the test's lab");
     ASSERT_TRUE(spec.ok()) << spec.status();
-    absl::StatusOr<lab::Lab> made =
-        lab::Lab::Up(*spec, "failure-" + std::to_string(getpid()), MonotonicClock());
+    absl::StatusOr<std::unique_ptr<lab::ScopedLab>> made =
+        lab::ScopedLab::Up(*spec, "failure-" + std::to_string(getpid()), MonotonicClock());
     if (!made.ok()) {
       reason_ = made.status().ToString();
       return;
     }
-    lab_ = new lab::ScopedLab(*std::move(made), MonotonicClock());
+    lab_ = made->release();
   }
   static void TearDownTestSuite() {
     delete lab_;

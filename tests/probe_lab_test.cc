@@ -1,27 +1,110 @@
 // The probe on real sockets: random labs whose shape is known, as `syncopate probe --self-test`
 // makes them. Needs root and a kernel that can carry labs, else it is skipped.
+#include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lab/lab.h"
+#include "lab/state.h"
+#include "nlohmann/json.hpp"
 #include "subprocess.h"
 
 namespace syncopate::testing {
 namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// False after a minute.
+bool Eventually(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(kDeadlineNs);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
 
 bool CannotCarryLabs(const Subprocess& process) {
   return process.err().find("needs root") != std::string::npos ||
          process.err().find("cannot carry labs") != std::string::npos;
 }
 
+// What else runs on the machine can spoil a measurement, so a second try is allowed.
 TEST(ProbeLabTest, FindsRandomLabs) {
   if (geteuid() != 0) GTEST_SKIP() << "labs need root";
-  Subprocess probe({SYNCOPATE_BINARY, "probe", "--self-test", "2", "--seed", "3"});
+  std::string said;
+  for (int tries = 0; tries < 2; ++tries) {
+    Subprocess probe({SYNCOPATE_BINARY, "probe", "--self-test", "2", "--seed", "3"});
+    const int code = probe.Wait();
+    if (code != 0 && CannotCarryLabs(probe)) GTEST_SKIP() << probe.err();
+    absl::StrAppend(&said, probe.out(), probe.err());
+    if (code == 0) {
+      EXPECT_THAT(probe.out(), HasSubstr("racks right in 2 of 2 labs"));
+      return;
+    }
+  }
+  ADD_FAILURE() << said;
+}
+
+class ProbeOfAFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "labs need root";
+    std::ofstream(file_) << kTwoHosts;
+  }
+  ~ProbeOfAFileTest() override { std::filesystem::remove(file_); }
+
+  static std::string LabOf(const Subprocess& probe) { return absl::StrCat("probe-", probe.pid()); }
+
+  static constexpr char kTwoHosts[] = R"([lab]
+name = "two-hosts"
+nic = "200mbit"
+
+[[switch]]
+name = "s"
+
+[[host]]
+name = "h"
+count = 2
+switch = "s"
+)";
+  const std::string file_ = absl::StrCat(::testing::TempDir(), "/probe-", getpid(), ".toml");
+};
+
+TEST_F(ProbeOfAFileTest, MakesTheLabMeasuresItAndTakesItAway) {
+  Subprocess probe({SYNCOPATE_BINARY, "probe", "--lab", file_, "--budget", "5s", "--json"});
   const int code = probe.Wait();
   if (code != 0 && CannotCarryLabs(probe)) GTEST_SKIP() << probe.err();
-  EXPECT_EQ(code, 0) << probe.out() << probe.err();
-  EXPECT_NE(probe.out().find("racks right in 2 of 2 labs"), std::string::npos) << probe.out();
+  ASSERT_EQ(code, 0) << probe.err();
+  const auto found = nlohmann::json::parse(probe.out());
+  ASSERT_EQ(found.at("hosts").size(), 2u);
+  EXPECT_NEAR(found["hosts"][0]["out"].get<double>(), 25e6 * lab::kPayloadShare, 5e6);
+  EXPECT_THAT(lab::LabNames(), Not(Contains(LabOf(probe))));
+}
+
+TEST_F(ProbeOfAFileTest, ALabDoesNotOutliveAProbeThatIsKilled) {
+  Subprocess probe({SYNCOPATE_BINARY, "probe", "--lab", file_, "--budget", "60s"});
+  const std::string name = LabOf(probe);
+  const auto is_up = [&] {
+    const std::vector<std::string> names = lab::LabNames();
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  ASSERT_TRUE(Eventually(is_up)) << probe.err();
+  ASSERT_EQ(kill(probe.pid(), SIGKILL), 0);
+  EXPECT_TRUE(Eventually([&] { return !is_up(); }));
 }
 
 TEST(ProbeCommandTest, SaysWhatIsMissing) {

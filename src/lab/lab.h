@@ -60,21 +60,6 @@ class Lab {
   const Clock* clock_;
 };
 
-// Takes the lab down when it goes.
-class ScopedLab {
- public:
-  ScopedLab(Lab lab, const Clock& clock) : lab_(std::move(lab)), clock_(clock) {}
-  ScopedLab(const ScopedLab&) = delete;
-  ~ScopedLab() { Lab::Down(lab_.name(), clock_).IgnoreError(); }
-
-  Lab& operator*() { return lab_; }
-  Lab* operator->() { return &lab_; }
-
- private:
-  Lab lab_;
-  const Clock& clock_;
-};
-
 // How many workers each host gets: `workers` in all, or `per_host` each if that is 0. Neighbours
 // stay together; the first hosts get one more where it does not divide evenly.
 std::vector<int> SpreadSlots(int hosts, int workers, int per_host);

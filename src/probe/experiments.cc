@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -14,10 +15,10 @@
 namespace syncopate {
 namespace {
 
-// What achieves this part of the most that was ever seen filled whatever limits it.
-constexpr double kNearlyFull = 0.8;
-// Of those, from the lowest to the highest. Above the middle: more makes a rate look low than high.
-constexpr double kTypical = 0.7;
+// Faster than in long experiments by so much: perhaps those did not fill what limits them.
+constexpr double kFaster = 1.05;
+// Short experiments are not so far off twice.
+constexpr double kSurely = 0.85;
 // From this length on an experiment is long.
 constexpr double kLong = 2;
 
@@ -61,6 +62,7 @@ Experiments::Experiments(Oracle& oracle, double budget_seconds, Progress progres
 absl::StatusOr<std::vector<double>> Experiments::Rates(absl::Span<const Flow> flows,
                                                        double length) {
   if (flows.empty()) return std::vector<double>();
+  Log(LogLevel::kTrace, "step ", step_);
   if (progress_) progress_(step_, std::min(1.0, oracle_.Elapsed() / budget_seconds_));
   std::vector<Flow> between_workers;
   for (const Flow& flow : flows) {
@@ -79,32 +81,33 @@ absl::StatusOr<std::vector<double>> Experiments::Rates(absl::Span<const Flow> fl
   return rates;
 }
 
-double Experiments::CapacityBetween(What what, const std::function<bool(int host)>& is_from,
-                                    const std::function<bool(int host)>& is_to) const {
-  std::vector<double> sums;
+Experiments::Capacity Experiments::CapacityBetween(
+    const std::function<bool(int host)>& is_from,
+    const std::function<bool(int host)>& is_to) const {
+  std::vector<double> sums;  // of short ones
   double most_in_long = 0;
   for (const Past& past : past_) {
     double sum = 0;
     for (size_t i = 0; i < past.flows.size(); ++i) {
       if (is_from(past.flows[i].from) && is_to(past.flows[i].to)) sum += past.rates[i];
     }
-    sums.push_back(sum);
-    if (past.length >= kLong) most_in_long = std::max(most_in_long, sum);
+    if (past.length >= kLong) {
+      most_in_long = std::max(most_in_long, sum);
+    } else {
+      sums.push_back(sum);
+    }
   }
-  if (sums.empty()) return 0;
-  std::sort(sums.begin(), sums.end());
-  const size_t full = static_cast<size_t>(
-      std::lower_bound(sums.begin(), sums.end(), kNearlyFull * sums.back()) - sums.begin());
+  std::sort(sums.begin(), sums.end(), std::greater<>());
+  sums.resize(std::max<size_t>(2, sums.size()), 0);
+  const bool sure = sums[0] < kFaster * most_in_long;
   if (LogEnabled(LogLevel::kTrace)) {
-    std::string line = absl::StrFormat("sums, MB/s; most in long ones %.2f:", most_in_long * 1e-6);
-    for (size_t i = full; i < sums.size(); ++i)
-      absl::StrAppendFormat(&line, " %.2f", sums[i] * 1e-6);
-    LogLine(LogLevel::kTrace, line);
+    LogLine(LogLevel::kTrace,
+            absl::StrFormat("capacity %s, MB/s: %.2f in long experiments, in short ones %.2f %.2f",
+                            sure ? "sure" : "unsure", most_in_long * 1e-6, sums[0] * 1e-6,
+                            sums[1] * 1e-6));
   }
-  if (what == What::kUplink) return (sums.back() + sums[sums.size() < 2 ? 0 : sums.size() - 2]) / 2;
-  const double place = static_cast<double>(sums.size() - full) * kTypical;
-  const double typical = sums[full + static_cast<size_t>(place)];
-  return most_in_long >= kNearlyFull * typical ? most_in_long : typical;
+  // The best one may be an accident, the second as well; but not by so much.
+  return {.rate = std::max(most_in_long, kSurely * sums[1]), .sure = sure};
 }
 
 absl::StatusOr<double> Experiments::Latency(int from, int to) {

@@ -51,15 +51,15 @@ class Experiments {
   // Whether there is time for so many experiments of length 1.
   bool TimeFor(int experiments) const;
 
-  // What can go at once from hosts of which `is_from` holds to hosts of which `is_to` does,
-  // bytes/s, by all experiments so far. Those that came near the most filled it; others did not, or
-  // something disturbed them.
-  //   - Of a NIC, what a long experiment gave, else a typical one of those: what TCP delivers in
-  //     bursts, when it has lost something, can make a short one look too fast.
-  //   - Of an uplink, the two best ones: many flows that share it lose much, few lose little.
-  enum class What { kNic, kUplink };
-  double CapacityBetween(What what, const std::function<bool(int host)>& is_from,
-                         const std::function<bool(int host)>& is_to) const;
+  // What can go at once from hosts of which `is_from` holds to hosts of which `is_to` does, by all
+  // experiments so far. A long one is better than a short one, which is a few percent off both
+  // ways, unless it did not fill what limits it: then short ones were faster.
+  struct Capacity {
+    double rate = 0;    // bytes/s
+    bool sure = false;  // no short experiment was faster than the long ones
+  };
+  Capacity CapacityBetween(const std::function<bool(int host)>& is_from,
+                           const std::function<bool(int host)>& is_to) const;
 
   int experiments() const { return experiments_; }
   int flows() const { return flows_; }

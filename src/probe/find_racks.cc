@@ -14,10 +14,10 @@ namespace {
 
 using Flow = Oracle::Flow;
 
-// A pair that achieved less than this of what it could was not just disturbed.
-constexpr double kHopeless = 0.2;
 // A round is measured again at most so often.
 constexpr int kRepeatsMax = 2;
+// A host whose likeness with those of a rack is less, on average, is not in it.
+constexpr double kHopeless = -2;
 // How often presumed racks are put to the test, and by how many rounds.
 constexpr int kAuditsMax = 2;
 constexpr int kAuditTurnsMax = 5;
@@ -25,6 +25,8 @@ constexpr int kAuditTurnsMax = 5;
 constexpr int kReserve = 16;
 // A fan of flows from one host goes to at most so many others.
 constexpr size_t kFanMax = 6;
+// A host that achieves this part of what the fastest do is not slow.
+constexpr double kFast = 0.93;
 
 struct Round {
   std::vector<Flow> flows;
@@ -68,36 +70,34 @@ absl::Status Repeat(Experiments& experiments, Round& round) {
   return absl::OkStatus();
 }
 
-// Whether a pair that is apart should be measured again: most pairs of one with the rack of the
-// other are not apart, or one disturbed measurement may be all that keeps a host from finding a
-// rack.
-bool Doubtful(const FoundRacks& found, const std::vector<int>& rack_of, int a, int b) {
-  const Evidence& evidence = found.evidence;
-  if (!evidence.Apart(a, b) || evidence.Fullness(a, b) < kHopeless) return false;
-  const auto rack = [&](int host) -> const std::vector<int>& {
-    return found.racks[static_cast<size_t>(rack_of[static_cast<size_t>(host)])];
-  };
-  int measured = 0, full = 0;
-  for (const auto& [host, other] : {std::pair(a, b), std::pair(b, a)}) {
-    for (const int mate : rack(other)) {
-      if (mate == other || !evidence.Measured(host, mate)) continue;
-      ++measured;
-      full += evidence.Apart(host, mate) ? 0 : 1;
+// The rack of each host. A host that stands alone may do so because of some disturbed measurements:
+// it counts to the rack that it has most in common with.
+std::vector<int> LikelyRackOf(const FoundRacks& found, int hosts) {
+  std::vector<int> rack_of = RackOf(found.racks, hosts);
+  for (const std::vector<int>& alone : found.racks) {
+    if (alone.size() > 1) continue;
+    double best = kHopeless;
+    for (size_t rack = 0; rack < found.racks.size(); ++rack) {
+      if (found.racks[rack].size() < 2) continue;
+      const double likeness = found.evidence.LikenessWith(alone[0], found.racks[rack]) /
+                              static_cast<double>(found.racks[rack].size());
+      if (likeness <= best) continue;
+      best = likeness;
+      rack_of[static_cast<size_t>(alone[0])] = static_cast<int>(rack);
     }
   }
-  const bool alone = rack(a).size() == 1 || rack(b).size() == 1;
-  const bool once_full = evidence.BestFullness(a, b) >= kFullAtLeast;
-  return 2 * full > measured || (alone && (once_full || 2 * full == measured));
+  return rack_of;
 }
 
-// Repeats rounds that contradict the others. False if there is none.
+// Repeats rounds in which a pair of one presumed rack was slow. False if there is none.
 absl::StatusOr<bool> RepeatContradictions(Experiments& experiments, const FoundRacks& found,
                                           std::vector<Round>& rounds) {
-  const std::vector<int> rack_of = RackOf(found.racks, experiments.hosts());
+  const std::vector<int> rack_of = LikelyRackOf(found, experiments.hosts());
   bool repeated = false;
   for (Round& round : rounds) {
     const bool again = std::any_of(round.flows.begin(), round.flows.end(), [&](const Flow& flow) {
-      return Doubtful(found, rack_of, flow.from, flow.to);
+      return rack_of[static_cast<size_t>(flow.from)] == rack_of[static_cast<size_t>(flow.to)] &&
+             found.evidence.Likeness(flow.from, flow.to) < 0;
     });
     if (!again || round.repeats == kRepeatsMax || !experiments.TimeFor(kReserve)) continue;
     SYNCOPATE_RETURN_IF_ERROR(Repeat(experiments, round));
@@ -205,34 +205,31 @@ absl::StatusOr<bool> HaveOwnLinks(Experiments& experiments, const Evidence& evid
   return true;
 }
 
-// What each NIC carries: a host talks with several others at once, those first with whom it was
-// fastest, so that neither theirs nor an uplink is what limits it, if that is possible at all.
-absl::Status MeasureNics(Experiments& experiments, FoundRacks& found) {
-  experiments.Begin("NICs");
+// What NICs carry, as far as pairs do not show it. A fast host whose rack has only slow ones and
+// whose uplink is narrow looks slow: all that are slower than others talk with several at once,
+// those first with whom they were fastest, so that it is their own NIC that limits them.
+absl::Status AskSlowHosts(Experiments& experiments, FoundRacks& found) {
+  experiments.Begin("slow hosts");
   const int hosts = experiments.hosts();
-  found.out.assign(static_cast<size_t>(hosts), 0);
-  found.in.assign(static_cast<size_t>(hosts), 0);
+  double fastest_out = 0, fastest_in = 0;
   for (int host = 0; host < hosts; ++host) {
-    const std::vector<int> others = FastestPeers(found.evidence, host);
-    std::vector<Flow> flows;
-    for (const int other : others) AddBothWays(flows, host, other);
+    found.out.push_back(found.evidence.out(host));
+    found.in.push_back(found.evidence.in(host));
+    fastest_out = std::max(fastest_out, found.out.back());
+    fastest_in = std::max(fastest_in, found.in.back());
+  }
+  for (int host = 0; host < hosts && hosts > 2; ++host) {
     double& out = found.out[static_cast<size_t>(host)];
     double& in = found.in[static_cast<size_t>(host)];
-    for (int run = 0; run < 2; ++run) {
-      SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> rates, experiments.Rates(flows, 1.5));
-      double sent = 0, received = 0;
-      for (size_t i = 0; i < rates.size(); ++i) (i % 2 == 0 ? sent : received) += rates[i];
-      out = std::max(out, sent);
-      in = std::max(in, received);
-      // Disturbed, if one flow alone was faster. If all were slower, nothing supports the result
-      // yet.
-      const double best_out = found.evidence.out(host), best_in = found.evidence.in(host);
-      if (out > 0.95 * best_out && in > 0.95 * best_in && out < 1.05 * best_out &&
-          in < 1.05 * best_in) {
-        break;
-      }
-      if (!experiments.TimeFor(kReserve)) break;
-    }
+    if (out > kFast * fastest_out && in > kFast * fastest_in) continue;
+    if (!experiments.TimeFor(kReserve)) break;
+    std::vector<Flow> flows;
+    for (const int other : FastestPeers(found.evidence, host)) AddBothWays(flows, host, other);
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> rates, experiments.Rates(flows, 1.5));
+    double sent = 0, received = 0;
+    for (size_t i = 0; i < rates.size(); ++i) (i % 2 == 0 ? sent : received) += rates[i];
+    out = std::max(out, sent);
+    in = std::max(in, received);
   }
   return absl::OkStatus();
 }
@@ -257,7 +254,7 @@ absl::StatusOr<FoundRacks> FindRacks(Experiments& experiments, uint64_t seed) {
     std::iota(found.racks[0].begin(), found.racks[0].end(), 0);
     return found;
   }
-  SYNCOPATE_RETURN_IF_ERROR(MeasureNics(experiments, found));
+  SYNCOPATE_RETURN_IF_ERROR(AskSlowHosts(experiments, found));
   experiments.Begin("racks");
   Random random(seed);
   int audits = 0;

@@ -16,7 +16,7 @@ struct FoundRacks {
 
   Racks racks;
   Evidence evidence;            // of pairs of hosts
-  std::vector<double> out, in;  // what the NICs of the hosts carry, bytes/s; not with own links
+  std::vector<double> out, in;  // about what the NICs carry, bytes/s; not with own links
   bool own_links = false;       // every pair of hosts has a link of its own; then `racks` is one
   bool complete = true;         // false: the time did not suffice to be sure
 };

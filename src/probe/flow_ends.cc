@@ -9,9 +9,10 @@ namespace {
 constexpr uint64_t kSmallBytes = 8;
 // What the transport has not taken yet is kept to this, or two pieces.
 constexpr uint64_t kUntakenBytes = 64 << 10;
-// The window is what the flow achieves in this time.
-constexpr double kWindowSeconds = 0.12;
-// How long a rate is taken over.
+// The window is what the flow achieves in this time, which answers may have to wait in queues, and
+// twice what the fastest answer took.
+constexpr double kWindowSeconds = 0.04;
+// How long a rate is taken over, at least.
 constexpr int64_t kRateNs = 20'000'000;
 
 }  // namespace
@@ -29,6 +30,8 @@ bool FlowSender::Poll(Session& session, int64_t now_ns, bool time_is_up) {
     if (session.Arrived(to_, theirs, small(theirs)) == nullptr) break;
     session.Consume(steps_.own + steps_.Ack(acks_), to_, theirs);
     ++acks_;
+    fastest_answer_ns_ =
+        std::min(fastest_answer_ns_, now_ns - sent_ns_[acks_ * FlowSteps::kPiecesPerAck - 1]);
     moved = true;
   }
   SetWindow(now_ns);
@@ -46,6 +49,7 @@ bool FlowSender::Poll(Session& session, int64_t now_ns, bool time_is_up) {
          on_their_way() < std::max<uint64_t>(window_bytes_, 3 * uint64_t{piece_bytes_})) {
     session.Offer(steps_.own + sent_, to_, memory_.base + memory_.pieces_offset, piece);
     ++sent_;
+    sent_ns_.push_back(now_ns);
     moved = true;
   }
   if (!end_sent_ && (time_is_up || sent_ == steps_.pieces)) {
@@ -63,11 +67,12 @@ bool FlowSender::Poll(Session& session, int64_t now_ns, bool time_is_up) {
 }
 
 void FlowSender::SetWindow(int64_t now_ns) {
-  if (now_ns - mark_ns_ < kRateNs) return;
+  if (acks_ == 0 || now_ns - mark_ns_ < std::max(kRateNs, 2 * fastest_answer_ns_)) return;
   const double bytes = static_cast<double>(acks_ - acks_at_mark_) * FlowSteps::kPiecesPerAck *
                        static_cast<double>(piece_bytes_);
   const double rate = bytes * 1e9 / static_cast<double>(now_ns - mark_ns_);
-  window_bytes_ = std::max(kWindowBytesMin, static_cast<uint64_t>(rate * kWindowSeconds));
+  const double seconds = kWindowSeconds + 2e-9 * static_cast<double>(fastest_answer_ns_);
+  window_bytes_ = std::max(kWindowBytesMin, static_cast<uint64_t>(rate * seconds));
   mark_ns_ = now_ns;
   acks_at_mark_ = acks_;
 }

@@ -1,9 +1,9 @@
 // The two ends of a flow in an experiment of the probe.
 //
 // The sender offers pieces as the transport takes them; the receiver answers every second one. The
-// answers bound what is on its way by what the flow achieves in about a tenth of a second. A fast
-// flow never meets that bound, so TCP alone decides how fast it is; a slow one leaves no long queue
-// behind, whatever the buffers of sockets could hold.
+// answers bound what is on its way by what the flow achieves in some hundredths of a second more
+// than the way there and back takes. So nothing waits in long queues, whatever these and the
+// buffers of sockets could hold, and little is lost.
 #ifndef SYNCOPATE_PROBE_FLOW_ENDS_H_
 #define SYNCOPATE_PROBE_FLOW_ENDS_H_
 
@@ -56,7 +56,9 @@ class FlowSender {
   const FlowSteps steps_;
   const FlowMemory memory_;
   uint32_t sent_ = 0;                        // pieces
+  std::vector<int64_t> sent_ns_;             // by piece
   uint32_t acks_ = 0;                        // that have come
+  int64_t fastest_answer_ns_ = INT64_MAX;    // from sending a piece to its answer
   uint32_t confirmed_ = 0;                   // pieces whose memory is free again
   uint64_t window_bytes_ = kWindowBytesMin;  // that may be on their way
   int64_t mark_ns_ = 0;                      // the rate is taken since then

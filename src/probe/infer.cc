@@ -5,7 +5,6 @@
 #include <limits>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +25,11 @@ constexpr int kLatencyRackPairsMax = 16;
 constexpr double kPodSlack = 0.8;
 // Of experiments that give a capacity.
 constexpr int kLongLength = 2;
+constexpr int kUplinkRunsMax = 2;
+// A fan of flows that is to fill a NIC: to at least and at most so many hosts, which can do so much
+// more than it.
+constexpr size_t kFanMin = 2, kFanMax = 6;
+constexpr double kFanReserve = 1.5;
 // Experiments of length 1 after the first rounds; the unit of time is chosen for so many.
 constexpr int kLaterExperiments = 35;
 constexpr double kUnitSecondsMin = 0.1, kUnitSecondsMax = 0.3;
@@ -42,10 +46,10 @@ class Capacities {
     return FindPods();
   }
 
-  // What NICs carry, from all experiments together; at last in long ones, in which the hosts of
-  // each rack talk in a circle.
-  absl::Status FillNics() {
-    experiments_.Begin("NICs again");
+  // What NICs carry. The hosts of each rack talk in a circle, all racks at once. Who was faster
+  // before, when it talked to others, is asked again alone, with as many as it takes to fill it.
+  absl::Status MeasureNics() {
+    experiments_.Begin("NICs");
     for (const bool forth : {true, false}) {
       std::vector<Flow> flows;
       for (const NetworkShape::Rack& rack : shape_.racks) {
@@ -55,15 +59,20 @@ class Capacities {
           flows.push_back(forth ? Flow{a, b} : Flow{b, a});
         }
       }
-      if (experiments_.TimeFor(kLongLength)) {
-        SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, kLongLength).status());
-      }
+      SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, kLongLength).status());
     }
-    const auto anyone = [](int) { return true; };
     for (int h = 0; h < experiments_.hosts(); ++h) {
-      const auto this_one = [&](int other) { return other == h; };
-      host(h).out = experiments_.CapacityBetween(Experiments::What::kNic, this_one, anyone);
-      host(h).in = experiments_.CapacityBetween(Experiments::What::kNic, anyone, this_one);
+      bool filled = false;
+      for (int run = 0; run < 2 && !filled; ++run) {
+        const Experiments::Capacity out = OutOf(h), in = InTo(h);
+        host(h).out = out.rate;
+        host(h).in = in.rate;
+        filled = out.sure && in.sure;
+        if (filled || !experiments_.TimeFor(kLongLength)) break;
+        SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(Fan(h), kLongLength).status());
+      }
+      host(h).out = OutOf(h).rate;
+      host(h).in = InTo(h).rate;
     }
     return absl::OkStatus();
   }
@@ -72,8 +81,41 @@ class Capacities {
   NetworkShape::Host& host(int h) { return shape_.hosts[static_cast<size_t>(h)]; }
   const std::vector<int>& hosts_of(size_t rack) const { return shape_.racks[rack].hosts; }
 
-  // Flows from every host of some racks to some of others, the fast ones rather than the slow, and
-  // back. Few flows find their rates sooner than many.
+  Experiments::Capacity OutOf(int h) const {
+    return experiments_.CapacityBetween([h](int other) { return other == h; },
+                                        [](int) { return true; });
+  }
+  Experiments::Capacity InTo(int h) const {
+    return experiments_.CapacityBetween([](int) { return true; },
+                                        [h](int other) { return other == h; });
+  }
+
+  // Flows of `h` with hosts of its rack, the fastest first, and then with others, until they can do
+  // more than it.
+  std::vector<Flow> Fan(int h) {
+    std::vector<int> others;
+    for (int other = 0; other < experiments_.hosts(); ++other) {
+      if (other != h) others.push_back(other);
+    }
+    std::stable_sort(others.begin(), others.end(), [&](int a, int b) {
+      const bool near_a = host(a).rack == host(h).rack, near_b = host(b).rack == host(h).rack;
+      if (near_a != near_b) return near_a;
+      return host(a).out > host(b).out;
+    });
+    std::vector<Flow> flows;
+    double possible = 0;
+    for (const int other : others) {
+      if (flows.size() >= 2 * kFanMin && possible > kFanReserve * host(h).out) break;
+      if (flows.size() == 2 * kFanMax) break;
+      AddBothWays(flows, h, other);
+      const bool near = host(other).rack == host(h).rack;
+      possible += near ? std::min(host(other).out, host(other).in) : 0;
+    }
+    return flows;
+  }
+
+  // Flows from every host of some racks to some of others, the fast ones rather than the slow. Few
+  // flows find their rates sooner than many.
   std::vector<Flow> Between(const std::vector<int>& racks, const std::vector<int>& others) {
     std::vector<std::vector<int>> targets;  // by other rack
     for (const int other : others) {
@@ -89,7 +131,7 @@ class Capacities {
           const std::vector<int>& here = targets[next % others.size()];
           const int target = here[(next / others.size()) % here.size()];
           if (std::find(flows.begin(), flows.end(), Flow{h, target}) == flows.end()) {
-            AddBothWays(flows, h, target);
+            flows.push_back({h, target});
           }
         }
       }
@@ -97,14 +139,25 @@ class Capacities {
     return flows;
   }
 
+  static std::vector<Flow> Back(std::vector<Flow> flows) {
+    for (Flow& flow : flows) std::swap(flow.from, flow.to);
+    return flows;
+  }
+
+  static std::vector<Flow> BothWays(std::vector<Flow> flows) {
+    const std::vector<Flow> back = Back(flows);
+    flows.insert(flows.end(), back.begin(), back.end());
+    return flows;
+  }
+
   // What can leave the hosts of some racks, and come in.
-  std::pair<double, double> OutAndIn(const std::vector<int>& racks) {
+  std::pair<Experiments::Capacity, Experiments::Capacity> OutAndIn(const std::vector<int>& racks) {
     const auto inside = [&](int h) {
       return std::find(racks.begin(), racks.end(), host(h).rack) != racks.end();
     };
     const auto outside = [&](int h) { return !inside(h); };
-    return {experiments_.CapacityBetween(Experiments::What::kUplink, inside, outside),
-            experiments_.CapacityBetween(Experiments::What::kUplink, outside, inside)};
+    return {experiments_.CapacityBetween(inside, outside),
+            experiments_.CapacityBetween(outside, inside)};
   }
 
   absl::Status MeasureUplinks() {
@@ -116,10 +169,16 @@ class Capacities {
       }
       NetworkShape::Rack& rack = shape_.racks[r];
       const std::vector<Flow> flows = Between({static_cast<int>(r)}, others);
-      for (int run = 0; run < 2 && (run == 0 || experiments_.TimeFor(kLongLength + 4)); ++run) {
+      for (int run = 0; run < kUplinkRunsMax; ++run) {
+        if (run > 0 && !experiments_.TimeFor(2 * kLongLength + 4)) break;
+        // One way at a time: what the other way carries would delay the answers of this one.
         SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, kLongLength).status());
+        SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(Back(flows), kLongLength).status());
+        const auto [out, in] = OutAndIn({static_cast<int>(r)});
+        rack.up = out.rate;
+        rack.down = in.rate;
+        if (out.sure && in.sure) break;
       }
-      std::tie(rack.up, rack.down) = OutAndIn({static_cast<int>(r)});
     }
     return absl::OkStatus();
   }
@@ -145,7 +204,7 @@ class Capacities {
         const bool more_in_a =
             hosts_of(static_cast<size_t>(a)).size() > hosts_of(static_cast<size_t>(b)).size();
         const int from = more_in_a ? a : b, to = more_in_a ? b : a;
-        for (const Flow& flow : Between({from}, {to})) {
+        for (const Flow& flow : BothWays(Between({from}, {to}))) {
           flows.push_back(flow);
           ends.emplace_back(host(flow.from).rack, host(flow.to).rack);
         }
@@ -172,7 +231,7 @@ class Capacities {
     for (int a = 0; a < racks; ++a) {
       for (int b = 0; b < a; ++b) {
         const bool apart = pod_of[static_cast<size_t>(a)] != pod_of[static_cast<size_t>(b)];
-        if (apart && evidence.Measured(a, b) && !evidence.Apart(a, b)) return absl::OkStatus();
+        if (apart && evidence.Likeness(a, b) > 0) return absl::OkStatus();
       }
     }
     return MeasurePods(pods);
@@ -190,7 +249,10 @@ class Capacities {
       }
       const std::vector<Flow> flows = Between(pod.racks, others);
       SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(flows, kLongLength).status());
-      std::tie(pod.up, pod.down) = OutAndIn(pod.racks);
+      SYNCOPATE_RETURN_IF_ERROR(experiments_.Rates(Back(flows), kLongLength).status());
+      const auto [out, in] = OutAndIn(pod.racks);
+      pod.up = out.rate;
+      pod.down = in.rate;
       for (const int rack : pod.racks) {
         shape_.racks[static_cast<size_t>(rack)].pod = static_cast<int>(p);
       }
@@ -212,8 +274,8 @@ NetworkShape ShapeOf(const Experiments& experiments, const FoundRacks& found) {
     host.workers = experiments.workers(h);
     host.rack = rack_of[static_cast<size_t>(h)];
     if (!found.own_links) {
-      host.out = found.out[static_cast<size_t>(h)];
-      host.in = found.in[static_cast<size_t>(h)];
+      host.out = found.evidence.out(h);
+      host.in = found.evidence.in(h);
     }
     shape.hosts.push_back(std::move(host));
   }
@@ -291,9 +353,8 @@ absl::StatusOr<Inference> InferNetwork(Oracle& oracle, const InferOptions& optio
   const double budget_seconds =
       options.budget_seconds > 0 ? options.budget_seconds : DefaultBudgetSeconds(hosts);
   Experiments experiments(oracle, budget_seconds, options.progress);
-  experiments.SetUnit(
-      std::clamp(0.8 * budget_seconds / (FirstRounds(hosts) + hosts + kLaterExperiments),
-                 kUnitSecondsMin, kUnitSecondsMax));
+  experiments.SetUnit(std::clamp(0.8 * budget_seconds / (FirstRounds(hosts) + kLaterExperiments),
+                                 kUnitSecondsMin, kUnitSecondsMax));
   Inference result;
   SYNCOPATE_ASSIGN_OR_RETURN(FoundRacks found, FindRacks(experiments, options.seed));
   SYNCOPATE_RETURN_IF_ERROR(CheckMembership(experiments, found));
@@ -304,7 +365,7 @@ absl::StatusOr<Inference> InferNetwork(Oracle& oracle, const InferOptions& optio
     } else {
       Capacities capacities(experiments, result.shape);
       SYNCOPATE_RETURN_IF_ERROR(capacities.Measure());
-      SYNCOPATE_RETURN_IF_ERROR(capacities.FillNics());
+      SYNCOPATE_RETURN_IF_ERROR(capacities.MeasureNics());
     }
     SYNCOPATE_RETURN_IF_ERROR(MeasureLatencies(experiments, result.shape));
   }

@@ -24,6 +24,8 @@ constexpr double kShares = 0.3;
 // What is so near to nothing (or to all, twice as far) is believed at once.
 constexpr double kClear = 0.15;
 
+// The likeness with a host of a rack, on average, below which tests are not worth their time.
+constexpr double kImpossible = -0.8;
 // Of these experiments: sums of three of them are compared.
 constexpr double kLength = 1.5;
 // That a check takes, and those that come after all checks.
@@ -44,7 +46,7 @@ class MembershipTests {
     return RackOf(found_.racks, experiments_.hosts())[static_cast<size_t>(host)];
   }
   std::vector<int> Others(int rack, int host) const;
-  // No pair says that `host` is not in `rack`; for a host without a rack: few do.
+  // What was seen does not speak much against `host` being in `rack`.
   bool Possible(int host, int rack) const;
   // The part of `probe` that is missing when it runs together with `load`.
   absl::StatusOr<double> Missing(const std::vector<Flow>& load, const std::vector<Flow>& probe);
@@ -71,10 +73,11 @@ std::vector<int> MembershipTests::Others(int rack, int host) const {
 
 bool MembershipTests::Possible(int host, int rack) const {
   const std::vector<int>& members = found_.racks[static_cast<size_t>(rack)];
-  const auto apart = std::count_if(members.begin(), members.end(),
-                                   [&](int member) { return found_.evidence.Apart(host, member); });
-  const bool alone = found_.racks[static_cast<size_t>(RackOfHost(host))].size() == 1;
-  return apart == 0 || (alone && 2 * static_cast<size_t>(apart) <= members.size());
+  const auto measured = std::count_if(members.begin(), members.end(), [&](int member) {
+    return member != host && found_.evidence.Measured(host, member);
+  });
+  return measured > 0 &&
+         found_.evidence.LikenessWith(host, members) > kImpossible * static_cast<double>(measured);
 }
 
 absl::StatusOr<double> MembershipTests::MissingOnce(const std::vector<Flow>& load,

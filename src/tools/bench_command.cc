@@ -20,13 +20,14 @@
 #include "base/status.h"
 #include "lab/lab.h"
 #include "lab/requirements.h"
+#include "lab/scoped_lab.h"
 #include "lab/spec.h"
 #include "model/topology.h"
-#include "tools/bench/bench_lab.h"
 #include "tools/bench/contestant_process.h"
 #include "tools/bench/interrupt.h"
 #include "tools/bench/lab_plan.h"
 #include "tools/bench/launch_plan.h"
+#include "tools/bench/loaded_topology.h"
 #include "tools/bench/network_bound.h"
 #include "tools/bench/options.h"
 #include "tools/bench/report.h"
@@ -145,12 +146,11 @@ class BenchRun {
     progress_.Show(options_.sizes.front(), 0, absl::StrCat("starting lab ", spec_->name), 0);
     const std::string warning = lab::CpuLimitWarning(*spec_, Cores());
     if (!warning.empty()) Warn(absl::UnavailableError(absl::StrCat("note: ", warning)));
-    SYNCOPATE_ASSIGN_OR_RETURN(lab_, bench::BenchLab::Up(*spec_, LabName(*workspace_), clock_));
+    SYNCOPATE_ASSIGN_OR_RETURN(lab_, lab::ScopedLab::Up(*spec_, LabName(*workspace_), clock_));
     bound_.emplace(*spec_, options_.slots);
-    place_ = bench::PlaceInLab(lab_->lab(), self_, options_.slots);
+    place_ = bench::PlaceInLab(**lab_, self_, options_.slots);
     place_->agent = absl::StrCat(workspace_->path(), "/agent");
-    SYNCOPATE_RETURN_IF_ERROR(
-        WriteFile(place_->agent, bench::AgentScript(lab_->lab().name(), self_)));
+    SYNCOPATE_RETURN_IF_ERROR(WriteFile(place_->agent, bench::AgentScript((*lab_)->name(), self_)));
     return ChooseTopology();
   }
 
@@ -172,8 +172,7 @@ class BenchRun {
   absl::Status Probe() {
     progress_.Show(options_.sizes.front(), 0, absl::StrCat("probing lab ", spec_->name), 0);
     bench::LaunchPlan plan;
-    plan.arguments = {self_,           "probe", "--lab", lab_->lab().name(), "--topology-out",
-                      place_->topology};
+    plan.arguments = {self_, "probe", "--lab", (*lab_)->name(), "--topology-out", place_->topology};
     const absl::Status status =
         bench::RunToEnd(plan, absl::StrCat(workspace_->path(), "/probe.log"),
                         clock_.NowNs() + kProbeNsMax, interrupt_.fd(), clock_);
@@ -237,7 +236,7 @@ class BenchRun {
   const Environment environment_;
   bench::InterruptScope interrupt_;  // until everything else is cleaned up
   std::unique_ptr<bench::Workspace> workspace_;
-  std::unique_ptr<bench::BenchLab> lab_;  // these three only in a lab
+  std::unique_ptr<lab::ScopedLab> lab_;  // these three only in a lab
   std::optional<bench::LabPlace> place_;
   std::optional<bench::NetworkBound> bound_;
   std::string self_;  // this command's path

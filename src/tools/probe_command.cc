@@ -1,5 +1,6 @@
 #include "tools/probe_command.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -23,6 +25,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "lab/scoped_lab.h"
 #include "lab/spec.h"
 #include "nlohmann/json.hpp"
 #include "probe/picture.h"
@@ -167,12 +170,13 @@ absl::Status RunInJob(const ProbeArguments& arguments) {
   return found ? Report(arguments, *found) : absl::OkStatus();
 }
 
-// Becomes `syncopate launch` or `syncopate lab run`, which runs this command on every host.
-absl::Status RunAsJob(const ProbeArguments& arguments) {
+// `syncopate launch` or `syncopate lab run`, which runs this command on every host. `lab` is the
+// name of one that is up, or empty.
+absl::StatusOr<std::vector<std::string>> JobCommand(const ProbeArguments& arguments,
+                                                    const std::string& lab) {
   SYNCOPATE_RETURN_IF_ERROR(Budget(arguments).status());
-  const std::string self = "/proc/self/exe";
   char path[4096] = {};
-  if (readlink(self.c_str(), path, sizeof(path) - 1) < 0) {
+  if (readlink("/proc/self/exe", path, sizeof(path) - 1) < 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("this program's own file is unknown: ", strerror(errno)));
   }
@@ -180,9 +184,9 @@ absl::Status RunAsJob(const ProbeArguments& arguments) {
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {option, value});
   };
-  if (!arguments.lab.empty()) {
+  if (!lab.empty()) {
     words.insert(words.end(), {"lab", "run", "--no-tag"});
-    add("--lab", arguments.lab);
+    add("--lab", lab);
   } else {
     words.insert(words.end(), {"launch", "--no-tag"});
     if (arguments.ranks > 0) add("-n", absl::StrCat(arguments.ranks));
@@ -195,11 +199,34 @@ absl::Status RunAsJob(const ProbeArguments& arguments) {
   add("--topology-out", arguments.topology_out);
   add("--svg", arguments.svg);
   if (arguments.json) words.push_back("--json");
+  return words;
+}
+
+// Becomes that command. Returns only if that fails.
+absl::Status Become(std::vector<std::string> words) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  execv(path, argv.data());
-  return absl::FailedPreconditionError(absl::StrCat("cannot run ", path, ": ", strerror(errno)));
+  execv(argv[0], argv.data());
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot run ", words[0], ": ", strerror(errno)));
+}
+
+// Makes the lab of a file, measures it, and takes it away.
+absl::StatusOr<int> RunInLabOf(const ProbeArguments& arguments) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const lab::Spec spec, lab::ReadLab(arguments.lab));
+  const std::string name = absl::StrCat("probe-", getpid());
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> words, JobCommand(arguments, name));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<lab::ScopedLab> lab,
+                             lab::ScopedLab::Up(spec, name, MonotonicClock()));
+  const pid_t job = fork();
+  if (job < 0) return absl::UnavailableError(absl::StrCat("cannot fork: ", strerror(errno)));
+  if (job == 0) _exit(Complain("probe", Become(words)));
+  int state = 0;
+  while (waitpid(job, &state, 0) < 0) {
+    if (errno != EINTR) return absl::InternalError(absl::StrCat("wait: ", strerror(errno)));
+  }
+  return WIFEXITED(state) ? WEXITSTATUS(state) : kFailed;  // it has said why
 }
 
 absl::Status RunTrials(const ProbeArguments& arguments) {
@@ -235,11 +262,20 @@ absl::Status RunTrials(const ProbeArguments& arguments) {
   return absl::OkStatus();
 }
 
-absl::Status Run(const ProbeArguments& arguments) {
-  if (arguments.self_test > 0) return RunTrials(arguments);
+// The exit code, unless there is something to say.
+absl::StatusOr<int> Run(const ProbeArguments& arguments) {
+  if (arguments.self_test > 0) {
+    SYNCOPATE_RETURN_IF_ERROR(RunTrials(arguments));
+    return kDone;
+  }
+  if (absl::StrContains(arguments.lab, '.')) return RunInLabOf(arguments);  // no lab's name has one
   const bool elsewhere = !arguments.hosts.empty() || !arguments.hostfile.empty() ||
                          !arguments.lab.empty() || arguments.ranks > 0;
-  if (elsewhere) return RunAsJob(arguments);
+  if (elsewhere) {
+    SYNCOPATE_ASSIGN_OR_RETURN(std::vector<std::string> words,
+                               JobCommand(arguments, arguments.lab));
+    return Become(std::move(words));
+  }
   SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<Job> job,
                              JobFromEnvironment(ProcessEnvironment()));
   if (!job) {
@@ -247,7 +283,8 @@ absl::Status Run(const ProbeArguments& arguments) {
         "there is no network to measure: name hosts with -H, or a lab with --lab, or run this "
         "command as a job, as in syncopate launch -H h0,h1 -- syncopate probe");
   }
-  return RunInJob(arguments);
+  SYNCOPATE_RETURN_IF_ERROR(RunInJob(arguments));
+  return kDone;
 }
 
 constexpr char kFooter[] =
@@ -256,7 +293,7 @@ constexpr char kFooter[] =
     "\n"
     "Examples:\n"
     "  syncopate probe -H h0,h1,h2,h3 --topology-out net.json\n"
-    "  syncopate probe --lab two-racks --svg net.svg\n"
+    "  syncopate probe --lab labs/two-racks.toml --svg net.svg\n"
     "  mpirun -np 8 syncopate probe --json\n"
     "  syncopate probe --self-test 20 --seed 1      (root: random labs, one after the other)\n"
     "The saved topology is used by SYNCOPATE_TOPO_FILE=net.json and `syncopate plan --topology`.";
@@ -286,8 +323,10 @@ void AddProbeCommand(CLI::App& app, int& exit_code) {
   probe->add_option("-n,--ranks", arguments->ranks, "How many ranks (see launch)")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
-  probe->add_option("--lab", arguments->lab, "Measure a lab that is up")
-      ->type_name("NAME")
+  probe
+      ->add_option("--lab", arguments->lab,
+                   "Measure a lab: one that is up, or the one of a file, made for it")
+      ->type_name("NAME|FILE.toml")
       ->excludes(hosts)
       ->excludes(hostfile);
   probe
@@ -302,8 +341,8 @@ void AddProbeCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   probe->footer(kFooter);
   probe->callback([arguments, &exit_code] {
-    const absl::Status status = Run(*arguments);
-    exit_code = status.ok() ? kDone : Complain("probe", status);
+    const absl::StatusOr<int> code = Run(*arguments);
+    exit_code = code.ok() ? *code : Complain("probe", code.status());
   });
 }
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lab/lab.h"
-#include "tools/bench/bench_lab.h"
+#include "tools/bench/loaded_topology.h"
 
 namespace syncopate::bench {
 namespace {

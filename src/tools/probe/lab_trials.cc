@@ -14,6 +14,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 #include "lab/lab.h"
+#include "lab/scoped_lab.h"
 #include "probe/trial.h"
 #include "tools/probe/lab_job.h"
 #include "tools/probe/probe_job.h"
@@ -58,10 +59,9 @@ absl::StatusOr<TrialRow> TryOne(const TrialsOptions& options, uint64_t seed, con
   row.seed = seed;
   row.hosts = static_cast<int>(truth.hosts.size());
   row.racks = static_cast<int>(truth.racks.size());
-  SYNCOPATE_ASSIGN_OR_RETURN(
-      lab::Lab up,
-      lab::Lab::Up(LabOf(truth, absl::StrCat("probe-test-", getpid())), /*name=*/"", clock));
-  lab::ScopedLab lab(std::move(up), clock);
+  const std::string name = absl::StrCat("probe-test-", getpid());
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<lab::ScopedLab> lab,
+                             lab::ScopedLab::Up(LabOf(truth, name), name, clock));
   const LabWork work = [&](Transport& transport,
                            const std::string& host) -> absl::StatusOr<std::string> {
     InferOptions infer;
@@ -73,7 +73,7 @@ absl::StatusOr<TrialRow> TryOne(const TrialsOptions& options, uint64_t seed, con
   };
   const int64_t timeout_ns = static_cast<int64_t>(
       (3 * std::max(options.budget_seconds, DefaultBudgetSeconds(row.hosts)) + 60) * 1e9);
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, RunInLab(*lab, work, clock, timeout_ns));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, RunInLab(**lab, work, clock, timeout_ns));
   SYNCOPATE_RETURN_IF_ERROR(Decode(text, row));
   return row;
 }
