@@ -59,6 +59,16 @@ class HostWorkers {
     }
   }
 
+  const std::vector<pid_t>& pids() const { return pids_; }  // by rank; -1 after Join()
+  bool AnyHasEnded() const {
+    siginfo_t info = {};
+    for (const pid_t pid : pids_) {
+      info.si_pid = 0;
+      waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT);
+      if (info.si_pid != 0) return true;
+    }
+    return false;
+  }
   void Signal(int rank, int signal) { kill(pids_[static_cast<size_t>(rank)], signal); }
 
   // The wait status of every worker; -1 for one that did not end within `limit`.

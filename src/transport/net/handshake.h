@@ -1,8 +1,8 @@
 // Proves on a new connection that both ends know the job's key, before anything else is said.
 //
 //   connector  greeting   who I am, whom I want, a nonce
-//   acceptor   answer     its own nonce, HMAC(key, "acceptor" greeting nonce)
-//   connector  proof      HMAC(key, "connector" greeting nonce)
+//   acceptor   answer     its own nonce, its proof over "acceptor", the greeting and that nonce
+//   connector  proof      its proof over "connector" and the same
 //
 // All three have fixed sizes: an acceptor reads at most 72 bytes from somebody it does not know.
 #ifndef SYNCOPATE_TRANSPORT_NET_HANDSHAKE_H_
@@ -14,11 +14,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/proof.h"
 
 namespace syncopate::net {
 
 inline constexpr size_t kNonceBytes = 16;
-inline constexpr size_t kProofBytes = 32;
 inline constexpr size_t kGreetingBytes = 40;
 inline constexpr size_t kAnswerBytes = kNonceBytes + kProofBytes;
 

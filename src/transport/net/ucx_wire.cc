@@ -69,11 +69,16 @@ absl::Status UcxWire::Connect(Options options, const Clock& clock, int64_t deadl
   am.arg = this;
   ucs_status_t status = Ucx().worker_set_am_recv_handler(worker_->handle(), &am);
   if (status != UCS_OK) return UcxError("cannot take messages", status);
+  // Peers connect when they know the secret.
+  SYNCOPATE_RETURN_IF_ERROR(worker_->LetIn(options.sockets));
   for (size_t i = 0; i < peers_.size(); ++i) {
-    if (!options.sockets[i].ok()) continue;
+    peers_[i].open = options.sockets[i].ok();
+    peers_[i].socket = std::move(options.sockets[i]);
+  }
+  SYNCOPATE_RETURN_IF_ERROR(ExchangeSecrets(clock, deadline_ns));
+  for (size_t i = 0; i < peers_.size(); ++i) {
     Peer& peer = peers_[i];
-    peer.socket = std::move(options.sockets[i]);
-    peer.open = true;
+    if (!peer.open) continue;
     ucp_ep_params_t params = {};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                         UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -85,10 +90,6 @@ absl::Status UcxWire::Connect(Options options, const Clock& clock, int64_t deadl
     if (status != UCS_OK) {
       return UcxError(absl::StrCat("cannot make a connection with worker ", i), status);
     }
-  }
-  SYNCOPATE_RETURN_IF_ERROR(ExchangeSecrets(clock, deadline_ns));
-  for (size_t i = 0; i < peers_.size(); ++i) {
-    if (!peers_[i].open) continue;
     event.data.u32 = static_cast<uint32_t>(i);
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, peers_[i].socket.get(), &event) != 0) {
       return SystemError("cannot watch a connection");

@@ -4,12 +4,15 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "transport/net/doorman.h"
 #include "transport/net/ucx_library.h"
 
 namespace syncopate::net {
@@ -84,8 +87,13 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Make(const std::string& ip
   ucp_worker_params_t worker_params = {};
   worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker_params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  const std::set<int> others = ListeningSockets();
   status = Ucx().worker_create(worker->context_, &worker_params, &worker->worker_);
   if (status != UCS_OK) return UcxError("cannot make a worker", status);
+  for (const int fd : ListeningSockets()) {
+    if (others.count(fd) == 0) worker->listeners_.insert(fd);
+  }
+  SYNCOPATE_RETURN_IF_ERROR(worker->LetIn({}));
   ucp_address_t* address = nullptr;
   size_t address_bytes = 0;
   status = Ucx().worker_get_address(worker->worker_, &address, &address_bytes);
@@ -95,6 +103,22 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Make(const std::string& ip
   status = Ucx().worker_get_efd(worker->worker_, &worker->event_fd_);
   if (status != UCS_OK) return UcxError("cannot sleep until something comes", status);
   return worker;
+}
+
+absl::Status UcxWorker::LetIn(absl::Span<const UniqueFd> peers) {
+  std::vector<sockaddr_storage> addresses;
+  for (const UniqueFd& peer : peers) {
+    if (!peer.ok()) continue;
+    sockaddr_storage address = {};
+    socklen_t bytes = sizeof(address);
+    if (getpeername(peer.get(), reinterpret_cast<sockaddr*>(&address), &bytes) == 0) {
+      addresses.push_back(address);
+    }
+  }
+  for (const int listener : listeners_) {
+    SYNCOPATE_RETURN_IF_ERROR(net::LetIn(listener, addresses));
+  }
+  return absl::OkStatus();
 }
 
 UcxWorker::~UcxWorker() {

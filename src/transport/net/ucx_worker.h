@@ -6,10 +6,13 @@
 #include <ucp/api/ucp.h>
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "base/unique_fd.h"
 
 namespace syncopate::net {
 
@@ -27,12 +30,17 @@ class UcxWorker {
   const std::string& address() const { return address_; }  // bytes, for ucp_ep_create
   int event_fd() const { return event_fd_; }
 
+  // Nobody can connect to UCX's own port until it is said who may: those at the other ends of these
+  // sockets.
+  absl::Status LetIn(absl::Span<const UniqueFd> peers);
+
  private:
   UcxWorker() = default;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   std::string address_;
-  int event_fd_ = -1;  // the worker's own
+  int event_fd_ = -1;        // the worker's own
+  std::set<int> listeners_;  // likewise
 };
 
 }  // namespace syncopate::net
