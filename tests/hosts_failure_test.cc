@@ -226,48 +226,16 @@ TEST_F(HostsFailureTest, StoppedWorkerIsNamedAndLearnsItWhenItWakes) {
       5.0, true);
 }
 
-TEST_F(HostsFailureTest, CutOffWorkerIsNamedAndNamesItself) {
-  std::string cut;
-  Check(
-      6,
-      [&](HostWorkers&) {
-        cut = Change({"cut", HostOf(6)});
-      },
-      5.0, true);
-  EXPECT_TRUE((*lab_)->Undo(cut).ok());
-}
+TEST_F(HostsFailureTest, CutOffWorkerIsNamedAndNamesItself) { CheckCut(6, {"cut", HostOf(6)}); }
 
-TEST_F(HostsFailureTest, CutOffFirstWorkerToo) {
-  std::string cut;
-  Check(
-      0,
-      [&](HostWorkers&) {
-        cut = Change({"cut", HostOf(0)});
-      },
-      5.0, true);
-  EXPECT_TRUE((*lab_)->Undo(cut).ok());
-}
+TEST_F(HostsFailureTest, CutOffFirstWorkerToo) { CheckCut(0, {"cut", HostOf(0)}); }
 
 TEST_F(HostsFailureTest, WorkerThatIsHeardByNobodyIsNamed) {
-  std::string cut;
-  Check(
-      2,
-      [&](HostWorkers&) {
-        cut = Change({"cut", HostOf(2), "--one-way", "out"});
-      },
-      5.0, true);
-  EXPECT_TRUE((*lab_)->Undo(cut).ok());
+  CheckCut(2, {"cut", HostOf(2), "--one-way", "out"});
 }
 
 TEST_F(HostsFailureTest, WorkerThatHearsNobodyIsNamed) {
-  std::string cut;
-  Check(
-      7,
-      [&](HostWorkers&) {
-        cut = Change({"cut", HostOf(7), "--one-way", "in"});
-      },
-      5.0, true);
-  EXPECT_TRUE((*lab_)->Undo(cut).ok());
+  CheckCut(7, {"cut", HostOf(7), "--one-way", "in"});
 }
 
 }  // namespace
