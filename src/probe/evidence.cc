@@ -123,12 +123,12 @@ class Grouping {
 
 Evidence::Evidence(int members)
     : members_(members),
-      rates_(static_cast<size_t>(members) * static_cast<size_t>(members)),
+      seen_(static_cast<size_t>(members) * static_cast<size_t>(members)),
       best_out_(static_cast<size_t>(members), 0),
       best_in_(static_cast<size_t>(members), 0) {}
 
-void Evidence::Saw(int from, int to, double rate) {
-  rates_[Index(from, to)].push_back(rate);
+void Evidence::Saw(int from, int to, double rate, double weight) {
+  seen_[Index(from, to)].push_back({rate, weight});
   best_out_[static_cast<size_t>(from)] = std::max(best_out_[static_cast<size_t>(from)], rate);
   best_in_[static_cast<size_t>(to)] = std::max(best_in_[static_cast<size_t>(to)], rate);
 }
@@ -147,20 +147,23 @@ double Evidence::in(int member) const {
 }
 
 double Evidence::rate(int from, int to) const {
-  const std::vector<double>& rates = rates_[Index(from, to)];
-  return rates.empty() ? 0 : *std::min_element(rates.begin(), rates.end());
+  double least = 0;
+  for (const Seen& seen : seen_[Index(from, to)]) {
+    least = least > 0 ? std::min(least, seen.rate) : seen.rate;
+  }
+  return least;
 }
 
 bool Evidence::Measured(int a, int b) const {
-  return !rates_[Index(a, b)].empty() && !rates_[Index(b, a)].empty();
+  return !seen_[Index(a, b)].empty() && !seen_[Index(b, a)].empty();
 }
 
 double Evidence::Likeness(int a, int b) const {
   double sum = 0;
   for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
     const double possible = std::min(out(from), in(to));
-    for (const double rate : rates_[Index(from, to)]) {
-      sum += LikenessOf(possible > 0 ? rate / possible : 0) / 2;
+    for (const Seen& seen : seen_[Index(from, to)]) {
+      sum += seen.weight * LikenessOf(possible > 0 ? seen.rate / possible : 0) / 2;
     }
   }
   return sum;

@@ -20,8 +20,9 @@ class Evidence {
  public:
   explicit Evidence(int members);
 
-  // What a flow from one member to another achieved while others were busy.
-  void Saw(int from, int to, double rate);
+  // What a flow from one member to another achieved while others were busy. Where more met than
+  // usual, it counts for as many as `weight`.
+  void Saw(int from, int to, double rate, double weight = 1);
   // Capacities that are known by other means; else the best that was seen of a member counts.
   void SetCapacities(std::vector<double> out, std::vector<double> in);
 
@@ -46,7 +47,10 @@ class Evidence {
   }
 
   int members_;
-  std::vector<std::vector<double>> rates_;  // by pair
+  struct Seen {
+    double rate, weight;
+  };
+  std::vector<std::vector<Seen>> seen_;  // by pair
   std::vector<double> best_out_, best_in_;
   std::vector<double> known_out_, known_in_;
 };

@@ -21,8 +21,10 @@ constexpr double kHopeless = -2;
 // How often presumed racks are put to the test, and by how many rounds.
 constexpr int kAuditsMax = 2;
 constexpr int kAuditTurnsMax = 5;
+// What rounds inside racks count for.
+constexpr double kInsideWeight = 3;
 // Experiments that must still be possible after those that make racks surer.
-constexpr int kReserve = 16;
+constexpr int kReserve = 26;
 // A fan of flows from one host goes to at most so many others.
 constexpr size_t kFanMax = 6;
 // A host that achieves this part of what the fastest do is not slow.
@@ -32,13 +34,14 @@ struct Round {
   std::vector<Flow> flows;
   std::vector<double> rates;  // the best of several runs: what disturbs passes, a narrow way stays
   int repeats = 0;
+  double weight = 1;
 };
 
 Evidence EvidenceOf(const std::vector<Round>& rounds, int hosts) {
   Evidence evidence(hosts);
   for (const Round& round : rounds) {
     for (size_t i = 0; i < round.flows.size(); ++i) {
-      evidence.Saw(round.flows[i].from, round.flows[i].to, round.rates[i]);
+      evidence.Saw(round.flows[i].from, round.flows[i].to, round.rates[i], round.weight);
     }
   }
   return evidence;
@@ -129,6 +132,19 @@ std::vector<Flow> UnmeasuredPairs(const Evidence& evidence, const Racks& racks) 
         AddBothWays(flows, x, y);
         ++used;
       }
+    }
+  }
+  return flows;
+}
+
+// The hosts of each rack in pairs, all racks at once: if one is two, more of its pairs meet on the
+// uplinks between them than ever before. `turn` chooses the pairs.
+std::vector<Flow> PairInside(const Racks& racks, int turn) {
+  std::vector<Flow> flows;
+  for (const std::vector<int>& rack : racks) {
+    if (rack.size() < 3) continue;  // nothing meets
+    for (const auto& [a, b] : TournamentRound(static_cast<int>(rack.size()), turn)) {
+      AddBothWays(flows, rack[static_cast<size_t>(a)], rack[static_cast<size_t>(b)]);
     }
   }
   return flows;
@@ -278,12 +294,16 @@ absl::StatusOr<FoundRacks> FindRacks(Experiments& experiments, uint64_t seed) {
       audited = found.racks;
       size_t largest = 0;
       for (const std::vector<int>& rack : found.racks) largest = std::max(largest, rack.size());
-      for (int turn = 0; turn < std::min(kAuditTurnsMax, static_cast<int>(largest)); ++turn) {
-        if (!experiments.TimeFor(kReserve)) break;
-        Round audit;
-        audit.flows = Audit(found.racks, turn, random);
-        SYNCOPATE_ASSIGN_OR_RETURN(audit.rates, experiments.Rates(audit.flows, 1));
-        rounds.push_back(std::move(audit));
+      for (const bool inside : {true, false}) {
+        for (int turn = 0; turn < std::min(kAuditTurnsMax, static_cast<int>(largest)); ++turn) {
+          if (!experiments.TimeFor(kReserve)) break;
+          Round audit;
+          audit.flows = inside ? PairInside(found.racks, turn) : Audit(found.racks, turn, random);
+          if (inside) audit.weight = kInsideWeight;
+          if (audit.flows.empty()) continue;
+          SYNCOPATE_ASSIGN_OR_RETURN(audit.rates, experiments.Rates(audit.flows, 1));
+          rounds.push_back(std::move(audit));
+        }
       }
     } else {
       SYNCOPATE_ASSIGN_OR_RETURN(round.rates, experiments.Rates(round.flows, 1));

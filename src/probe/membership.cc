@@ -190,7 +190,11 @@ absl::Status MembershipTests::Check(int host, int rack) {
   if (not_there.value_or(false)) return absl::OkStatus();
   SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<bool> not_here, CrossesUplink(host, home));
   const bool alone = found_.racks[static_cast<size_t>(home)].size() == 1;
-  if (not_there.has_value() && (alone || not_here.value_or(false))) {
+  // A rack of one host cannot be tested; then what was seen before must speak for it.
+  const bool maybe_there =
+      not_there.has_value() ||
+      found_.evidence.LikenessWith(host, found_.racks[static_cast<size_t>(rack)]) > 0;
+  if (not_here.value_or(false) ? maybe_there : not_there.has_value() && alone) {
     Move(host, rack);
     return absl::OkStatus();
   }
