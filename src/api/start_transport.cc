@@ -76,17 +76,18 @@ int AvailableCores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-absl::StatusOr<std::string> ResolveIp(const Environment& environment) {
+absl::StatusOr<InterfaceAddress> ResolveInterface(const Environment& environment) {
   const std::string wanted = environment("SYNCOPATE_SOCKET_IFNAME").value_or("");
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<InterfaceAddress> all, ListInterfaces());
   absl::StatusOr<std::vector<InterfaceAddress>> chosen = ChooseInterfaces(wanted, all);
   if (!chosen.ok()) return At("SYNCOPATE_SOCKET_IFNAME", chosen.status());
-  return chosen->front().address;
+  return chosen->front();
 }
 
-absl::StatusOr<int> ResolveConnections(const Environment& environment) {
+absl::StatusOr<int> ResolveConnections(const Environment& environment,
+                                       const std::string& interface) {
   const std::string text = environment("SYNCOPATE_CONNECTIONS").value_or("auto");
-  if (text == "auto") return 1;  // docs/wire.md, "How many connections", has the measurements
+  if (text == "auto") return ConnectionsFor(LinkBitsPerSecond(interface));
   absl::StatusOr<int64_t> count = ParseInt(text, 1, kConnectionsMax);
   if (!count.ok()) return At("SYNCOPATE_CONNECTIONS", count.status());
   return static_cast<int>(*count);
@@ -114,9 +115,10 @@ absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
   if (options.wire == "auto") options.wire = "tcp";
   options.host = environment("SYNCOPATE_HOST").value_or(net::ThisHostName());
   options.machine = environment("SYNCOPATE_MACHINE").value_or("");
-  SYNCOPATE_ASSIGN_OR_RETURN(options.ip, ResolveIp(environment));
+  SYNCOPATE_ASSIGN_OR_RETURN(const InterfaceAddress interface, ResolveInterface(environment));
+  options.ip = interface.address;
   SYNCOPATE_ASSIGN_OR_RETURN(options.socket_buffer_bytes, ResolveSocketBuffer(environment));
-  SYNCOPATE_ASSIGN_OR_RETURN(options.lanes, ResolveConnections(environment));
+  SYNCOPATE_ASSIGN_OR_RETURN(options.lanes, ResolveConnections(environment, interface.name));
   SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<NetStart> start,
                              StartNetTransport(options, MonotonicClock()));
   SYNCOPATE_ASSIGN_OR_RETURN(Meeting meeting, Meet({.job = job.id,

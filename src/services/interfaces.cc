@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
 
@@ -146,6 +148,18 @@ absl::StatusOr<Addresses> ChooseInterfaces(absl::string_view text, const Address
   return absl::NotFoundError(
       absl::StrCat("\"", text, "\" fits no interface that is up; this host has: ", Describe(list),
                    "; change SYNCOPATE_SOCKET_IFNAME"));
+}
+
+double LinkBitsPerSecond(const std::string& interface) {
+  std::ifstream file("/sys/class/net/" + interface + "/speed");
+  double megabits = 0;
+  return file >> megabits && megabits > 0 ? megabits * 1e6 : 0;
+}
+
+int ConnectionsFor(double link_bits_per_second) {
+  constexpr double kEach = 10e9;
+  constexpr int kMax = 8;
+  return std::clamp(static_cast<int>(std::ceil(link_bits_per_second / kEach)), 1, kMax);
 }
 
 std::string JoinAddress(absl::string_view address, int port) {

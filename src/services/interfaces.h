@@ -36,6 +36,13 @@ absl::StatusOr<std::vector<InterfaceAddress>> ListInterfaces();
 absl::StatusOr<std::vector<InterfaceAddress>> ChooseInterfaces(
     absl::string_view text, const std::vector<InterfaceAddress>& list);
 
+// What the interface's link carries, as the kernel says; 0 if it does not know.
+double LinkBitsPerSecond(const std::string& interface);
+
+// How many TCP connections for each pair of workers such a link needs: a connection has at most
+// 128 KiB on its way, which is 10 Gbit/s where a round trip takes a tenth of a millisecond.
+int ConnectionsFor(double link_bits_per_second);
+
 // "10.0.0.1:4711", "[fd00::1]:4711".
 std::string JoinAddress(absl::string_view address, int port);
 

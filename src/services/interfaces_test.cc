@@ -82,5 +82,14 @@ TEST(InterfacesTest, AddressesWithColonsGetBrackets) {
   EXPECT_EQ(JoinAddress("fd00::1", 80), "[fd00::1]:80");
 }
 
+TEST(InterfacesTest, FastLinksGetSeveralConnections) {
+  EXPECT_EQ(ConnectionsFor(0), 1);
+  EXPECT_EQ(ConnectionsFor(1e9), 1);
+  EXPECT_EQ(ConnectionsFor(10e9), 1);
+  EXPECT_EQ(ConnectionsFor(25e9), 3);
+  EXPECT_EQ(ConnectionsFor(100e9), 8);
+  EXPECT_EQ(LinkBitsPerSecond("no-such-interface"), 0);
+}
+
 }  // namespace
 }  // namespace syncopate

@@ -521,12 +521,12 @@ class Start final : public NetStart {
     for (size_t rank = 0; rank < payloads.size(); ++rank) {
       absl::StatusOr<net::Endpoint> endpoint = net::DecodeEndpoint(payloads[rank]);
       if (!endpoint.ok()) return At(absl::StrCat("worker ", rank), endpoint.status());
-      if (endpoint->wire != options_.wire || endpoint->lanes != options_.lanes) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            "worker ", rank, " uses ", endpoint->lanes, " connections of ", endpoint->wire,
-            ", this worker ", options_.lanes, " of ", options_.wire,
-            "; give all workers the same SYNCOPATE_TRANSPORT and SYNCOPATE_CONNECTIONS"));
+      if (endpoint->wire != options_.wire) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("worker ", rank, " uses ", endpoint->wire, ", this worker ", options_.wire,
+                         "; give all workers the same SYNCOPATE_TRANSPORT"));
       }
+      mesh.lanes = std::min(mesh.lanes, endpoint->lanes);  // so all come to the same
       const auto [address, ucx_address] = SplitAddress(endpoint->address);
       mesh.addresses.push_back(address);
       ucx_addresses.push_back(ucx_address);

@@ -25,7 +25,7 @@ struct NetOptions {
   int size = 1;
   std::string ip = {};          // of this host, where the worker listens
   std::string wire = "tcp";     // or "ucx"
-  int lanes = 1;                // connections for each pair of workers
+  int lanes = 1;                // connections for each pair of workers; the least of all counts
   int socket_buffer_bytes = 0;  // TcpWire::Make() says what it is
   std::string machine = {};     // empty: found out. Workers with the same share memory
   std::string host = {};        // empty: found out. For messages
