@@ -179,6 +179,13 @@ class Group {
   std::shared_ptr<internal::GroupImpl> impl_;
 };
 
+// What is known about the network between the hosts of a job.
+struct NetworkVersion {
+  uint64_t version = 0;       // grows by 1 with every change; 0: the job is on one host
+  std::string reason;         // why there is this version, for people
+  std::string topology_json;  // docs/topology.md
+};
+
 // This process's part in the job. It leaves the job when the Worker and all its groups, buffers and
 // handles are gone.
 class Worker {
@@ -199,6 +206,11 @@ class Worker {
   // message is sent. Members that make groups of the same ranks several times must do so in the
   // same order.
   absl::StatusOr<Group> NewGroup(std::vector<int> members);
+  // The network as this worker knows it now. Changes are noticed from the transfers of the world
+  // group, and all workers come to the same versions, if not at the same moment. The world group's
+  // programs follow them, from the same call on for all; other groups keep to the version that the
+  // job began with. SYNCOPATE_UPKEEP=0: it stays the first.
+  NetworkVersion Network() const;
   // Workers that this one holds for dead or stuck, sorted.
   std::vector<int> Lost() const;
 

@@ -13,7 +13,7 @@ namespace syncopate {
 size_t ProgramCache::Hash::operator()(const ProgramKey& key) const {
   return absl::HashOf(key.request.collective, key.request.workers, key.request.root,
                       key.request.target, key.request.elements, key.request.block_elements,
-                      key.element_bytes, key.algorithm, key.self, key.ranks);
+                      key.element_bytes, key.algorithm, key.self, key.ranks, key.network_version);
 }
 
 absl::StatusOr<Program> ProgramCache::PlanForHost(const ProgramKey& key) const {
@@ -52,9 +52,11 @@ absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramCache::Plan(
     SYNCOPATE_ASSIGN_OR_RETURN(Program program, PlanForHost(key));
     return CompileProgram(std::move(program), key.self);
   }
+  const bool newer = published_ && key.network_version == published_->first;
+  const Topology& topology = newer ? published_->second : network_->topology;
   SYNCOPATE_ASSIGN_OR_RETURN(Selection selection,
-                             SelectProgram(key.request, key.element_bytes, network_->topology,
-                                           *placement, {.algorithm = key.algorithm, .pieces = 0}));
+                             SelectProgram(key.request, key.element_bytes, topology, *placement,
+                                           {.algorithm = key.algorithm, .pieces = 0}));
   Log(LogLevel::kInfo, Name(key.request.collective), " of ",
       key.request.elements * key.element_bytes, " bytes: ", selection.why);
   return CompileProgram(std::move(selection.program), key.self);
@@ -68,6 +70,16 @@ absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramCache::Get(const P
   if (programs_.size() >= kProgramsMax) programs_.clear();
   programs_[key] = program;
   return program;
+}
+
+void ProgramCache::Publish(uint64_t version, const Topology& topology) {
+  MutexLock lock(&mutex_);
+  if (published_) {
+    absl::erase_if(programs_, [&](const auto& entry) {
+      return entry.first.network_version == published_->first;
+    });
+  }
+  published_ = {version, topology};
 }
 
 }  // namespace syncopate

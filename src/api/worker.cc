@@ -15,7 +15,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "api/engine_exchange.h"
 #include "api/network.h"
+#include "api/network_watch.h"
 #include "api/program_cache.h"
 #include "api/start_transport.h"
 #include "base/clock.h"
@@ -35,11 +37,12 @@ namespace internal {
 // What a worker is made of. Groups, buffers and handles keep it alive.
 class WorkerImpl {
  public:
-  WorkerImpl(StartedTransport started, std::optional<Network> network)
+  WorkerImpl(StartedTransport started, const std::optional<Network>& network_in)
       : job(std::move(started.job)),
         timeout_ns(started.timeout_ns),
         transport(std::move(started.transport)),
-        programs(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), std::move(network)),
+        network(network_in),
+        programs(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), network_in),
         engine(*transport, MonotonicClock()) {}
 
   absl::StatusOr<std::shared_ptr<EngineGroup>> MakeGroup(const std::vector<int>& members) {
@@ -49,10 +52,23 @@ class WorkerImpl {
     return engine.MakeGroup(DigestOf(name).low | 1, members);  // 0 means no group
   }
 
+  // Looks for changes of the network from now on.
+  absl::Status WatchNetwork(const std::vector<int>& everyone) {
+    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<EngineGroup> group, MakeGroup(everyone));
+    watch = std::make_unique<NetworkWatch>(
+        *network, job.rank, [this] { return transport->TakeTraffic(); },
+        MakeEngineExchange(engine, programs, std::move(group), timeout_ns),
+        [this](uint64_t version, const Topology& topology) { programs.Publish(version, topology); },
+        MonotonicClock());
+    return absl::OkStatus();
+  }
+
   const Job job;
   const int64_t timeout_ns;
   const std::unique_ptr<Transport> transport;
+  const std::optional<Network> network;  // that the job began with, if it is on several hosts
   ProgramCache programs;
+  std::unique_ptr<NetworkWatch> watch;  // null: nobody looks. The engine goes first.
   Engine engine;
   Mutex mutex;
   std::map<std::vector<int>, uint64_t> group_instances ABSL_GUARDED_BY(mutex);
@@ -76,14 +92,20 @@ class OperationState {
 
 class GroupImpl {
  public:
-  GroupImpl(std::shared_ptr<WorkerImpl> worker_in, std::shared_ptr<EngineGroup> group_in)
-      : worker(std::move(worker_in)), group(std::move(group_in)) {}
+  // `watch_in`: follows the versions of the network; may be null.
+  GroupImpl(std::shared_ptr<WorkerImpl> worker_in, std::shared_ptr<EngineGroup> group_in,
+            NetworkWatch* watch_in = nullptr)
+      : worker(std::move(worker_in)), group(std::move(group_in)), watch(watch_in) {}
 
   int size() const { return static_cast<int>(group->members.size()); }
 
   absl::StatusOr<OperationSpec> Prepare(const Call& call) {
     SYNCOPATE_RETURN_IF_ERROR(Check(call));
-    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledProgram> program, ProgramFor(call));
+    const uint64_t version =
+        watch == nullptr ? 0 : watch->BeforeCall(call.data.elements * SizeOf(call.data.type));
+    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledProgram> program,
+                               ProgramFor(call, version));
+    if (watch != nullptr) watch->Planned(program->digest);
     const int64_t timeout_ns =
         call.timeout ? absl::ToInt64Nanoseconds(*call.timeout) : worker->timeout_ns;
     return OperationSpec{.group = group,
@@ -98,6 +120,7 @@ class GroupImpl {
 
   const std::shared_ptr<WorkerImpl> worker;
   const std::shared_ptr<EngineGroup> group;
+  NetworkWatch* const watch;  // of the worker
 
  private:
   absl::Status Check(const Call& call) const {
@@ -144,14 +167,16 @@ class GroupImpl {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramFor(const Call& call) {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramFor(const Call& call,
+                                                                    uint64_t network_version) {
     const uint64_t element_bytes = SizeOf(call.data.type);
     MutexLock lock(&mutex_);
     // The same call again is the usual case.
     const bool same =
         last_ != nullptr && last_key_.request.collective == call.collective &&
         last_key_.request.elements == call.data.elements &&
-        last_key_.element_bytes == element_bytes && last_key_.algorithm == call.algorithm &&
+        last_key_.network_version == network_version && last_key_.element_bytes == element_bytes &&
+        last_key_.algorithm == call.algorithm &&
         (!HasRoot(call.collective) || last_key_.request.root == call.root) &&
         (call.collective != Collective::kSendReceive || last_key_.request.target == call.target) &&
         last_blocks_ == call.block_elements;
@@ -175,6 +200,7 @@ class GroupImpl {
     key.algorithm = call.algorithm;
     key.self = group->self;
     key.ranks = group->members;
+    key.network_version = network_version;
     SYNCOPATE_ASSIGN_OR_RETURN(last_, worker->programs.Get(key));
     last_key_ = std::move(key);
     last_blocks_ = call.block_elements;
@@ -188,6 +214,17 @@ class GroupImpl {
 };
 
 }  // namespace internal
+
+namespace {
+
+absl::StatusOr<bool> WantsUpkeep(const Environment& environment) {
+  const std::string text = environment("SYNCOPATE_UPKEEP").value_or("1");
+  if (text == "1" || text == "0") return text == "1";
+  return absl::InvalidArgumentError(
+      absl::StrCat("SYNCOPATE_UPKEEP: \"", text, "\" is neither 1 (the default) nor 0"));
+}
+
+}  // namespace
 
 bool Handle::Done() const { return state_->operation == nullptr || state_->operation->done(); }
 
@@ -216,15 +253,17 @@ absl::Status Group::Run(const Call& call) {
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   const Environment environment = ProcessEnvironment();
   SYNCOPATE_ASSIGN_OR_RETURN(StartedTransport started, StartTransport(options, environment));
-  std::optional<Network> network;
+  std::optional<syncopate::Network> network;
   if (!started.hosts.empty()) {
     SYNCOPATE_ASSIGN_OR_RETURN(network, LoadNetwork(environment, started.hosts));
   }
-  auto impl = std::make_shared<internal::WorkerImpl>(std::move(started), std::move(network));
+  auto impl = std::make_shared<internal::WorkerImpl>(std::move(started), network);
   std::vector<int> everyone(static_cast<size_t>(impl->job.size));
   std::iota(everyone.begin(), everyone.end(), 0);
   SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<EngineGroup> world, impl->MakeGroup(everyone));
-  auto group = std::make_shared<internal::GroupImpl>(impl, std::move(world));
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool upkeep, WantsUpkeep(environment));
+  if (network && upkeep) SYNCOPATE_RETURN_IF_ERROR(impl->WatchNetwork(everyone));
+  auto group = std::make_shared<internal::GroupImpl>(impl, std::move(world), impl->watch.get());
   return std::unique_ptr<Worker>(new Worker(std::move(impl), Group(std::move(group))));
 }
 
@@ -257,6 +296,14 @@ absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members) {
   absl::StatusOr<std::shared_ptr<EngineGroup>> group = impl_->MakeGroup(members);
   if (!group.ok()) return At(list, group.status());
   return Group(std::make_shared<internal::GroupImpl>(impl_, *std::move(group)));
+}
+
+NetworkVersion Worker::Network() const {
+  if (impl_->watch != nullptr) return impl_->watch->Newest();
+  if (!impl_->network) return {};
+  const Topology& topology = impl_->network->topology;
+  return {
+      .version = topology.version, .reason = topology.source, .topology_json = ToJson(topology)};
 }
 
 std::vector<int> Worker::Lost() const {

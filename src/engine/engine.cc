@@ -107,17 +107,23 @@ std::shared_ptr<Operation> Engine::Start(OperationSpec spec) {
   return operation;
 }
 
+std::shared_ptr<Operation> Engine::StartAlong(OperationSpec spec) {
+  MutexLock lock(&mutex_);
+  return Submit(std::move(spec));
+}
+
 absl::Status Engine::Run(OperationSpec spec) {
   std::shared_ptr<Operation> operation;
   {
     MutexLock lock(&mutex_);
-    if (!driving_ && inbox_.empty()) {
+    if (!driving_) {
       // The usual case, and the one that must be quick: nobody drives, so this thread does.
-      operation = MakeOperation(std::move(spec));
+      const bool first = inbox_.empty();
+      operation = first ? MakeOperation(std::move(spec)) : Submit(std::move(spec));
       driving_ = true;
       ++waiters_;
       mutex_.Unlock();
-      Enqueue(operation);
+      if (first) Enqueue(operation);
       Drive(operation.get());
       mutex_.Lock();
       StopDriving();

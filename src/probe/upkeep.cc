@@ -16,28 +16,49 @@ namespace {
 constexpr uint64_t kBytesMin = 16 << 10;  // less says more about the processor than the network
 constexpr size_t kLearnSamples = 12;
 constexpr size_t kRecentSamples = 6;
-// All of the recent samples of a flow must be slower; of faster ones, which nothing but a better
-// network can cause, so many.
-constexpr size_t kFasterSamples = 5;
-constexpr double kSlower = 0.78, kFaster = 1.28;  // of the reference
+// One flow must be slower in all of the recent samples; others that are in so many have changed
+// too.
+constexpr size_t kAlsoSamples = 4;
+// Of samples in which it is faster, which nothing but a better network can cause, so many.
+constexpr size_t kFasterSamples = 4;
+constexpr double kSlower = 0.78, kFaster = 1.28;  // of the usual speed
+// A flow that is usually quicker than the longest one becomes interesting when it takes about as
+// long. Any less, and it would be enough that the place where a ring queues moves.
+constexpr double kUsualMin = 0.9;
+// Flows that take so much of the time of the longest one hold up the job with it.
+constexpr double kHoldsUp = 0.7;
+// What faster flows gain, the iteration must gain at least in this part.
+constexpr double kGain = 0.4;
 // When so many of a job's flows are slow at once, something else keeps the machines busy. Such
 // iterations do not count, unless there are so many of them in a row.
 constexpr double kMost = 0.6;
 constexpr size_t kBusyIterationsMax = 8;
 // What a good sample is: few are better, whatever disturbs the others.
 constexpr double kGoodQuantile = 0.7;
+// Kinds of iterations that are remembered.
+constexpr size_t kKindsMax = 32;
+// Both directions of a cable explain more than one, but must also be worth more.
+constexpr double kSecondDirection = 0.5;
+// Rates that differ by less are the same.
+constexpr double kAlike = 1.1;
+// Among more workers than so many, some stand for all.
+constexpr size_t kSharersMax = 64;
 
 double Quantile(std::vector<double> values, double part) {
   std::sort(values.begin(), values.end());
   return values[static_cast<size_t>(part * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
+double Longest(const std::map<std::pair<int, int>, double>& times) {
+  double longest = 0;
+  for (const auto& [pair, seconds] : times) longest = std::max(longest, seconds);
+  return longest;
+}
+
 }  // namespace
 
 Upkeep::Upkeep(Topology topology, std::vector<int> placement)
     : topology_(std::move(topology)), placement_(std::move(placement)) {}
-
-void Upkeep::Forget() { series_.clear(); }
 
 std::vector<int> Upkeep::ElementsOf(const Pair& pair) const {
   std::vector<int> elements;
@@ -87,29 +108,36 @@ void Upkeep::Scale(Topology& topology, int element, double factor) const {
   }
 }
 
-void Upkeep::Learn(Series& series, double rate) {
-  series.learned.push_back(rate);
-  if (series.learned.size() < kLearnSamples) return;
-  series.reference = Quantile(series.learned, kGoodQuantile);
-  series.learned.clear();
-}
-
-Upkeep::Trend Upkeep::TrendOf(const Series& series) const {
-  if (series.recent.size() < kRecentSamples) return Trend::kNone;
-  size_t slower = 0, faster = 0;
-  for (const auto& [iteration, rate] : series.recent) {
-    slower += rate < kSlower * series.reference ? 1 : 0;
-    faster += rate > kFaster * series.reference ? 1 : 0;
+Upkeep::Kind& Upkeep::KindOf(uint64_t kind, uint64_t iteration) {
+  if (kinds_.size() >= kKindsMax && kinds_.count(kind) == 0) {
+    kinds_.erase(std::min_element(kinds_.begin(), kinds_.end(), [](const auto& a, const auto& b) {
+      return a.second.used < b.second.used;
+    }));
   }
-  if (slower == kRecentSamples) return Trend::kSlower;
-  return faster >= kFasterSamples ? Trend::kFaster : Trend::kNone;
+  Kind& found = kinds_[kind];
+  found.used = iteration;
+  return found;
 }
 
-std::optional<TopologyChange> Upkeep::Observe(uint64_t iteration,
-                                              absl::Span<const TrafficSample> samples) {
+void Upkeep::Learn(Kind& kind, std::map<Pair, double> times, double seconds) {
+  kind.learned_all.push_back(seconds);
+  kind.learned.push_back(std::move(times));
+  if (kind.learned.size() < kLearnSamples) return;
+  std::vector<double> longest;
+  std::map<Pair, std::vector<double>> all;
+  for (const std::map<Pair, double>& one : kind.learned) {
+    longest.push_back(Longest(one));
+    for (const auto& [pair, time] : one) all[pair].push_back(time);
+  }
+  kind.longest = Quantile(std::move(longest), 1 - kGoodQuantile);
+  kind.all = Quantile(std::exchange(kind.learned_all, {}), 1 - kGoodQuantile);
+  for (auto& [pair, one] : all) kind.usual[pair] = Quantile(std::move(one), 0.5);
+  kind.learned.clear();
+}
+
+std::map<Upkeep::Pair, double> Upkeep::TimesOf(absl::Span<const TrafficSample> samples) {
   const int workers = static_cast<int>(placement_.size());
-  std::vector<std::pair<Series*, double>> known;  // bytes/s
-  size_t slow = 0;
+  std::map<Pair, double> times;
   for (const TrafficSample& sample : samples) {
     if (sample.bytes < kBytesMin || !(sample.busy_seconds > 0) || sample.from == sample.to ||
         sample.from < 0 || sample.to < 0 || sample.from >= workers || sample.to >= workers) {
@@ -117,113 +145,243 @@ std::optional<TopologyChange> Upkeep::Observe(uint64_t iteration,
     }
     const Pair pair = {sample.from, sample.to};
     const auto [found, added] = series_.try_emplace(pair);
-    Series& series = found->second;
-    if (added) series.elements = ElementsOf(pair);
-    if (series.elements.empty()) continue;
-    const double rate = static_cast<double>(sample.bytes) / sample.busy_seconds;
-    if (series.reference == 0) {
-      Learn(series, rate);
-      continue;
-    }
-    known.emplace_back(&series, rate);
-    slow += rate < kSlower * series.reference ? 1 : 0;
+    if (added) found->second.elements = ElementsOf(pair);
+    if (!found->second.elements.empty()) times[pair] = sample.busy_seconds;
   }
-  const bool busy = static_cast<double>(slow) >= kMost * static_cast<double>(known.size());
-  busy_iterations_ = busy && slow > 0 ? busy_iterations_ + 1 : 0;
-  if (busy_iterations_ > 0 && busy_iterations_ <= kBusyIterationsMax - kRecentSamples) {
+  return times;
+}
+
+std::optional<TopologyChange> Upkeep::Observe(uint64_t iteration, uint64_t kind_id, double seconds,
+                                              absl::Span<const TrafficSample> samples) {
+  std::map<Pair, double> times = TimesOf(samples);
+  if (times.empty()) return std::nullopt;
+  Kind& kind = KindOf(kind_id, iteration);
+  if (kind.longest == 0) {
+    Learn(kind, std::move(times), seconds);
     return std::nullopt;
   }
-  for (const auto& [series, rate] : known) {
-    series->recent.emplace_back(iteration, rate);
-    if (series->recent.size() > kRecentSamples) series->recent.pop_front();
+  const double longest = Longest(times);
+  std::map<Pair, Sample> fresh;
+  size_t slow = 0;
+  for (const auto& [pair, time] : times) {
+    const auto known = kind.usual.find(pair);
+    const double own = known == kind.usual.end() ? 0 : known->second;
+    slow += own / time < kSlower ? 1 : 0;
+    const double usual = std::max(own, kUsualMin * kind.longest);
+    // Where the processors hold up the job, there are no queues, and flows seem to be faster.
+    // Nothing is gained by that.
+    const double at_most = std::max(time, kUsualMin * longest);
+    const bool gained = kind.all - seconds >= kGain * (usual - at_most);
+    fresh[pair] = {iteration, usual / time, gained ? usual / at_most : 0};
   }
-  for (const Trend trend : {Trend::kSlower, Trend::kFaster}) {
-    std::vector<Pair> changed;
-    for (const auto& [pair, series] : series_) {
-      if (TrendOf(series) == trend) changed.push_back(pair);
+  const bool busy = static_cast<double>(slow) >= kMost * static_cast<double>(times.size());
+  busy_iterations_ = busy ? busy_iterations_ + 1 : 0;
+  if (busy && busy_iterations_ <= kBusyIterationsMax - kRecentSamples) return std::nullopt;
+  for (const auto& [pair, sample] : fresh) {
+    std::deque<Sample>& recent = series_[pair].recent;
+    recent.push_back(sample);
+    if (recent.size() > kRecentSamples) recent.pop_front();
+  }
+  std::optional<TopologyChange> change = NoticeSlower(kind);
+  return change ? change : NoticeFaster(kind);
+}
+
+std::optional<TopologyChange> Upkeep::NoticeSlower(Kind& kind) {
+  std::map<Pair, double> factors;
+  uint64_t since = UINT64_MAX;
+  bool certain = false;
+  for (const auto& [pair, series] : series_) {
+    if (series.recent.size() < kRecentSamples) continue;
+    std::vector<double> slow;
+    uint64_t first = UINT64_MAX;
+    for (const Sample& sample : series.recent) {
+      if (!(sample.speed < kSlower)) continue;
+      slow.push_back(sample.speed);
+      first = std::min(first, sample.iteration);
     }
-    if (!changed.empty()) return Explain(std::move(changed), trend);
+    if (slow.size() < kAlsoSamples) continue;
+    certain = certain || slow.size() == kRecentSamples;
+    since = std::min(since, first);
+    factors[pair] = Quantile(std::move(slow), kGoodQuantile);
   }
-  return std::nullopt;
+  if (!certain) return std::nullopt;
+  TopologyChange change = Explain(factors, since, Trend::kSlower);
+  Adjust(kind, factors);
+  return change;
 }
 
-// From 0 to 1: how little a flow that has not changed for certain has gone the way of those that
-// have.
-double Upkeep::Steadiness(const Series& series, Trend trend) const {
-  std::vector<double> rates;
-  for (const auto& [iteration, rate] : series.recent) rates.push_back(rate);
-  const double factor = Quantile(rates, kGoodQuantile) / series.reference;
-  const double way =
-      trend == Trend::kSlower ? (1 - factor) / (1 - kSlower) : (factor - 1) / (kFaster - 1);
-  return 1 - std::clamp(way, 0.0, 1.0);
+std::optional<TopologyChange> Upkeep::NoticeFaster(Kind& kind) {
+  std::map<Pair, double> factors;
+  uint64_t since = UINT64_MAX;
+  for (const auto& [pair, series] : series_) {
+    const auto usual = kind.usual.find(pair);
+    if (usual == kind.usual.end() || usual->second < kHoldsUp * kind.longest) continue;
+    std::vector<double> fast;
+    uint64_t first = UINT64_MAX;
+    for (const Sample& sample : series.recent) {
+      if (!(sample.gain > kFaster)) continue;
+      fast.push_back(sample.gain);
+      first = std::min(first, sample.iteration);
+    }
+    if (fast.size() < kFasterSamples) continue;
+    since = std::min(since, first);
+    factors[pair] = Quantile(std::move(fast), 0.5);
+  }
+  if (factors.empty()) return std::nullopt;
+  TopologyChange change = Explain(factors, since, Trend::kFaster);
+  Adjust(kind, factors);
+  return change;
 }
 
-TopologyChange Upkeep::Explain(std::vector<Pair> changed, Trend trend) {
+void Upkeep::Adjust(Kind& kind, const std::map<Pair, double>& factors) {
+  double longest = 0;
+  for (const auto& [pair, factor] : factors) {
+    double& usual = kind.usual[pair];
+    usual = std::max(usual, kUsualMin * kind.longest) / factor;
+    longest = std::max(longest, usual);
+  }
+  if (longest > 0) {
+    kind.all += longest - kind.longest;
+    kind.longest = longest;
+  }
+  for (auto& [pair, series] : series_) series.recent.clear();
+  // Others will have changed too, but nobody has seen how.
+  std::erase_if(kinds_, [&](const auto& entry) { return &entry.second != &kind; });
+}
+
+std::vector<Upkeep::Suspect> Upkeep::Suspects() const {
+  const int capacities = static_cast<int>(topology_.capacities.size());
+  const auto element_of = [&](size_t link) {
+    const std::vector<int>& drawn = topology_.links[link].capacities;
+    return drawn.empty() ? capacities + static_cast<int>(link) : drawn.front();
+  };
+  std::vector<Suspect> suspects;
+  for (int element = 0; element < capacities + static_cast<int>(topology_.links.size());
+       ++element) {
+    suspects.push_back({element});
+  }
+  std::map<std::pair<int, int>, int> directions;  // nodes: element
+  for (size_t link = 0; link < topology_.links.size(); ++link) {
+    const Topology::Link& found = topology_.links[link];
+    if (found.capacities.size() > 1) continue;
+    const auto back = directions.find({found.to, found.from});
+    if (back != directions.end() && back->second != element_of(link)) {
+      suspects.push_back({back->second, element_of(link)});
+    }
+    directions.emplace(std::make_pair(found.from, found.to), element_of(link));
+  }
+  return suspects;
+}
+
+std::vector<int> Upkeep::Sharers() const {
+  std::vector<int> sharers(topology_.capacities.size() + topology_.links.size());
+  const size_t stride = (placement_.size() + kSharersMax - 1) / kSharersMax;
+  for (size_t from = 0; from < placement_.size(); from += stride) {
+    for (size_t to = 0; to < placement_.size(); to += stride) {
+      if (from == to) continue;
+      for (const int element : ElementsOf({static_cast<int>(from), static_cast<int>(to)})) {
+        ++sharers[static_cast<size_t>(element)];
+      }
+    }
+  }
+  return sharers;
+}
+
+// The suspect that explains most: crossed by many of the flows that changed and are left, and few
+// that did not change. With all that would explain as much.
+Upkeep::Verdict Upkeep::Blame(const std::set<Pair>& left, const std::map<Pair, double>& factors,
+                              const std::vector<int>& sharers) const {
+  std::map<int, std::vector<std::pair<const Series*, double>>> crossed;  // by element: worth
+  for (const auto& [pair, series] : series_) {
+    double worth = 0;
+    if (left.count(pair) > 0) {
+      worth = 2;
+    } else if (factors.count(pair) == 0 && !series.recent.empty()) {
+      worth = -1;
+    }
+    for (const int element : series.elements) crossed[element].emplace_back(&series, worth);
+  }
+  const auto rate = [&](const Suspect& suspect) { return ElementRate(suspect.front()); };
+  const auto shared = [&](const Suspect& suspect) {
+    return sharers[static_cast<size_t>(suspect.front())];
+  };
+  Verdict verdict;
+  double best = 0;
+  for (const Suspect& suspect : Suspects()) {
+    double score = suspect.size() > 1 ? -kSecondDirection : 0;
+    std::set<const Series*> seen;
+    bool all = true;  // each direction is crossed by a flow that changed
+    for (const int element : suspect) {
+      bool any = false;
+      for (const auto& [series, worth] : crossed[element]) {
+        any = any || worth > 0;
+        if (seen.insert(series).second) score += worth;
+      }
+      all = all && any;
+    }
+    if (!all) continue;
+    const bool equal = !verdict.suspect.empty() && score == best;
+    if (equal) {
+      // The narrower is what the flows filled; what more of them share is more likely to change.
+      const Suspect& other = verdict.suspect;
+      const bool narrower = rate(suspect) * kAlike < rate(other);
+      const bool wider = rate(other) * kAlike < rate(suspect);
+      if (narrower || (!wider && shared(suspect) > shared(other))) {
+        verdict.others.push_back(std::exchange(verdict.suspect, suspect));
+      } else {
+        verdict.others.push_back(suspect);
+      }
+    } else if (verdict.suspect.empty() || score > best) {
+      verdict = {suspect, {}};
+      best = score;
+    }
+  }
+  return verdict;
+}
+
+TopologyChange Upkeep::Explain(const std::map<Pair, double>& factors, uint64_t since, Trend trend) {
   TopologyChange change;
   change.topology = topology_;
   change.topology.version = topology_.version + 1;
-  // What a changed flow achieves now, as a part of what it did.
-  std::map<Pair, double> factors;
-  uint64_t since = UINT64_MAX;
-  for (const Pair& pair : changed) {
-    Series& series = series_[pair];
-    std::vector<double> rates;
-    for (const auto& [iteration, rate] : series.recent) rates.push_back(rate);
-    since = std::min(since, series.recent.front().first);
-    const double now = Quantile(rates, kGoodQuantile);
-    factors[pair] = now / series.reference;
-    series.reference = now;
-    series.recent.clear();
-  }
   change.since = since;
-  // The element that explains most: crossed by many flows that changed and few that did not. Then
-  // the next one for what is left.
-  std::set<Pair> left(changed.begin(), changed.end());
+  const std::vector<int> sharers = Sharers();
+  std::set<Pair> left;
+  for (const auto& [pair, factor] : factors) left.insert(pair);
   while (!left.empty()) {
-    std::map<int, std::pair<int, double>> crossed;  // element: changed flows left, others
-    for (const auto& [pair, series] : series_) {
-      for (const int element : series.elements) {
-        if (left.count(pair) > 0) {
-          ++crossed[element].first;
-        } else if (factors.count(pair) == 0 && !series.recent.empty()) {
-          crossed[element].second += Steadiness(series, trend);
-        }
+    const Verdict verdict = Blame(left, factors, sharers);
+    for (const int blamed : verdict.suspect) {
+      TopologyChange::Element element;
+      element.id = ElementId(blamed);
+      std::vector<double> by;
+      for (const Pair& pair : std::vector<Pair>(left.begin(), left.end())) {
+        const std::vector<int>& crossing = series_[pair].elements;
+        if (std::find(crossing.begin(), crossing.end(), blamed) == crossing.end()) continue;
+        by.push_back(factors.at(pair));
+        element.flows.push_back(pair);
+        left.erase(pair);
       }
+      if (by.empty()) continue;
+      for (const Suspect& other : verdict.others) {
+        std::vector<std::string> ids;
+        for (const int id : other) ids.push_back(ElementId(id));
+        element.or_else.push_back(absl::StrJoin(ids, "+"));
+      }
+      const double factor = Quantile(by, 0.5);
+      element.before = ElementRate(blamed);
+      element.after = element.before * factor;
+      Scale(change.topology, blamed, factor);
+      change.elements.push_back(std::move(element));
     }
-    int best = -1;
-    double best_score = -1e9;
-    for (const auto& [element, counts] : crossed) {
-      if (counts.first == 0) continue;
-      // Among equals the narrower: it is what the flows filled.
-      const double score = 2.0 * counts.first - counts.second;
-      const bool better =
-          score > best_score || (score == best_score && ElementRate(element) < ElementRate(best));
-      if (better) best = element, best_score = score;
-    }
-    TopologyChange::Element element;
-    element.id = ElementId(best);
-    std::vector<double> by;
-    for (const Pair& pair : std::vector<Pair>(left.begin(), left.end())) {
-      const std::vector<int>& crossing = series_[pair].elements;
-      if (std::find(crossing.begin(), crossing.end(), best) == crossing.end()) continue;
-      by.push_back(factors[pair]);
-      element.flows.push_back(pair);
-      left.erase(pair);
-    }
-    const double factor = Quantile(by, 0.5);
-    element.before = ElementRate(best);
-    element.after = element.before * factor;
-    Scale(change.topology, best, factor);
-    change.elements.push_back(std::move(element));
   }
   std::vector<std::string> parts;
   for (const TopologyChange::Element& element : change.elements) {
-    parts.push_back(
-        absl::StrCat(element.id, ": about ", FormatRate(element.before), " -> ",
-                     FormatRate(element.after), ", seen on traffic ",
-                     absl::StrJoin(element.flows, ", ", [](std::string* out, const Pair& pair) {
-                       absl::StrAppend(out, pair.first, "->", pair.second);
-                     })));
+    parts.push_back(absl::StrCat(
+        element.id, element.or_else.empty() ? "" : " (or ", absl::StrJoin(element.or_else, " or "),
+        element.or_else.empty() ? "" : ")", ": about ", FormatRate(element.before), " -> ",
+        FormatRate(element.after), ", seen on traffic ",
+        absl::StrJoin(element.flows, ", ", [](std::string* out, const Pair& pair) {
+          absl::StrAppend(out, pair.first, "->", pair.second);
+        })));
   }
   change.reason = absl::StrCat(trend == Trend::kSlower ? "slower" : "faster", " since iteration ",
                                change.since, ": ", absl::StrJoin(parts, "; "));

@@ -133,10 +133,10 @@ struct Loss {
   std::string cause;   // "it died (its process ended)", ...
 };
 
-// What has come from another worker since the start, for estimates of the network.
+// What has come from another worker, for estimates of the network.
 struct Traffic {
-  uint64_t bytes = 0;   // of data, while it was coming
-  int64_t busy_ns = 0;  // for how long it was coming
+  uint64_t bytes = 0;   // of data
+  int64_t busy_ns = 0;  // how long the network took for it, without pauses of the sender
 };
 
 class Transport {
@@ -185,8 +185,8 @@ class Transport {
   // wake up and go on.
   virtual void Expel(int rank) = 0;
 
-  // By rank; empty if it is not counted.
-  virtual std::vector<Traffic> TrafficFrom() const { return {}; }
+  // By rank, since the last call; empty if it is not counted. Any thread.
+  virtual std::vector<Traffic> TakeTraffic() { return {}; }
 };
 
 }  // namespace syncopate

@@ -403,9 +403,17 @@ void Core::CountTraffic(int rank, uint64_t bytes) {
   peer.last_data_ns = now_ns_;
 }
 
-std::vector<Traffic> Core::traffic() const {
+std::vector<Traffic> Core::TakeTraffic() {
   std::vector<Traffic> all;
-  for (const Peer& peer : peers_) all.push_back(peer.traffic);
+  for (size_t rank = 0; rank < peers_.size(); ++rank) {
+    all.push_back(std::exchange(peers_[rank].traffic, {}));
+    if (!peers_[rank].open) continue;
+    // What the wire has seen is better than what was seen here.
+    const double rate = wire_->TakeRate(static_cast<int>(rank));
+    if (rate > 0) {
+      all.back().busy_ns = static_cast<int64_t>(static_cast<double>(all.back().bytes) / rate * 1e9);
+    }
+  }
   return all;
 }
 

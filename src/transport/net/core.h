@@ -130,7 +130,7 @@ class Core final : public WireHandler {
   const std::vector<Loss>& losses() const { return losses_; }
   // Ranks of other hosts' workers pronounced lost without certainty since the last call.
   std::vector<int> TakeUncertain() { return std::exchange(uncertain_, {}); }
-  std::vector<Traffic> traffic() const;
+  std::vector<Traffic> TakeTraffic();
 
   // Says goodbye to all. Left() when all have answered.
   void Leave();

@@ -227,9 +227,9 @@ class NetTransport final : public Transport {
     core_.Expel(rank);
     AfterProgress();
   }
-  std::vector<Traffic> TrafficFrom() const override {
+  std::vector<Traffic> TakeTraffic() override {
     MutexLock lock(&mutex_);
-    return core_.traffic();
+    return core_.TakeTraffic();
   }
 
   Mutex& mutex() ABSL_LOCK_RETURNED(mutex_) { return mutex_; }

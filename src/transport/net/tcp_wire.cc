@@ -28,6 +28,26 @@ constexpr int kUnsentBytes = 256 << 10;
 
 bool IsData(FrameType type) { return type == FrameType::kData || type == FrameType::kResult; }
 
+// Reads, and tells when the last of these bytes came to this host; 0: not known.
+std::pair<ssize_t, int64_t> ReadAt(int fd, iovec* parts, int count) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(timespec))];
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = static_cast<size_t>(count);
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  const ssize_t got = recvmsg(fd, &message, 0);
+  if (got <= 0) return {got, 0};
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+       part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_TIMESTAMPNS) continue;
+    timespec time;
+    std::memcpy(&time, CMSG_DATA(part), sizeof(time));
+    return {got, time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec};
+  }
+  return {got, 0};
+}
+
 absl::Status SystemError(absl::string_view what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
 }
@@ -52,6 +72,7 @@ absl::StatusOr<std::unique_ptr<TcpWire>> TcpWire::Make(std::vector<std::vector<U
       lane->staging.resize(kStagingBytes);
       const int one = 1;
       setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+      setsockopt(fd.get(), SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one));  // for ReadAt()
       setsockopt(fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof(kUnsentBytes));
       if (buffer_bytes > 0) {
         const int send_bytes = 2 * buffer_bytes;
@@ -227,7 +248,8 @@ bool TcpWire::Read(Lane& lane) {
       parts[count++] = {lane.staging.data() + lane.end, lane.staging.size() - lane.end};
       wanted += lane.staging.size() - lane.end;
     }
-    const ssize_t got = readv(lane.fd.get(), parts, count);
+    const size_t before = lane.missing;
+    const auto [got, time_ns] = ReadAt(lane.fd.get(), parts, count);
     if (got == 0) {
       lane.readable = false;
       lane.ended = true;
@@ -253,9 +275,13 @@ bool TcpWire::Read(Lane& lane) {
     if (payload > 0) {
       lane.missing -= payload;
       if (!lane.dropping) lane.place += payload;
+      // What came with the next frame may have come with it after a pause.
+      if (static_cast<size_t>(got) <= before) lane.times.Read(false, payload, time_ns);
       if (lane.missing == 0) PayloadRead(lane);
     }
     if (!peers_[static_cast<size_t>(lane.peer)].open || !Parse(lane)) return true;
+    // A frame has begun with this read.
+    if (lane.missing > 0 && static_cast<size_t>(got) > payload) lane.times.Read(true, 0, time_ns);
   }
   return moved;
 }
@@ -354,6 +380,12 @@ void TcpWire::FinishClosing(int rank) {
   if (!peer.open || peer.shut || !Flushed(rank)) return;
   peer.shut = true;
   for (auto& lane : peer.lanes) shutdown(lane->fd.get(), SHUT_WR);
+}
+
+double TcpWire::TakeRate(int rank) {
+  double rate = 0;
+  for (const auto& lane : peers_[static_cast<size_t>(rank)].lanes) rate += lane->times.TakeRate();
+  return rate;
 }
 
 void TcpWire::Close(int rank, bool politely) {

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
+#include "transport/net/arrival_times.h"
 #include "transport/net/wire.h"
 
 namespace syncopate::net {
@@ -34,6 +35,7 @@ class TcpWire final : public Wire {
   void Detach(uint64_t cookie) override;
   bool Flushed(int peer) const override;
   void Close(int peer, bool politely) override;
+  double TakeRate(int peer) override;
 
  private:
   struct Outgoing {
@@ -62,6 +64,7 @@ class TcpWire final : public Wire {
     std::byte* place = nullptr;
     size_t missing = 0;     // bytes of that payload
     bool dropping = false;  // nobody wants it
+    ArrivalTimes times;
   };
   struct Peer {
     std::vector<std::unique_ptr<Lane>> lanes;

@@ -56,6 +56,10 @@ class Wire {
   // Ends the connection: `politely`, after what is queued; the peer then reads an end of stream and
   // ends its side too, which Closed() tells; or at once and without Closed().
   virtual void Close(int peer, bool politely) = 0;
+
+  // The rate at which data has come from `peer` since the last call, bytes/s, while the sender had
+  // any; 0: not known.
+  virtual double TakeRate(int /*peer*/) { return 0; }
 };
 
 }  // namespace syncopate::net

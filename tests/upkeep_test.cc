@@ -1,0 +1,254 @@
+// A running job notices that the network between its hosts has changed, and says so, on an emulated
+// cluster; and nothing else makes it say so. Needs root. SYNCOPATE_TEST_REPEATS=5 repeats each case
+// so often.
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lab/lab.h"
+#include "lab/spec.h"
+#include "model/topology.h"
+#include "tests/host_workers.h"
+#include "tests/worker_processes.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kSize = 8;
+constexpr uint64_t kElements = 1 << 18;  // 1 MiB
+constexpr int kQuietRounds = 40;         // before a change
+constexpr int kNoticeRounds = 10;        // within which it must be noticed
+constexpr int kLastRounds = 40;          // after it, so that programs follow it as well
+
+constexpr char kLab[] = R"(
+[lab]
+name = "upkeep"
+nic = "200mbit"
+uplink = "200mbit"
+[[switch]]
+name = "rack0"
+[[switch]]
+name = "rack1"
+parent = "rack0"
+[[host]]
+name = "h"
+count = 4
+switch = "rack0"
+[[host]]
+name = "h"
+count = 4
+switch = "rack1"
+)";
+
+// What the workers tell the test.
+struct Story {
+  std::atomic<int> rounds[kSize];   // all-reduces done
+  std::atomic<int> noticed[kSize];  // rounds done when another version was there; 0: none
+  // Of the first new version.
+  uint64_t version[kSize];
+  char reason[kSize][1024];
+  uint64_t digest[kSize];
+  uint64_t last_version[kSize];
+};
+
+// Keeps the processors busy now and then, as other work on a machine does, and ends by itself.
+class CpuNoise {
+ public:
+  CpuNoise(int processes, int seconds, uint64_t seed) {
+    for (int i = 0; i < processes; ++i) {
+      const pid_t parent = getpid();
+      const pid_t pid = fork();
+      if (pid != 0) {
+        pids_.push_back(pid);
+        continue;
+      }
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != parent) _exit(1);
+      Random random(seed * 100 + static_cast<uint64_t>(i));
+      const int64_t end_ns = MonotonicClock().NowNs() + int64_t{seconds} * 1'000'000'000;
+      while (MonotonicClock().NowNs() < end_ns) {
+        const int64_t until_ns =
+            MonotonicClock().NowNs() + static_cast<int64_t>(random.Between(5, 200)) * 1'000'000;
+        while (MonotonicClock().NowNs() < until_ns) continue;
+        usleep(static_cast<useconds_t>(random.Between(5, 400) * 1000));
+      }
+      _exit(0);
+    }
+  }
+  CpuNoise(const CpuNoise&) = delete;
+  ~CpuNoise() {
+    for (const pid_t pid : pids_) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
+  bool AllRun() const {
+    return std::all_of(pids_.begin(), pids_.end(),
+                       [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) == 0; });
+  }
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
+class UpkeepTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (geteuid() != 0) return;
+    absl::StatusOr<lab::Spec> spec = lab::ParseLab(kLab, "the test's lab");
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    absl::StatusOr<lab::Lab> made =
+        lab::Lab::Up(*spec, "upkeep-" + std::to_string(getpid()), MonotonicClock());
+    if (!made.ok()) {
+      reason_ = made.status().ToString();
+      return;
+    }
+    lab_ = new lab::ScopedLab(*std::move(made), MonotonicClock());
+    topology_file_ = testing::TempDir() + "upkeep-" + std::to_string(getpid()) + ".json";
+    std::ofstream(topology_file_) << ToJson(lab::DeclaredTopology(*spec));
+  }
+  static void TearDownTestSuite() {
+    delete lab_;
+    lab_ = nullptr;
+    if (!topology_file_.empty()) std::remove(topology_file_.c_str());
+  }
+  void SetUp() override {
+    if (lab_ == nullptr) GTEST_SKIP() << "emulated clusters need root: " << reason_;
+    setenv("SYNCOPATE_TOPO_FILE", topology_file_.c_str(), 1);
+  }
+
+  static int Repeats() {
+    const char* text = std::getenv("SYNCOPATE_TEST_REPEATS");
+    return text == nullptr ? 1 : std::max(1, std::atoi(text));
+  }
+
+  // So many all-reduces of 1 MiB, all of them right.
+  static int Body(Worker& worker, Story& story, int rounds, const std::string& algorithm) {
+    const size_t rank = static_cast<size_t>(worker.rank());
+    std::vector<float> data(kElements);
+    const float all = kSize * (kSize + 1) / 2;
+    const uint64_t first = worker.Network().version;
+    for (int round = 0; round < rounds; ++round) {
+      const float scale = static_cast<float>(round % 50 + 1);
+      std::fill(data.begin(), data.end(), static_cast<float>(rank + 1) * scale);
+      const absl::Status status = worker.world().Run({.collective = Collective::kAllReduce,
+                                                      .data = Array::Of(data.data(), kElements),
+                                                      .op = ReduceOp::kSum,
+                                                      .algorithm = algorithm});
+      if (!status.ok()) {
+        std::fprintf(stderr, "rank %zu: %s\n", rank, status.ToString().c_str());
+        return 10;
+      }
+      for (const float value : data) {
+        if (value != all * scale) return 11;
+      }
+      const int done = ++story.rounds[rank];
+      const NetworkVersion now = worker.Network();
+      story.last_version[rank] = now.version;
+      if (now.version == first || story.noticed[rank] != 0) continue;
+      const absl::StatusOr<Topology> topology = ParseTopology(now.topology_json);
+      if (!topology.ok() || topology->version != now.version) return 12;
+      story.version[rank] = now.version;
+      std::snprintf(story.reason[rank], sizeof(story.reason[rank]), "%s", now.reason.c_str());
+      story.digest[rank] = DigestOf(*topology).low;
+      story.noticed[rank] = done;
+    }
+    return 0;
+  }
+
+  // Runs a job, changes the lab, and looks at what its workers say. The reason.
+  std::string Notice(const std::vector<std::string>& words, const std::string& algorithm = "") {
+    Shared<Story> story;
+    const int rounds = kQuietRounds + kNoticeRounds + kLastRounds;
+    const auto workers = HostWorkers::InLab(
+        **lab_, 1, [&](Worker& worker) { return Body(worker, *story, rounds, algorithm); });
+    const int64_t wait_until_ns = MonotonicClock().NowNs() + 60'000'000'000;
+    const auto least = [&] {
+      return std::min_element(story->rounds, story->rounds + kSize)->load();
+    };
+    while (least() < kQuietRounds && MonotonicClock().NowNs() < wait_until_ns) usleep(1000);
+    EXPECT_GE(least(), kQuietRounds);
+    const std::string change = Change(words);
+    const int changed = std::max_element(story->rounds, story->rounds + kSize)->load();
+    const std::vector<int> codes = workers->Join(absl::Seconds(120));
+    EXPECT_TRUE((*lab_)->Undo(change).ok());
+    EXPECT_THAT(codes, ::testing::Each(0));
+    for (size_t rank = 0; rank < kSize; ++rank) {
+      SCOPED_TRACE("rank " + std::to_string(rank));
+      EXPECT_GT(story->noticed[rank], kQuietRounds) << "before anything had changed, or never";
+      EXPECT_LE(story->noticed[rank], changed + kNoticeRounds);
+      EXPECT_EQ(story->version[rank], story->version[0]);
+      EXPECT_STREQ(story->reason[rank], story->reason[0]);
+      EXPECT_EQ(story->digest[rank], story->digest[0]);
+    }
+    std::printf("changed after %d, noticed after %d, last version %lu: %s\n", changed,
+                story->noticed[0].load(), story->last_version[0], story->reason[0]);
+    return story->reason[0];
+  }
+
+  std::string Change(const std::vector<std::string>& words) {
+    absl::StatusOr<lab::Change> change = lab::ParseChange((*lab_)->plan().spec, words);
+    EXPECT_TRUE(change.ok()) << change.status();
+    absl::StatusOr<std::string> name = (*lab_)->Apply(*change, "");
+    EXPECT_TRUE(name.ok()) << name.status();
+    return name.ok() ? *name : "";
+  }
+
+  static lab::ScopedLab* lab_;
+  static std::string reason_;
+  static std::string topology_file_;
+};
+
+lab::ScopedLab* UpkeepTest::lab_ = nullptr;
+std::string UpkeepTest::reason_;
+std::string UpkeepTest::topology_file_;
+
+TEST_F(UpkeepTest, HalvedUplinkIsNoticedWithinTenIterations) {
+  for (int repeat = 0; repeat < Repeats() && !HasFailure(); ++repeat) {
+    Notice({"link", "rack1", "rack0", "rate", "100mbit"});
+  }
+}
+
+TEST_F(UpkeepTest, FlowInTheBackgroundIsNoticedWithinTenIterations) {
+  for (int repeat = 0; repeat < Repeats() && !HasFailure(); ++repeat) {
+    Notice({"flow", "add", "h1", "h5"});
+  }
+}
+
+TEST_F(UpkeepTest, HalvedNicIsNoticedWithinTenIterations) {
+  for (int repeat = 0; repeat < Repeats() && !HasFailure(); ++repeat) {
+    Notice({"link", "h2", "rack0", "rate", "100mbit"});
+  }
+}
+
+TEST_F(UpkeepTest, NoFalseAlarmInAThousandIterationsUnderCpuNoise) {
+  for (int repeat = 0; repeat < Repeats() && !HasFailure(); ++repeat) {
+    Shared<Story> story;
+    const CpuNoise noise(2, 300, static_cast<uint64_t>(repeat) + 1);
+    const auto workers = HostWorkers::InLab(
+        **lab_, 1, [&](Worker& worker) { return Body(worker, *story, 1000, ""); });
+    EXPECT_THAT(workers->Join(absl::Seconds(280)), ::testing::Each(0));
+    EXPECT_TRUE(noise.AllRun());
+    for (size_t rank = 0; rank < kSize; ++rank) {
+      EXPECT_EQ(story->noticed[rank], 0) << "rank " << rank << ": " << story->reason[rank];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncopate
