@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/log.h"
+#include "base/units.h"
 
 namespace syncopate {
 namespace {
@@ -16,6 +17,7 @@ constexpr size_t kWordsPerPeer = 3;
 constexpr size_t kRecordWords = NetworkWatch::kPeersMax * kWordsPerPeer;
 // With many workers a period is longer, so that records stay below 1/256 of what they are about.
 constexpr uint64_t kRecordShare = 256;
+constexpr uint64_t kTracedBytesMin = 16 << 10;
 
 uint64_t Combine(uint64_t kind, uint64_t digest) {
   const uint64_t both[] = {kind, digest};
@@ -119,18 +121,17 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Re
       samples.push_back(sample);
     }
   }
+  std::nth_element(lengths.begin(), lengths.begin() + lengths.size() / 2, lengths.end());
+  const double seconds = static_cast<double>(lengths[lengths.size() / 2]) / 1e9;
   if (rank_ == 0 && LogEnabled(LogLevel::kTrace)) {
-    std::string line = absl::StrCat("period ", period, ":");
+    std::string line = absl::StrCat("period ", period, ", ", FormatSeconds(seconds), ":");
     for (const TrafficSample& sample : samples) {
-      if (sample.bytes < 16384) continue;
-      absl::StrAppend(
-          &line, " ", sample.from, ">", sample.to, "=", sample.bytes / 1024, "K/",
-          static_cast<int>(static_cast<double>(sample.bytes) / sample.busy_seconds / 1e4));
+      if (sample.bytes < kTracedBytesMin) continue;
+      absl::StrAppend(&line, " ", sample.from, "->", sample.to, " ", sample.bytes >> 10, " KiB ",
+                      FormatSeconds(sample.busy_seconds), ";");
     }
     Log(LogLevel::kTrace, line);
   }
-  std::nth_element(lengths.begin(), lengths.begin() + lengths.size() / 2, lengths.end());
-  const double seconds = static_cast<double>(lengths[lengths.size() / 2]) / 1e9;
   std::optional<TopologyChange> change = upkeep_.Observe(period, kind, seconds, samples);
   if (!change) return;
   reason_ = change->reason;

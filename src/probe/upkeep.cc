@@ -15,16 +15,14 @@ namespace {
 
 constexpr uint64_t kBytesMin = 16 << 10;  // less says more about the processor than the network
 constexpr size_t kLearnSamples = 12;
-constexpr size_t kRecentSamples = 6;
-// One flow must be slower in all of the recent samples; others that are in so many have changed
-// too.
+// One flow must be slow in so many samples in a row, or in all but one of the recent ones. Others
+// that are in most of that row have changed too.
+constexpr size_t kRowSamples = 6;
+constexpr size_t kRecentSamples = 8;
 constexpr size_t kAlsoSamples = 4;
-// Of samples in which it is faster, which nothing but a better network can cause, so many.
+// Of a row in which it is faster, which nothing but a better network can cause, so many.
 constexpr size_t kFasterSamples = 4;
-constexpr double kSlower = 0.78, kFaster = 1.28;  // of the usual speed
-// A flow that is usually quicker than the longest one becomes interesting when it takes about as
-// long. Any less, and it would be enough that the place where a ring queues moves.
-constexpr double kUsualMin = 0.9;
+constexpr double kSlower = 0.88, kFaster = 1.2;  // of the usual speed
 // Flows that take so much of the time of the longest one hold up the job with it.
 constexpr double kHoldsUp = 0.7;
 // What faster flows gain, the iteration must gain at least in this part.
@@ -167,16 +165,16 @@ std::optional<TopologyChange> Upkeep::Observe(uint64_t iteration, uint64_t kind_
     const auto known = kind.usual.find(pair);
     const double own = known == kind.usual.end() ? 0 : known->second;
     slow += own / time < kSlower ? 1 : 0;
-    const double usual = std::max(own, kUsualMin * kind.longest);
+    const double usual = std::max(own, kind.longest);
     // Where the processors hold up the job, there are no queues, and flows seem to be faster.
     // Nothing is gained by that.
-    const double at_most = std::max(time, kUsualMin * longest);
+    const double at_most = std::max(time, longest);
     const bool gained = kind.all - seconds >= kGain * (usual - at_most);
     fresh[pair] = {iteration, usual / time, gained ? usual / at_most : 0};
   }
   const bool busy = static_cast<double>(slow) >= kMost * static_cast<double>(times.size());
   busy_iterations_ = busy ? busy_iterations_ + 1 : 0;
-  if (busy && busy_iterations_ <= kBusyIterationsMax - kRecentSamples) return std::nullopt;
+  if (busy && busy_iterations_ <= kBusyIterationsMax - kRowSamples) return std::nullopt;
   for (const auto& [pair, sample] : fresh) {
     std::deque<Sample>& recent = series_[pair].recent;
     recent.push_back(sample);
@@ -186,22 +184,27 @@ std::optional<TopologyChange> Upkeep::Observe(uint64_t iteration, uint64_t kind_
   return change ? change : NoticeFaster(kind);
 }
 
+std::vector<Upkeep::Sample> Upkeep::LastRow(const Series& series) {
+  if (series.recent.size() < kRowSamples) return {};
+  return std::vector<Sample>(series.recent.end() - kRowSamples, series.recent.end());
+}
+
 std::optional<TopologyChange> Upkeep::NoticeSlower(Kind& kind) {
   std::map<Pair, double> factors;
   uint64_t since = UINT64_MAX;
   bool certain = false;
   for (const auto& [pair, series] : series_) {
-    if (series.recent.size() < kRecentSamples) continue;
     std::vector<double> slow;
-    uint64_t first = UINT64_MAX;
-    for (const Sample& sample : series.recent) {
-      if (!(sample.speed < kSlower)) continue;
+    for (const Sample& sample : LastRow(series)) {
+      if (sample.speed >= kSlower) continue;
       slow.push_back(sample.speed);
-      first = std::min(first, sample.iteration);
+      since = std::min(since, sample.iteration);
     }
     if (slow.size() < kAlsoSamples) continue;
-    certain = certain || slow.size() == kRecentSamples;
-    since = std::min(since, first);
+    const auto in_all = std::count_if(series.recent.begin(), series.recent.end(),
+                                      [](const Sample& sample) { return sample.speed < kSlower; });
+    certain = certain || slow.size() == kRowSamples ||
+              in_all >= static_cast<ptrdiff_t>(kRecentSamples) - 1;
     factors[pair] = Quantile(std::move(slow), kGoodQuantile);
   }
   if (!certain) return std::nullopt;
@@ -217,15 +220,12 @@ std::optional<TopologyChange> Upkeep::NoticeFaster(Kind& kind) {
     const auto usual = kind.usual.find(pair);
     if (usual == kind.usual.end() || usual->second < kHoldsUp * kind.longest) continue;
     std::vector<double> fast;
-    uint64_t first = UINT64_MAX;
-    for (const Sample& sample : series.recent) {
-      if (!(sample.gain > kFaster)) continue;
+    for (const Sample& sample : LastRow(series)) {
+      if (sample.gain <= kFaster) continue;
       fast.push_back(sample.gain);
-      first = std::min(first, sample.iteration);
+      since = std::min(since, sample.iteration);
     }
-    if (fast.size() < kFasterSamples) continue;
-    since = std::min(since, first);
-    factors[pair] = Quantile(std::move(fast), 0.5);
+    if (fast.size() >= kFasterSamples) factors[pair] = Quantile(std::move(fast), 0.5);
   }
   if (factors.empty()) return std::nullopt;
   TopologyChange change = Explain(factors, since, Trend::kFaster);
@@ -237,7 +237,7 @@ void Upkeep::Adjust(Kind& kind, const std::map<Pair, double>& factors) {
   double longest = 0;
   for (const auto& [pair, factor] : factors) {
     double& usual = kind.usual[pair];
-    usual = std::max(usual, kUsualMin * kind.longest) / factor;
+    usual = std::max(usual, kind.longest) / factor;
     longest = std::max(longest, usual);
   }
   if (longest > 0) {
@@ -326,7 +326,8 @@ Upkeep::Verdict Upkeep::Blame(const std::set<Pair>& left, const std::map<Pair, d
       const Suspect& other = verdict.suspect;
       const bool narrower = rate(suspect) * kAlike < rate(other);
       const bool wider = rate(other) * kAlike < rate(suspect);
-      if (narrower || (!wider && shared(suspect) > shared(other))) {
+      const bool alike = !narrower && !wider;
+      if (narrower || (alike && shared(suspect) > shared(other))) {
         verdict.others.push_back(std::exchange(verdict.suspect, suspect));
       } else {
         verdict.others.push_back(suspect);

@@ -99,6 +99,7 @@ class Upkeep {
   std::map<Pair, double> TimesOf(absl::Span<const TrafficSample> samples);
   Kind& KindOf(uint64_t kind, uint64_t iteration);
   static void Learn(Kind& kind, std::map<Pair, double> times, double seconds);
+  static std::vector<Sample> LastRow(const Series& series);
   std::optional<TopologyChange> NoticeSlower(Kind& kind);
   std::optional<TopologyChange> NoticeFaster(Kind& kind);
   // The present kind of iterations from now on, when flows take `factor` of the speed.

@@ -18,8 +18,6 @@ constexpr uint64_t kUnopenedBytesMax = uint64_t{256} << 20;
 constexpr size_t kGroupsMax = 8192;
 constexpr size_t kEarlyMessagesMax = 4096;
 constexpr size_t kControlBytesMax = 256 << 10;
-// Data that comes after a longer pause than this begins a new burst.
-constexpr int64_t kBurstGapNs = 20'000'000;
 
 }  // namespace
 
@@ -181,7 +179,8 @@ FrameHeader Core::HeaderFor(FrameType type, uint64_t group, uint64_t sequence) c
           .job = options_.job,
           .epoch = static_cast<uint32_t>(losses_.size()),
           .group = group,
-          .sequence = sequence};
+          .sequence = sequence,
+          .sent_ns = clock_.NowNs()};
 }
 
 void Core::Offer(NetGroup& group, NetOperation& operation, uint32_t step, int to,
@@ -210,6 +209,7 @@ void Core::Offer(NetGroup& group, NetOperation& operation, uint32_t step, int to
 void Core::SendMessage(NetOperation&, int rank, FrameHeader header, const std::byte* bytes,
                        uint64_t cookie) {
   const uint64_t size = header.total;
+  header.sent_ns = clock_.NowNs();  // it may have waited until the member was there
   for (uint64_t offset = 0; offset == 0 || offset < size; offset += kFragmentBytes) {
     header.offset = offset;
     header.payload_bytes = static_cast<uint32_t>(std::min<uint64_t>(kFragmentBytes, size - offset));
@@ -345,6 +345,11 @@ void Core::Arrived(int rank, const FrameHeader& header) {
     return;
   }
   membership_.Heard(rank, now_ns_);
+  if (const int64_t at_ns = wire_->ArrivalNs(now_ns_); at_ns != 0) {
+    const bool data = header.type == FrameType::kData;
+    peers_[static_cast<size_t>(rank)].times.Arrived(header.sent_ns, at_ns,
+                                                    data ? header.payload_bytes : 0);
+  }
   switch (header.type) {
     case FrameType::kBeat: {
       absl::StatusOr<MembershipMessage> message =
@@ -390,30 +395,12 @@ void Core::DataArrived(int rank, const FrameHeader& header) {
   NetOperation::Incoming& incoming = operation.incoming[{rank, header.step}];
   incoming.got += header.payload_bytes;
   ++incoming.fragments;
-  CountTraffic(rank, header.payload_bytes);
   PeerHasBegun(operation, rank);
-}
-
-void Core::CountTraffic(int rank, uint64_t bytes) {
-  Peer& peer = peers_[static_cast<size_t>(rank)];
-  if (now_ns_ - peer.last_data_ns < kBurstGapNs) {
-    peer.traffic.bytes += bytes;
-    peer.traffic.busy_ns += now_ns_ - peer.last_data_ns;
-  }
-  peer.last_data_ns = now_ns_;
 }
 
 std::vector<Traffic> Core::TakeTraffic() {
   std::vector<Traffic> all;
-  for (size_t rank = 0; rank < peers_.size(); ++rank) {
-    all.push_back(std::exchange(peers_[rank].traffic, {}));
-    if (!peers_[rank].open) continue;
-    // What the wire has seen is better than what was seen here.
-    const double rate = wire_->TakeRate(static_cast<int>(rank));
-    if (rate > 0) {
-      all.back().busy_ns = static_cast<int64_t>(static_cast<double>(all.back().bytes) / rate * 1e9);
-    }
-  }
+  for (Peer& peer : peers_) all.push_back(peer.times.Take());
   return all;
 }
 

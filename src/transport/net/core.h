@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "transport/net/agreement.h"
 #include "transport/net/buffer_pool.h"
+#include "transport/net/flight_times.h"
 #include "transport/net/membership.h"
 #include "transport/net/wire.h"
 #include "transport/transport.h"
@@ -148,8 +149,7 @@ class Core final : public WireHandler {
     bool bye = false;
     std::string control;          // payload of the control frame that is coming
     uint64_t unopened_bytes = 0;  // held for operations that this worker has not begun
-    Traffic traffic;
-    int64_t last_data_ns = 0;
+    FlightTimes times;
   };
   struct Sending {
     NetOperation* operation = nullptr;
@@ -170,7 +170,6 @@ class Core final : public WireHandler {
   void Provide(NetGroup& group, const Agreement::Provision& provision);
   // After anything that may have changed who is lost.
   void Conclude();
-  void CountTraffic(int peer, uint64_t bytes);
 
   const Options options_;
   const Clock& clock_;

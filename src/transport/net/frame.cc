@@ -9,7 +9,7 @@ namespace syncopate::net {
 namespace {
 
 constexpr uint16_t kMagic = 0x5953;  // "SY"
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 
 }  // namespace
 
@@ -28,6 +28,7 @@ EncodedHeader Encode(const FrameHeader& header) {
   Append(bytes, header.offset);
   Append(bytes, header.total);
   Append(bytes, header.digest);
+  Append(bytes, header.sent_ns);
   EncodedHeader encoded;
   static_assert(sizeof(encoded) == kFrameHeaderBytes);
   std::memcpy(encoded.data(), bytes.data(), encoded.size());
@@ -62,6 +63,7 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(absl::Span<const std::byte> bytes)
   header.offset = reader.Read<uint64_t>();
   header.total = reader.Read<uint64_t>();
   header.digest = reader.Read<uint64_t>();
+  header.sent_ns = reader.Read<int64_t>();
   if (header.payload_bytes > kPayloadBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat("a payload of ", header.payload_bytes,
                                                    " bytes; the limit is ", kPayloadBytesMax));

@@ -33,11 +33,12 @@ struct FrameHeader {
   uint64_t offset = 0;    // of the payload in the whole message
   uint64_t total = 0;     // bytes of the whole message
   uint64_t digest = 0;    // of the operation, as the sender runs it
+  int64_t sent_ns = 0;    // when it was ready to be sent, by any clock of the sender
 
   friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
 };
 
-inline constexpr size_t kFrameHeaderBytes = 64;
+inline constexpr size_t kFrameHeaderBytes = 72;
 // Messages are cut into payloads of at most this size, so that urgent ones need not wait long.
 inline constexpr uint32_t kFragmentBytes = 128 << 10;
 // No payload is larger; nothing is allocated for one that claims to be.

@@ -28,8 +28,9 @@ constexpr int kUnsentBytes = 256 << 10;
 
 bool IsData(FrameType type) { return type == FrameType::kData || type == FrameType::kResult; }
 
-// Reads, and tells when the last of these bytes came to this host; 0: not known.
-std::pair<ssize_t, int64_t> ReadAt(int fd, iovec* parts, int count) {
+// Reads, and tells when the last of these bytes came to this host by the kernel's real-time clock,
+// whether or not this process was running then; 0: not known.
+ssize_t ReadAt(int fd, iovec* parts, int count, int64_t& time_ns) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(timespec))];
   msghdr message = {};
   message.msg_iov = parts;
@@ -37,15 +38,16 @@ std::pair<ssize_t, int64_t> ReadAt(int fd, iovec* parts, int count) {
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
   const ssize_t got = recvmsg(fd, &message, 0);
-  if (got <= 0) return {got, 0};
+  time_ns = 0;
+  if (got <= 0) return got;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_TIMESTAMPNS) continue;
     timespec time;
     std::memcpy(&time, CMSG_DATA(part), sizeof(time));
-    return {got, time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec};
+    time_ns = time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
   }
-  return {got, 0};
+  return got;
 }
 
 absl::Status SystemError(absl::string_view what) {
@@ -248,8 +250,7 @@ bool TcpWire::Read(Lane& lane) {
       parts[count++] = {lane.staging.data() + lane.end, lane.staging.size() - lane.end};
       wanted += lane.staging.size() - lane.end;
     }
-    const size_t before = lane.missing;
-    const auto [got, time_ns] = ReadAt(lane.fd.get(), parts, count);
+    const ssize_t got = ReadAt(lane.fd.get(), parts, count, read_ns_);
     if (got == 0) {
       lane.readable = false;
       lane.ended = true;
@@ -275,13 +276,9 @@ bool TcpWire::Read(Lane& lane) {
     if (payload > 0) {
       lane.missing -= payload;
       if (!lane.dropping) lane.place += payload;
-      // What came with the next frame may have come with it after a pause.
-      if (static_cast<size_t>(got) <= before) lane.times.Read(false, payload, time_ns);
       if (lane.missing == 0) PayloadRead(lane);
     }
     if (!peers_[static_cast<size_t>(lane.peer)].open || !Parse(lane)) return true;
-    // A frame has begun with this read.
-    if (lane.missing > 0 && static_cast<size_t>(got) > payload) lane.times.Read(true, 0, time_ns);
   }
   return moved;
 }
@@ -380,12 +377,6 @@ void TcpWire::FinishClosing(int rank) {
   if (!peer.open || peer.shut || !Flushed(rank)) return;
   peer.shut = true;
   for (auto& lane : peer.lanes) shutdown(lane->fd.get(), SHUT_WR);
-}
-
-double TcpWire::TakeRate(int rank) {
-  double rate = 0;
-  for (const auto& lane : peers_[static_cast<size_t>(rank)].lanes) rate += lane->times.TakeRate();
-  return rate;
 }
 
 void TcpWire::Close(int rank, bool politely) {

@@ -13,7 +13,6 @@
 
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
-#include "transport/net/arrival_times.h"
 #include "transport/net/wire.h"
 
 namespace syncopate::net {
@@ -35,7 +34,7 @@ class TcpWire final : public Wire {
   void Detach(uint64_t cookie) override;
   bool Flushed(int peer) const override;
   void Close(int peer, bool politely) override;
-  double TakeRate(int peer) override;
+  int64_t ArrivalNs(int64_t /*now_ns*/) const override { return read_ns_; }
 
  private:
   struct Outgoing {
@@ -64,7 +63,6 @@ class TcpWire final : public Wire {
     std::byte* place = nullptr;
     size_t missing = 0;     // bytes of that payload
     bool dropping = false;  // nobody wants it
-    ArrivalTimes times;
   };
   struct Peer {
     std::vector<std::unique_ptr<Lane>> lanes;
@@ -94,6 +92,7 @@ class TcpWire final : public Wire {
   std::vector<Peer> peers_;
   std::vector<Lane*> ready_;  // may have something to do
   std::vector<std::pair<int, absl::Status>> ended_;
+  int64_t read_ns_ = 0;  // when the last bytes that were read came to this host; 0: not known
   std::vector<std::byte> sink_;  // where unwanted bytes go
 };
 

@@ -57,9 +57,9 @@ class Wire {
   // ends its side too, which Closed() tells; or at once and without Closed().
   virtual void Close(int peer, bool politely) = 0;
 
-  // The rate at which data has come from `peer` since the last call, bytes/s, while the sender had
-  // any; 0: not known.
-  virtual double TakeRate(int /*peer*/) { return 0; }
+  // Within WireHandler::Arrived(): when the end of the frame came to this host, by any clock; 0:
+  // not known. `now_ns`: when it was looked for.
+  virtual int64_t ArrivalNs(int64_t now_ns) const { return now_ns; }
 };
 
 }  // namespace syncopate::net
