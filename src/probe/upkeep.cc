@@ -15,14 +15,20 @@ namespace {
 
 constexpr uint64_t kBytesMin = 16 << 10;  // less says more about the processor than the network
 constexpr size_t kLearnSamples = 12;
-// One flow must be slow in so many samples in a row, or in all but one of the recent ones. Others
-// that are in most of that row have changed too.
-constexpr size_t kRowSamples = 6;
-constexpr size_t kRecentSamples = 8;
-constexpr size_t kAlsoSamples = 4;
-// Of a row in which it is faster, which nothing but a better network can cause, so many.
+// Evidence that a flow is slow: by how much it takes longer than usual, as a part of that, less
+// kDoubt, added up; it is never less than none. What one sample adds is bounded, so that it takes
+// some six of them, and what it takes away too, so that a pause of what makes it slow does not
+// count for more than that.
+constexpr double kDoubt = 0.06;
+constexpr double kLongerMax = 0.2, kShorterMax = 0.5;
+constexpr double kCertain = 0.8;
+constexpr double kLikely = 0.35;  // of flows that have changed together with one that is certain
+constexpr size_t kRecentSamples = 6;
+constexpr double kSlower = 0.9;  // of the usual speed: samples that tell how much slower it is
+// Of recent samples in which a flow is faster, which nothing but a better network can cause, so
+// many.
 constexpr size_t kFasterSamples = 4;
-constexpr double kSlower = 0.88, kFaster = 1.2;  // of the usual speed
+constexpr double kFaster = 1.2;
 // Flows that take so much of the time of the longest one hold up the job with it.
 constexpr double kHoldsUp = 0.7;
 // What faster flows gain, the iteration must gain at least in this part.
@@ -174,19 +180,17 @@ std::optional<TopologyChange> Upkeep::Observe(uint64_t iteration, uint64_t kind_
   }
   const bool busy = static_cast<double>(slow) >= kMost * static_cast<double>(times.size());
   busy_iterations_ = busy ? busy_iterations_ + 1 : 0;
-  if (busy && busy_iterations_ <= kBusyIterationsMax - kRowSamples) return std::nullopt;
+  if (busy && busy_iterations_ <= kBusyIterationsMax - kRecentSamples) return std::nullopt;
   for (const auto& [pair, sample] : fresh) {
-    std::deque<Sample>& recent = series_[pair].recent;
-    recent.push_back(sample);
-    if (recent.size() > kRecentSamples) recent.pop_front();
+    Series& series = series_[pair];
+    series.recent.push_back(sample);
+    if (series.recent.size() > kRecentSamples) series.recent.pop_front();
+    if (series.evidence == 0) series.since = iteration;
+    const double longer = std::clamp(1 / sample.speed - 1, -kShorterMax, kLongerMax);
+    series.evidence = std::max(0.0, series.evidence + longer - kDoubt);
   }
   std::optional<TopologyChange> change = NoticeSlower(kind);
   return change ? change : NoticeFaster(kind);
-}
-
-std::vector<Upkeep::Sample> Upkeep::LastRow(const Series& series) {
-  if (series.recent.size() < kRowSamples) return {};
-  return std::vector<Sample>(series.recent.end() - kRowSamples, series.recent.end());
 }
 
 std::optional<TopologyChange> Upkeep::NoticeSlower(Kind& kind) {
@@ -194,20 +198,16 @@ std::optional<TopologyChange> Upkeep::NoticeSlower(Kind& kind) {
   uint64_t since = UINT64_MAX;
   bool certain = false;
   for (const auto& [pair, series] : series_) {
+    if (series.evidence < kLikely) continue;
+    certain = certain || series.evidence >= kCertain;
+    since = std::min(since, series.since);
     std::vector<double> slow;
-    for (const Sample& sample : LastRow(series)) {
-      if (sample.speed >= kSlower) continue;
-      slow.push_back(sample.speed);
-      since = std::min(since, sample.iteration);
+    for (const Sample& sample : series.recent) {
+      if (sample.speed < kSlower) slow.push_back(sample.speed);
     }
-    if (slow.size() < kAlsoSamples) continue;
-    const auto in_all = std::count_if(series.recent.begin(), series.recent.end(),
-                                      [](const Sample& sample) { return sample.speed < kSlower; });
-    certain = certain || slow.size() == kRowSamples ||
-              in_all >= static_cast<ptrdiff_t>(kRecentSamples) - 1;
-    factors[pair] = Quantile(std::move(slow), kGoodQuantile);
+    if (!slow.empty()) factors[pair] = Quantile(std::move(slow), kGoodQuantile);
   }
-  if (!certain) return std::nullopt;
+  if (!certain || factors.empty()) return std::nullopt;
   TopologyChange change = Explain(factors, since, Trend::kSlower);
   Adjust(kind, factors);
   return change;
@@ -220,7 +220,7 @@ std::optional<TopologyChange> Upkeep::NoticeFaster(Kind& kind) {
     const auto usual = kind.usual.find(pair);
     if (usual == kind.usual.end() || usual->second < kHoldsUp * kind.longest) continue;
     std::vector<double> fast;
-    for (const Sample& sample : LastRow(series)) {
+    for (const Sample& sample : series.recent) {
       if (sample.gain <= kFaster) continue;
       fast.push_back(sample.gain);
       since = std::min(since, sample.iteration);
@@ -244,7 +244,10 @@ void Upkeep::Adjust(Kind& kind, const std::map<Pair, double>& factors) {
     kind.all += longest - kind.longest;
     kind.longest = longest;
   }
-  for (auto& [pair, series] : series_) series.recent.clear();
+  for (auto& [pair, series] : series_) {
+    series.recent.clear();
+    series.evidence = 0;
+  }
   // Others will have changed too, but nobody has seen how.
   std::erase_if(kinds_, [&](const auto& entry) { return &entry.second != &kind; });
 }

@@ -86,6 +86,8 @@ class Upkeep {
   };
   struct Series {
     std::deque<Sample> recent;
+    double evidence = 0;        // that it is slow
+    uint64_t since = 0;         // iteration, if there is any
     std::vector<int> elements;  // that it crosses; see ElementId()
   };
   // Something that may have changed: an element, or both directions of a cable.
@@ -99,7 +101,6 @@ class Upkeep {
   std::map<Pair, double> TimesOf(absl::Span<const TrafficSample> samples);
   Kind& KindOf(uint64_t kind, uint64_t iteration);
   static void Learn(Kind& kind, std::map<Pair, double> times, double seconds);
-  static std::vector<Sample> LastRow(const Series& series);
   std::optional<TopologyChange> NoticeSlower(Kind& kind);
   std::optional<TopologyChange> NoticeFaster(Kind& kind);
   // The present kind of iterations from now on, when flows take `factor` of the speed.

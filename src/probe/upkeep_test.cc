@@ -119,7 +119,7 @@ std::optional<TopologyChange> Notice(Job& job, Upkeep& upkeep, uint64_t& iterati
   for (; iteration < changed + 10; ++iteration) {
     auto change = job.Watch(upkeep, iteration);
     if (!change) continue;
-    EXPECT_GE(change->since + 3, changed) << change->reason;
+    EXPECT_GE(change->since + 6, changed) << change->reason;
     ++iteration;
     return change;
   }

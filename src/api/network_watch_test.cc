@@ -1,0 +1,204 @@
+// Several workers in one process that watch the same network: they come to the same versions, at
+// whatever time each gets to know what the others saw, and change their plans at the same call.
+#include "api/network_watch.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kWorkers = 4;
+constexpr uint64_t kMiB = 1 << 20;
+
+// What the workers have put together, by the number of the exchange.
+struct Board {
+  std::vector<std::map<int, RecordExchange::Record>> records;
+  std::optional<size_t> broken;  // this exchange and later ones fail
+};
+
+class BoardExchange final : public RecordExchange {
+ public:
+  BoardExchange(Board& board, int rank) : board_(board), rank_(rank) {}
+
+  absl::StatusOr<std::unique_ptr<Pending>> Start(Record mine) override {
+    if (board_.records.size() <= next_) board_.records.resize(next_ + 1);
+    board_.records[next_][rank_] = std::move(mine);
+    return std::make_unique<BoardPending>(board_, next_++);
+  }
+
+ private:
+  class BoardPending final : public Pending {
+   public:
+    BoardPending(Board& board, size_t index) : board_(board), index_(index) {}
+    bool Done() override {
+      return board_.records[index_].size() == kWorkers ||
+             (board_.broken && index_ >= *board_.broken);
+    }
+    absl::Status Wait() override {
+      if (board_.broken && index_ >= *board_.broken) return absl::UnavailableError("broken");
+      // A test in one thread must not come here before the others have.
+      if (!Done()) return absl::DeadlineExceededError("would wait for ever");
+      for (const auto& [rank, record] : board_.records[index_]) {
+        all_.insert(all_.end(), record.begin(), record.end());
+      }
+      return absl::OkStatus();
+    }
+    const Record& All() override { return all_; }
+
+   private:
+    Board& board_;
+    const size_t index_;
+    Record all_;
+  };
+
+  Board& board_;
+  const int rank_;
+  size_t next_ = 0;
+};
+
+// A ring in which every hop takes 50 ms for its part, unless it is slow.
+class Job {
+ public:
+  Job() {
+    for (int rank = 0; rank < kWorkers; ++rank) {
+      hosts_.push_back("h" + std::to_string(rank));
+    }
+    const Network network = GuessNetwork(hosts_);
+    for (int rank = 0; rank < kWorkers; ++rank) {
+      watches.push_back(std::make_unique<NetworkWatch>(
+          network, rank, [this, rank] { return Traffic(rank); },
+          std::make_unique<BoardExchange>(board, rank),
+          [this, rank](uint64_t version, const Topology&) {
+            switches[static_cast<size_t>(rank)].push_back({calls_[rank], version});
+          },
+          clock_));
+    }
+  }
+
+  // The next call of this worker; the version that it is planned by.
+  uint64_t Call(int rank, uint64_t bytes = kMiB, uint64_t digest = 7) {
+    if (rank == 0) clock_.AdvanceNs(60'000'000);
+    const uint64_t version = watches[static_cast<size_t>(rank)]->BeforeCall(bytes);
+    ++calls_[rank];
+    watches[static_cast<size_t>(rank)]->Planned(digest);
+    return version;
+  }
+  void CallAll() {
+    for (int rank = 0; rank < kWorkers; ++rank) Call(rank);
+  }
+
+  int slow_hop = -1;  // into this worker
+  Board board;
+  std::vector<std::unique_ptr<NetworkWatch>> watches;
+  std::map<size_t, std::vector<std::pair<int, uint64_t>>> switches;  // by rank: call, version
+
+ private:
+  std::vector<syncopate::Traffic> Traffic(int rank) const {
+    std::vector<syncopate::Traffic> all(kWorkers);
+    syncopate::Traffic& from = all[static_cast<size_t>((rank + kWorkers - 1) % kWorkers)];
+    from = {.bytes = 3 * kMiB / 2, .busy_ns = rank == slow_hop ? 100'000'000 : 50'000'000};
+    return all;
+  }
+
+  std::vector<std::string> hosts_;
+  std::map<int, int> calls_;
+  ManualClock clock_;
+};
+
+TEST(NetworkWatchTest, AllWorkersComeToTheSameVersion) {
+  Job job;
+  const uint64_t first = job.watches[0]->Newest().version;
+  for (int i = 0; i < 30; ++i) job.CallAll();
+  for (const auto& watch : job.watches) EXPECT_EQ(watch->Newest().version, first);
+  job.slow_hop = 2;
+  int needed = 0;
+  while (job.watches[3]->Newest().version == first && needed < 20) {
+    job.CallAll();
+    ++needed;
+  }
+  EXPECT_LE(needed, 9);
+  const NetworkVersion version = job.watches[0]->Newest();
+  EXPECT_EQ(version.version, first + 1);
+  EXPECT_TRUE(absl::StrContains(version.reason, "1->2")) << version.reason;
+  const absl::StatusOr<Topology> topology = ParseTopology(version.topology_json);
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  EXPECT_EQ(topology->version, first + 1);
+  for (const auto& watch : job.watches) {
+    EXPECT_EQ(watch->Newest().reason, version.reason);
+    EXPECT_EQ(watch->Newest().topology_json, version.topology_json);
+  }
+}
+
+TEST(NetworkWatchTest, PlansChangeAtTheSameCallHoweverFarAheadAWorkerIs) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Job job;
+    Random random(seed);
+    constexpr int kCalls = 80;
+    int done[kWorkers] = {};
+    std::vector<uint64_t> planned[kWorkers];
+    const auto least = [&] { return *std::min_element(done, done + kWorkers); };
+    while (least() < kCalls) {
+      const int rank = static_cast<int>(random.Below(kWorkers));
+      // As far ahead as a worker can be without waiting.
+      if (done[rank] == kCalls ||
+          done[rank] >= least() + static_cast<int>(NetworkWatch::kSwitchPeriods) - 1) {
+        continue;
+      }
+      job.slow_hop = done[rank] >= 30 ? 2 : -1;
+      planned[rank].push_back(job.Call(rank));
+      ++done[rank];
+    }
+    for (int rank = 0; rank < kWorkers; ++rank) EXPECT_EQ(planned[rank], planned[0]);
+    EXPECT_EQ(planned[0].back(), planned[0].front() + 1);
+    for (size_t rank = 0; rank < kWorkers; ++rank) {
+      ASSERT_EQ(job.switches[rank].size(), 1u);
+      EXPECT_EQ(job.switches[rank], job.switches[0]);
+    }
+  }
+}
+
+TEST(NetworkWatchTest, SmallCallsMakeAPeriodTogether) {
+  Job job;
+  for (int i = 0; i < 64; ++i) {
+    for (int rank = 0; rank < kWorkers; ++rank) job.Call(rank, kMiB / 16);
+  }
+  EXPECT_EQ(job.board.records.size(), 3u);  // the fourth ends with the next call
+}
+
+TEST(NetworkWatchTest, ACallOfAnotherKindIsNoChange) {
+  Job job;
+  const uint64_t first = job.watches[0]->Newest().version;
+  for (int i = 0; i < 200; ++i) {
+    const bool other = i / 20 % 2 == 1;
+    job.slow_hop = other ? 1 : -1;  // it loads the hops differently
+    // What is counted at the begin of a call belongs to the one before.
+    for (int rank = 0; rank < kWorkers; ++rank) job.Call(rank, kMiB, (i + 1) / 20 % 2 + 1);
+  }
+  EXPECT_EQ(job.watches[0]->Newest().version, first);
+}
+
+TEST(NetworkWatchTest, AFailedExchangeEndsItQuietly) {
+  Job job;
+  for (int i = 0; i < 30; ++i) job.CallAll();
+  job.board.broken = 31;
+  const NetworkVersion before = job.watches[0]->Newest();
+  job.slow_hop = 2;
+  for (int i = 0; i < 40; ++i) job.CallAll();
+  EXPECT_EQ(job.watches[0]->Newest().version, before.version);
+  EXPECT_LE(job.board.records.size(), 34u) << "nobody asks any more";
+}
+
+}  // namespace
+}  // namespace syncopate
