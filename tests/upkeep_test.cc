@@ -154,10 +154,8 @@ class UpkeepTest : public ::testing::Test {
     for (int round = 0; round < rounds; ++round) {
       const float scale = static_cast<float>(round % 50 + 1);
       std::fill(data.begin(), data.end(), static_cast<float>(rank + 1) * scale);
-      const absl::Status status = worker.world().Run({.collective = Collective::kAllReduce,
-                                                      .data = Array::Of(data.data(), kElements),
-                                                      .op = ReduceOp::kSum,
-                                                      .algorithm = algorithm});
+      const absl::Status status =
+          worker.world().AllReduce(Array::Of(data.data(), kElements), ReduceOp::kSum);
       if (!status.ok()) {
         std::fprintf(stderr, "rank %zu: %s\n", rank, status.ToString().c_str());
         return 10;
