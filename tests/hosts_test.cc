@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -192,6 +193,32 @@ TEST_P(HostsTest, WhoDoesNotComeIsNamed) {
     REQUIRE(other->Barrier().ok());
     return 0;
   });
+}
+
+// What versions say is the business of other tests; here that they are there, also while calls run.
+TEST_P(HostsTest, TheNetworkIsKnown) {
+  for (const char* upkeep : {"1", "0"}) {
+    setenv("SYNCOPATE_UPKEEP", upkeep, 1);
+    RunAll([&](Worker& worker) {
+      const NetworkVersion first = worker.Network();
+      REQUIRE(first.version == 1 && first.reason == "guessed" && !first.topology_json.empty());
+      std::vector<float> data(1 << 18, 1.0f);
+      for (int i = 0; i < 40; ++i) {
+        REQUIRE(worker.world().AllReduce(Array::Of(data.data(), data.size()), ReduceOp::kMax).ok());
+        REQUIRE(worker.Network().version >= first.version);
+      }
+      REQUIRE(upkeep[0] == '1' || worker.Network().version == first.version);
+      return 0;
+    });
+  }
+  unsetenv("SYNCOPATE_UPKEEP");
+}
+
+TEST(HostsSettingsTest, ASenselessSettingOfUpkeepIsRefused) {
+  setenv("SYNCOPATE_UPKEEP", "maybe", 1);
+  const auto workers = HostWorkers::OnLoopback(2, 1, [](Worker&) { return 0; });
+  unsetenv("SYNCOPATE_UPKEEP");
+  for (const int code : workers->Join()) EXPECT_NE(code, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HostsTest,

@@ -11,10 +11,10 @@
 namespace syncopate {
 namespace {
 
-// A record: for each peer twice its rank (-1: none), plus 1 if it was the sender; bytes;
-// nanoseconds.
+// A record: for each peer its rank (-1: none), bytes and nanoseconds; then nanoseconds spent on
+// calls.
 constexpr size_t kWordsPerPeer = 3;
-constexpr size_t kRecordWords = NetworkWatch::kPeersMax * kWordsPerPeer;
+constexpr size_t kRecordWords = NetworkWatch::kPeersMax * kWordsPerPeer + 1;
 // With many workers a period is longer, so that records stay below 1/256 of what they are about.
 constexpr uint64_t kRecordShare = 256;
 constexpr uint64_t kTracedBytesMin = 16 << 10;
@@ -55,6 +55,13 @@ uint64_t NetworkWatch::BeforeCall(uint64_t bytes) {
 void NetworkWatch::Planned(uint64_t program_digest) {
   MutexLock lock(&mutex_);
   kind_ = Combine(kind_, program_digest);
+  ++calls_;
+}
+
+void NetworkWatch::Waited(int64_t ns) {
+  MutexLock lock(&mutex_);
+  ++waited_calls_;
+  waited_ns_ += ns;
 }
 
 void NetworkWatch::EndPeriod() {
@@ -89,8 +96,10 @@ RecordExchange::Record NetworkWatch::TakeRecord() {
     record[i * kWordsPerPeer + 2] = traffic[rank].busy_ns;
   }
   const int64_t now_ns = clock_.NowNs();
-  record.back() = now_ns - begin_ns_;
+  record.back() = waited_calls_ == calls_ ? waited_ns_ : now_ns - begin_ns_;
   begin_ns_ = now_ns;
+  waited_ns_ = 0;
+  waited_calls_ = calls_ = 0;
   return record;
 }
 
@@ -121,8 +130,9 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Re
       samples.push_back(sample);
     }
   }
-  std::nth_element(lengths.begin(), lengths.begin() + lengths.size() / 2, lengths.end());
-  const double seconds = static_cast<double>(lengths[lengths.size() / 2]) / 1e9;
+  // Whoever comes last to a call waits least for others.
+  const double seconds =
+      static_cast<double>(*std::min_element(lengths.begin(), lengths.end())) / 1e9;
   if (rank_ == 0 && LogEnabled(LogLevel::kTrace)) {
     std::string line = absl::StrCat("period ", period, ", ", FormatSeconds(seconds), ":");
     for (const TrafficSample& sample : samples) {

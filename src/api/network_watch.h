@@ -70,6 +70,9 @@ class NetworkWatch {
   uint64_t BeforeCall(uint64_t bytes);
   // What that call runs.
   void Planned(uint64_t program_digest);
+  // The caller waited so long for it. Without this, it is not known how much of a period was spent
+  // on calls, and all of it counts.
+  void Waited(int64_t ns);
 
   // The newest version.
   NetworkVersion Newest();
@@ -105,9 +108,12 @@ class NetworkWatch {
   std::string reason_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t planned_version_ ABSL_GUARDED_BY(mutex_);
-  uint64_t period_ ABSL_GUARDED_BY(mutex_) = 0;         // the one that is under way
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;          // of its calls
-  uint64_t kind_ ABSL_GUARDED_BY(mutex_) = 0;           // likewise
+  uint64_t period_ ABSL_GUARDED_BY(mutex_) = 0;  // the one that is under way
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // of its calls
+  uint64_t kind_ ABSL_GUARDED_BY(mutex_) = 0;    // likewise
+  uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;   // in it
+  uint64_t waited_calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t waited_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t begin_ns_ ABSL_GUARDED_BY(mutex_);            // of it
   std::deque<Period> unknown_ ABSL_GUARDED_BY(mutex_);  // the last before period_, in order
   std::deque<Switch> switches_ ABSL_GUARDED_BY(mutex_);

@@ -92,6 +92,7 @@ class Job {
     const uint64_t version = watches[static_cast<size_t>(rank)]->BeforeCall(bytes);
     ++calls_[rank];
     watches[static_cast<size_t>(rank)]->Planned(digest);
+    watches[static_cast<size_t>(rank)]->Waited(slow_hop >= 0 ? 110'000'000 : 60'000'000);
     return version;
   }
   void CallAll() {

@@ -247,7 +247,11 @@ Handle Group::Start(const Call& call) {
 
 absl::Status Group::Run(const Call& call) {
   SYNCOPATE_ASSIGN_OR_RETURN(OperationSpec spec, impl_->Prepare(call));
-  return impl_->worker->engine.Run(std::move(spec));
+  if (impl_->watch == nullptr) return impl_->worker->engine.Run(std::move(spec));
+  const int64_t begin_ns = MonotonicClock().NowNs();
+  absl::Status status = impl_->worker->engine.Run(std::move(spec));
+  impl_->watch->Waited(MonotonicClock().NowNs() - begin_ns);
+  return status;
 }
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {

@@ -15,6 +15,12 @@ namespace {
 
 constexpr uint64_t kBytesMin = 16 << 10;  // less says more about the processor than the network
 constexpr size_t kLearnSamples = 12;
+// A job waits for the network if its longest flow takes so much of the time of its calls, and does
+// not if it is less than that; in between it may.
+constexpr double kHeldUpMin = 0.8, kFreeMax = 0.7;
+// It is learned from samples of which the better and the worse are no further apart.
+constexpr double kSpreadMax = 1.4;
+constexpr size_t kSharesMax = 8;
 // Evidence that a flow is slow: by how much it takes longer than usual, as a part of that, less
 // kDoubt, added up; it is never less than none. What one sample adds is bounded, so that it takes
 // some six of them, and what it takes away too, so that a pause of what makes it slow does not
@@ -127,16 +133,34 @@ void Upkeep::Learn(Kind& kind, std::map<Pair, double> times, double seconds) {
   kind.learned_all.push_back(seconds);
   kind.learned.push_back(std::move(times));
   if (kind.learned.size() < kLearnSamples) return;
-  std::vector<double> longest;
+  std::vector<double> longest, shares;
   std::map<Pair, std::vector<double>> all;
-  for (const std::map<Pair, double>& one : kind.learned) {
+  for (size_t i = 0; i < kind.learned.size(); ++i) {
+    const std::map<Pair, double>& one = kind.learned[i];
     longest.push_back(Longest(one));
+    shares.push_back(longest.back() / kind.learned_all[i]);
     for (const auto& [pair, time] : one) all[pair].push_back(time);
   }
-  kind.longest = Quantile(std::move(longest), 1 - kGoodQuantile);
+  const double better = Quantile(longest, 1 - kGoodQuantile);
+  if (Quantile(std::move(shares), 0.5) < kHeldUpMin ||
+      Quantile(longest, kGoodQuantile) > kSpreadMax * better) {
+    kind.learned.erase(kind.learned.begin(), kind.learned.begin() + kLearnSamples / 2);
+    kind.learned_all.erase(kind.learned_all.begin(), kind.learned_all.begin() + kLearnSamples / 2);
+    return;
+  }
+  kind.longest = better;
   kind.all = Quantile(std::exchange(kind.learned_all, {}), 1 - kGoodQuantile);
   for (auto& [pair, one] : all) kind.usual[pair] = Quantile(std::move(one), 0.5);
   kind.learned.clear();
+}
+
+bool Upkeep::IsHeldUp(Kind& kind, double share) {
+  kind.shares.push_back(share);
+  if (kind.shares.size() < kSharesMax) return true;
+  if (kind.shares.size() > kSharesMax) kind.shares.pop_front();
+  const double usual = Quantile(std::vector<double>(kind.shares.begin(), kind.shares.end()), 0.5);
+  if (usual < kFreeMax) kind = {};
+  return usual >= kHeldUpMin;
 }
 
 std::map<Upkeep::Pair, double> Upkeep::TimesOf(absl::Span<const TrafficSample> samples) {
@@ -158,13 +182,18 @@ std::map<Upkeep::Pair, double> Upkeep::TimesOf(absl::Span<const TrafficSample> s
 std::optional<TopologyChange> Upkeep::Observe(uint64_t iteration, uint64_t kind_id, double seconds,
                                               absl::Span<const TrafficSample> samples) {
   std::map<Pair, double> times = TimesOf(samples);
-  if (times.empty()) return std::nullopt;
+  if (times.empty() || !(seconds > 0)) return std::nullopt;
   Kind& kind = KindOf(kind_id, iteration);
   if (kind.longest == 0) {
     Learn(kind, std::move(times), seconds);
     return std::nullopt;
   }
   const double longest = Longest(times);
+  const bool held_up = IsHeldUp(kind, longest / seconds);
+  if (kind.longest == 0) {
+    for (auto& [pair, series] : series_) series.evidence = 0;
+    return std::nullopt;
+  }
   std::map<Pair, Sample> fresh;
   size_t slow = 0;
   for (const auto& [pair, time] : times) {
@@ -185,10 +214,10 @@ std::optional<TopologyChange> Upkeep::Observe(uint64_t iteration, uint64_t kind_
     Series& series = series_[pair];
     series.recent.push_back(sample);
     if (series.recent.size() > kRecentSamples) series.recent.pop_front();
-    if (series.evidence == 0) series.since = iteration;
     const double longer = std::clamp(1 / sample.speed - 1, -kShorterMax, kLongerMax);
     series.evidence = std::max(0.0, series.evidence + longer - kDoubt);
   }
+  if (!held_up) return std::nullopt;
   std::optional<TopologyChange> change = NoticeSlower(kind);
   return change ? change : NoticeFaster(kind);
 }
@@ -200,10 +229,11 @@ std::optional<TopologyChange> Upkeep::NoticeSlower(Kind& kind) {
   for (const auto& [pair, series] : series_) {
     if (series.evidence < kLikely) continue;
     certain = certain || series.evidence >= kCertain;
-    since = std::min(since, series.since);
     std::vector<double> slow;
     for (const Sample& sample : series.recent) {
-      if (sample.speed < kSlower) slow.push_back(sample.speed);
+      if (sample.speed >= kSlower) continue;
+      slow.push_back(sample.speed);
+      since = std::min(since, sample.iteration);
     }
     if (!slow.empty()) factors[pair] = Quantile(std::move(slow), kGoodQuantile);
   }

@@ -10,6 +10,10 @@
 // longer than that was before, as well as longer than itself. What does not hold up the job is not
 // noticed.
 //
+// All of this holds only while the network is what the job waits for: while the longest flow takes
+// most of the time of its calls. On a network that is faster than its processors a job's flows take
+// as long as those let them, and nothing is learned from that.
+//
 // Other work on a machine makes single measurements and short runs of them slow, on one host or on
 // all, but never for long and never faster. So a change counts when every one of the last samples
 // of a flow agrees.
@@ -75,6 +79,7 @@ class Upkeep {
     std::vector<double> learned_all;              // likewise, the iteration
     double longest = 0;                           // of all flows; 0: not known yet
     double all = 0;                               // the iteration
+    std::deque<double> shares;                    // recent: of the longest in the iteration
     std::map<Pair, double> usual;
     uint64_t used = 0;  // last iteration
   };
@@ -101,6 +106,9 @@ class Upkeep {
   std::map<Pair, double> TimesOf(absl::Span<const TrafficSample> samples);
   Kind& KindOf(uint64_t kind, uint64_t iteration);
   static void Learn(Kind& kind, std::map<Pair, double> times, double seconds);
+  // Whether the job waits for the network these days. It begins to learn anew if it clearly does
+  // not.
+  static bool IsHeldUp(Kind& kind, double share);
   std::optional<TopologyChange> NoticeSlower(Kind& kind);
   std::optional<TopologyChange> NoticeFaster(Kind& kind);
   // The present kind of iterations from now on, when flows take `factor` of the speed.
