@@ -17,9 +17,9 @@ constexpr uint64_t kBytesMin = 16 << 10;  // less says more about the processor 
 constexpr size_t kLearnSamples = 12;
 // A job waits for the network if its longest flow takes so much of the time of its calls, and does
 // not if it is less than that; in between it may.
-constexpr double kHeldUpMin = 0.8, kFreeMax = 0.7;
+constexpr double kHeldUpMin = 0.85, kFreeMax = 0.75;
 // It is learned from samples of which the better and the worse are no further apart.
-constexpr double kSpreadMax = 1.4;
+constexpr double kSpreadMax = 1.3;
 constexpr size_t kSharesMax = 8;
 // Evidence that a flow is slow: by how much it takes longer than usual, as a part of that, less
 // kDoubt, added up; it is never less than none. What one sample adds is bounded, so that it takes
@@ -68,7 +68,7 @@ double Longest(const std::map<std::pair<int, int>, double>& times) {
 }  // namespace
 
 Upkeep::Upkeep(Topology topology, std::vector<int> placement)
-    : topology_(std::move(topology)), placement_(std::move(placement)) {}
+    : first_(topology), topology_(std::move(topology)), placement_(std::move(placement)) {}
 
 std::vector<int> Upkeep::ElementsOf(const Pair& pair) const {
   std::vector<int> elements;
@@ -99,10 +99,14 @@ std::string Upkeep::ElementId(int element) const {
   return topology_.links[index - topology_.capacities.size()].id;
 }
 
-double Upkeep::ElementRate(int element) const {
+double Upkeep::ElementRate(const Topology& topology, int element) {
   const size_t index = static_cast<size_t>(element);
-  if (index < topology_.capacities.size()) return topology_.capacities[index].bandwidth;
-  return topology_.links[index - topology_.capacities.size()].bandwidth;
+  if (index < topology.capacities.size()) return topology.capacities[index].bandwidth;
+  return topology.links[index - topology.capacities.size()].bandwidth;
+}
+
+bool Upkeep::IsReduced(int element) const {
+  return ElementRate(topology_, element) * kAlike < ElementRate(first_, element);
 }
 
 void Upkeep::Scale(Topology& topology, int element, double factor) const {
@@ -245,6 +249,7 @@ std::optional<TopologyChange> Upkeep::NoticeSlower(Kind& kind) {
 
 std::optional<TopologyChange> Upkeep::NoticeFaster(Kind& kind) {
   std::map<Pair, double> factors;
+  bool better = false;  // than what was learned, but not than it was once
   uint64_t since = UINT64_MAX;
   for (const auto& [pair, series] : series_) {
     const auto usual = kind.usual.find(pair);
@@ -255,9 +260,18 @@ std::optional<TopologyChange> Upkeep::NoticeFaster(Kind& kind) {
       fast.push_back(sample.gain);
       since = std::min(since, sample.iteration);
     }
-    if (fast.size() >= kFasterSamples) factors[pair] = Quantile(std::move(fast), 0.5);
+    if (fast.size() < kFasterSamples) continue;
+    const auto reduced = [this](int element) { return IsReduced(element); };
+    if (std::any_of(series.elements.begin(), series.elements.end(), reduced)) {
+      factors[pair] = Quantile(std::move(fast), 0.5);
+    } else {
+      better = true;
+    }
   }
-  if (factors.empty()) return std::nullopt;
+  if (factors.empty()) {
+    if (better) kind = {};
+    return std::nullopt;
+  }
   TopologyChange change = Explain(factors, since, Trend::kFaster);
   Adjust(kind, factors);
   return change;
@@ -323,7 +337,7 @@ std::vector<int> Upkeep::Sharers() const {
 // The suspect that explains most: crossed by many of the flows that changed and are left, and few
 // that did not change. With all that would explain as much.
 Upkeep::Verdict Upkeep::Blame(const std::set<Pair>& left, const std::map<Pair, double>& factors,
-                              const std::vector<int>& sharers) const {
+                              const std::vector<int>& sharers, Trend trend) const {
   std::map<int, std::vector<std::pair<const Series*, double>>> crossed;  // by element: worth
   for (const auto& [pair, series] : series_) {
     double worth = 0;
@@ -334,7 +348,7 @@ Upkeep::Verdict Upkeep::Blame(const std::set<Pair>& left, const std::map<Pair, d
     }
     for (const int element : series.elements) crossed[element].emplace_back(&series, worth);
   }
-  const auto rate = [&](const Suspect& suspect) { return ElementRate(suspect.front()); };
+  const auto rate = [&](const Suspect& suspect) { return ElementRate(topology_, suspect.front()); };
   const auto shared = [&](const Suspect& suspect) {
     return sharers[static_cast<size_t>(suspect.front())];
   };
@@ -345,6 +359,7 @@ Upkeep::Verdict Upkeep::Blame(const std::set<Pair>& left, const std::map<Pair, d
     std::set<const Series*> seen;
     bool all = true;  // each direction is crossed by a flow that changed
     for (const int element : suspect) {
+      if (trend == Trend::kFaster && !IsReduced(element)) all = false;
       bool any = false;
       for (const auto& [series, worth] : crossed[element]) {
         any = any || worth > 0;
@@ -382,7 +397,8 @@ TopologyChange Upkeep::Explain(const std::map<Pair, double>& factors, uint64_t s
   std::set<Pair> left;
   for (const auto& [pair, factor] : factors) left.insert(pair);
   while (!left.empty()) {
-    const Verdict verdict = Blame(left, factors, sharers);
+    const Verdict verdict = Blame(left, factors, sharers, trend);
+    if (verdict.suspect.empty()) break;
     for (const int blamed : verdict.suspect) {
       TopologyChange::Element element;
       element.id = ElementId(blamed);
@@ -400,8 +416,9 @@ TopologyChange Upkeep::Explain(const std::map<Pair, double>& factors, uint64_t s
         for (const int id : other) ids.push_back(ElementId(id));
         element.or_else.push_back(absl::StrJoin(ids, "+"));
       }
-      const double factor = Quantile(by, 0.5);
-      element.before = ElementRate(blamed);
+      element.before = ElementRate(topology_, blamed);
+      const double factor =
+          std::min(Quantile(by, 0.5), std::max(1.0, ElementRate(first_, blamed) / element.before));
       element.after = element.before * factor;
       Scale(change.topology, blamed, factor);
       change.elements.push_back(std::move(element));

@@ -56,6 +56,10 @@ struct TopologyChange {
   Topology topology;   // the next version; `source` holds the reason
 };
 
+// What is better than it was at the beginning is not noticed, only what has become better again:
+// the first topology was measured when nothing disturbed it, one hopes, and a job gets faster for
+// many reasons.
+//
 // Not thread-safe. Memory grows with the number of pairs that talk, not with time.
 class Upkeep {
  public:
@@ -116,16 +120,18 @@ class Upkeep {
   // Capacities first, then links that draw on none.
   std::vector<int> ElementsOf(const Pair& pair) const;
   std::string ElementId(int element) const;
-  double ElementRate(int element) const;
+  static double ElementRate(const Topology& topology, int element);
+  bool IsReduced(int element) const;  // it was better once
   std::vector<Suspect> Suspects() const;
   // How many pairs of workers talk across each element.
   std::vector<int> Sharers() const;
   void Scale(Topology& topology, int element, double factor) const;
   Verdict Blame(const std::set<Pair>& left, const std::map<Pair, double>& factors,
-                const std::vector<int>& sharers) const;
+                const std::vector<int>& sharers, Trend trend) const;
   // `factors`: the flows that changed, and their speed as a part of what it was.
   TopologyChange Explain(const std::map<Pair, double>& factors, uint64_t since, Trend trend);
 
+  const Topology first_;
   Topology topology_;
   const std::vector<int> placement_;
   std::map<Pair, Series> series_;
