@@ -36,6 +36,7 @@ const char* LevelName(Finding::Level level) {
 Findings AllFindings() {
   Findings all = MachineFindings(MonotonicClock());
   for (Finding& finding : TransportFindings()) all.push_back(std::move(finding));
+  for (Finding& finding : NetworkFindings()) all.push_back(std::move(finding));
   for (Finding& finding : PeerFindings(ProcessEnvironment(), ProgramFolder())) {
     all.push_back(std::move(finding));
   }

@@ -36,6 +36,7 @@ TEST(FindingsTest, SharedMemoryWorksWhereTheTestsRun) {
 
 TEST(FindingsTest, AdviceComesExactlyWithWhatIsNotWell) {
   Findings all = TransportFindings();
+  for (const Finding& finding : NetworkFindings()) all.push_back(finding);
   for (const Finding& finding : MachineFindings(MonotonicClock())) all.push_back(finding);
   for (const Finding& finding : PeerFindings(MapEnvironment({}), "/nowhere"))
     all.push_back(finding);
@@ -43,6 +44,10 @@ TEST(FindingsTest, AdviceComesExactlyWithWhatIsNotWell) {
     EXPECT_FALSE(finding.value.empty()) << finding.name;
     EXPECT_EQ(finding.level == Level::kOk, finding.advice.empty()) << finding.name;
   }
+}
+
+TEST(FindingsTest, NothingOfTheNetworkIsNeededOnOneHost) {
+  for (const Finding& finding : NetworkFindings()) EXPECT_NE(finding.level, Level::kBroken);
 }
 
 TEST(FindingsTest, MachineTellsCoresLayoutAndBandwidth) {

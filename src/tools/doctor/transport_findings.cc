@@ -13,11 +13,15 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/parse.h"
 #include "base/pidfd.h"
 #include "base/unique_fd.h"
+#include "lab/requirements.h"
+#include "services/interfaces.h"
+#include "transport/net/ucx_library.h"
 
 namespace syncopate {
 namespace {
@@ -133,7 +137,41 @@ Finding LockedMemory() {
   return {"locked memory", Level::kOk, LimitText(limit.rlim_cur, true), ""};
 }
 
+// The interface that a job on several hosts would use.
+Finding Network() {
+  constexpr const char* kName = "network";
+  const absl::StatusOr<std::vector<InterfaceAddress>> all = ListInterfaces();
+  const absl::StatusOr<std::vector<InterfaceAddress>> chosen =
+      all.ok() ? ChooseInterfaces("", *all) : all;
+  if (!chosen.ok() || chosen->front().loopback) {
+    return {kName, Level::kMissing, "no interface but the loopback",
+            "workers on other hosts need one that is up"};
+  }
+  const InterfaceAddress& interface = chosen->front();
+  const double bits = LinkBitsPerSecond(interface.name);
+  return {kName, Level::kOk,
+          absl::StrCat(interface.name, ", ", interface.address,
+                       bits > 0 ? absl::StrCat(", ", bits / 1e9, " Gbit/s") : ""),
+          ""};
+}
+
+Finding UcxFinding() {
+  const absl::Status loaded = net::LoadUcx().status();
+  if (loaded.ok()) return {"UCX", Level::kOk, "loads", ""};
+  return {"UCX", Level::kMissing, std::string(loaded.message()),
+          "only RDMA between hosts needs it: apt-get install libucx0"};
+}
+
+Finding Labs() {
+  const absl::Status basics = lab::CheckBasics();
+  if (basics.ok()) return {"labs", Level::kOk, "this machine can carry emulated clusters", ""};
+  return {"labs", Level::kMissing, std::string(basics.message()),
+          "only syncopate lab, bench --lab and probe --lab need it"};
+}
+
 }  // namespace
+
+Findings NetworkFindings() { return {Network(), UcxFinding(), Labs()}; }
 
 Findings TransportFindings() {
   Findings findings = {MemFd(), Futex(), PidFd(), DevShm(), OpenFiles(), LockedMemory()};
@@ -141,7 +179,8 @@ Findings TransportFindings() {
     return finding.level == Level::kBroken;
   });
   findings.push_back(
-      works ? Finding{"transports", Level::kOk, "shm (workers of one host)", ""}
+      works ? Finding{"transports", Level::kOk,
+                      "shm (workers of one host), tcp and ucx (between hosts)", ""}
             : Finding{"transports", Level::kBroken, "none", "mend what is marked broken above"});
   return findings;
 }

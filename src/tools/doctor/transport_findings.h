@@ -8,6 +8,8 @@ namespace syncopate {
 
 // The last one says which transports work; it is kBroken if none does.
 Findings TransportFindings();
+// For jobs on several hosts, real ones or emulated ones; nothing in it is needed on one host.
+Findings NetworkFindings();
 
 }  // namespace syncopate
 
