@@ -88,11 +88,11 @@ class Job {
 
   // The next call of this worker; the version that it is planned by.
   uint64_t Call(int rank, uint64_t bytes = kMiB, uint64_t digest = 7) {
-    if (rank == 0) clock_.AdvanceNs(60'000'000);
+    if (rank == 0) clock_.AdvanceNs(55'000'000);
     const uint64_t version = watches[static_cast<size_t>(rank)]->BeforeCall(bytes);
     ++calls_[rank];
     watches[static_cast<size_t>(rank)]->Planned(digest);
-    watches[static_cast<size_t>(rank)]->Waited(slow_hop >= 0 ? 110'000'000 : 60'000'000);
+    watches[static_cast<size_t>(rank)]->Waited(slow_hop >= 0 ? 105'000'000 : 55'000'000);
     return version;
   }
   void CallAll() {
