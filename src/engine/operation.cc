@@ -179,10 +179,8 @@ void Operation::Copy(void* to, const void* from, size_t bytes) const {
   }
 }
 
-bool Operation::CopyIn(double factor) {
-  const uint64_t quantum = kQuantumBytes / element_bytes();
-  const uint64_t count = std::min(quantum, program().elements() - moved_);
-  const size_t offset = moved_ * element_bytes();
+void Operation::CopyIn(uint64_t begin, uint64_t count, double factor) {
+  const size_t offset = begin * element_bytes();
   const std::byte* from = static_cast<const std::byte*>(spec_.data) + offset;
   void* to = staged_ + offset;
   if (factor == 1) {
@@ -191,10 +189,6 @@ bool Operation::CopyIn(double factor) {
     const FoldSource source = {.data = from, .factor = factor};
     Fold(spec_.type, FoldOp::kSum, {&source, 1}, {&to, 1}, count);
   }
-  moved_ += count;
-  if (moved_ < program().elements()) return false;
-  moved_ = 0;
-  return true;
 }
 
 // What peers will read as soon as the start gate passes is put where they reach it.
@@ -202,7 +196,11 @@ Operation::Outcome Operation::Stage() {
   if (shape_ == Shape::kOneShot) {
     std::memcpy(scratch_, spec_.data, data_bytes());
   } else if (shape_ == Shape::kExchange && staged_ != nullptr) {
-    if (!CopyIn(1)) return Outcome::kWorked;
+    const uint64_t count = std::min(kQuantumBytes / element_bytes(), program().elements() - moved_);
+    CopyIn(moved_, count, 1);
+    moved_ += count;
+    if (moved_ < program().elements()) return Outcome::kWorked;
+    moved_ = 0;
   }
   state_ = State::kEntering;
   return EnterStart();
@@ -399,10 +397,9 @@ Operation::Outcome Operation::WorkExchange() {
 // ---- step by step
 
 Operation::Outcome Operation::WorkSteps() {
-  if (!taken_in_) {
-    if (staged_ != nullptr && !CopyIn(factors_[static_cast<size_t>(self())]))
-      return Outcome::kWorked;
-    taken_in_ = true;
+  if (!begun_) {
+    if (staged_ != nullptr) untaken_.assign(program().chunks(Space::kData), true);
+    begun_ = true;
     for (uint32_t i = 0; i < waiting_for_.size(); ++i) {
       if (waiting_for_[i] == 0) running_.push_back(i);
     }
@@ -431,6 +428,31 @@ Operation::Outcome Operation::WorkSteps() {
   return outcome;
 }
 
+bool Operation::IsUntaken(Space space, uint32_t chunk, uint32_t count) const {
+  if (untaken_.empty() || space != Space::kData) return false;
+  const auto begin = untaken_.begin() + chunk;
+  return std::all_of(begin, begin + count, [](bool untaken) { return untaken; });
+}
+
+bool Operation::TakeIn(Space space, uint32_t chunk, uint32_t count, uint64_t& budget) {
+  if (untaken_.empty() || space != Space::kData) return true;
+  for (uint32_t c = chunk; c < chunk + count; ++c) {
+    if (!untaken_[c]) continue;
+    if (budget == 0) return false;
+    const uint64_t begin = program().begin(space, c);
+    const uint64_t elements = program().begin(space, c + 1) - begin;
+    CopyIn(begin, elements, factors_[static_cast<size_t>(self())]);
+    untaken_[c] = false;
+    budget -= std::min(budget, elements * element_bytes());
+  }
+  return true;
+}
+
+void Operation::Overwritten(Space space, uint32_t chunk, uint32_t count) {
+  if (untaken_.empty() || space != Space::kData) return;
+  std::fill(untaken_.begin() + chunk, untaken_.begin() + chunk + count, false);
+}
+
 // Moves step `index` forward; it stays in running_ unless it got done.
 Operation::Outcome Operation::PollStep(uint32_t index, uint64_t& budget) {
   const CompiledProgram::StepPlan& plan = spec_.program->plan[index];
@@ -441,6 +463,10 @@ Operation::Outcome Operation::PollStep(uint32_t index, uint64_t& budget) {
   if (step.kind == StepKind::kSend) {
     Outcome outcome = Outcome::kBlocked;
     if (step_moved_[index] == 0) {
+      if (!TakeIn(step.space, step.chunk, step.count, budget)) {
+        running_.push_back(index);
+        return Outcome::kWorked;
+      }
       step_moved_[index] = 1;  // offered
       session_->Offer(index, step.peer, here,
                       {step.space, begin * element_bytes(), elements * element_bytes()});
@@ -465,12 +491,25 @@ Operation::Outcome Operation::PollStep(uint32_t index, uint64_t& budget) {
     running_.push_back(index);
     return Outcome::kBlocked;
   }
+  // The caller's data need not be copied first where it is only added to what comes.
+  const std::byte* own = here;
+  if (reduces && factors_[static_cast<size_t>(self())] == 1 &&
+      IsUntaken(step.space, step.chunk, step.count)) {
+    own = static_cast<const std::byte*>(spec_.data) + begin * element_bytes();
+  } else if (reduces && !TakeIn(step.space, step.chunk, step.count, budget)) {
+    running_.push_back(index);
+    return Outcome::kWorked;
+  }
+  if (!receives && !TakeIn(step.source_space, step.source_chunk, step.count, budget)) {
+    running_.push_back(index);
+    return Outcome::kWorked;
+  }
   uint64_t& moved = step_moved_[index];
   const uint64_t count =
       std::min(elements - moved, std::max<uint64_t>(budget / element_bytes(), 1));
   const size_t offset = moved * element_bytes();
   void* destination = here + offset;
-  const FoldSource sources[2] = {{.data = here + offset}, {.data = there + offset}};
+  const FoldSource sources[2] = {{.data = own + offset}, {.data = there + offset}};
   Fold(spec_.type, fold_op(), absl::MakeSpan(sources).subspan(reduces ? 0 : 1), {&destination, 1},
        count);
   moved += count;
@@ -479,6 +518,7 @@ Operation::Outcome Operation::PollStep(uint32_t index, uint64_t& budget) {
     running_.push_back(index);
   } else {
     if (receives) session_->Consume(index, step.peer, plan.match);
+    Overwritten(step.space, step.chunk, step.count);
     StepDone(index);
   }
   return Outcome::kWorked;
@@ -495,6 +535,14 @@ void Operation::StepDone(uint32_t index) {
 
 // False: not now, the operation is being settled with the others.
 bool Operation::FinishWork() {
+  if (const auto [begin, end] = ResultRange(); begin < end) {
+    uint64_t budget = data_bytes();
+    for (uint32_t c = 0; c < untaken_.size(); ++c) {
+      if (program().begin(Space::kData, c) < end && program().begin(Space::kData, c + 1) > begin) {
+        TakeIn(Space::kData, c, 1, budget);  // nobody had anything to add to it
+      }
+    }
+  }
   if (!session_->Enter(Gate::kFinish, self())) return false;
   moved_ = ResultRange().first;
   // A one-shot's result is the caller's own; steps that reduce nothing have no undoing; a result

@@ -117,8 +117,15 @@ class Operation {
   std::byte* Base(Space space) const { return space == Space::kData ? work_ : scratch_; }
 
   Outcome Prepare();
-  // Copies data into staged_ (times `factor`), a quantum at a time. True when all of it is there.
-  bool CopyIn(double factor);
+  // Copies elements of the caller's data into staged_, times `factor`.
+  void CopyIn(uint64_t begin, uint64_t count, double factor);
+  // Steps that work on a copy take the data in where they need it, so that nobody waits for what is
+  // needed later. Whether no chunk of a run has been taken in:
+  bool IsUntaken(Space space, uint32_t chunk, uint32_t count) const;
+  // Takes in what is missing of a run, as far as the budget of bytes goes. True once all is there.
+  bool TakeIn(Space space, uint32_t chunk, uint32_t count, uint64_t& budget);
+  // The copy of a run holds something else now.
+  void Overwritten(Space space, uint32_t chunk, uint32_t count);
   void Copy(void* to, const void* from, size_t bytes) const;
   bool past_cache() const;  // all members' data together is larger than what stays in the cache
   Outcome Stage();
@@ -176,7 +183,6 @@ class Operation {
   std::byte* work_ = nullptr;    // what the program calls data: the caller's memory or our copy
   std::byte* staged_ = nullptr;  // our copy, if there is one
   std::byte* scratch_ = nullptr;
-  bool taken_in_ = false;  // steps: data is in staged_
   // Exchange, when all members' data is staged: results stay in the copy of whoever folded them,
   // and each member takes them from there to its caller's data while they are in the cache. Else
   // they are written to all.
@@ -187,6 +193,8 @@ class Operation {
   absl::InlinedVector<uint64_t, 8> taken_;  // exchange that pulls: by member, elements taken up to
   absl::InlinedVector<double, 8> factors_;  // by member, when averaging floating numbers
   // Steps only.
+  bool begun_ = false;
+  std::vector<bool> untaken_;          // by chunk of data, if there is a copy: not in it yet
   std::vector<uint32_t> waiting_for_;  // by step: how many of `after` are not done
   std::vector<uint64_t> step_moved_;   // by step: elements received so far
   std::vector<uint32_t> running_;      // steps that have started and are not done
