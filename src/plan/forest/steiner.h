@@ -1,0 +1,29 @@
+// Cheap directed trees that reach some of the workers and may pass through the others.
+#ifndef SYNCOPATE_PLAN_FOREST_STEINER_H_
+#define SYNCOPATE_PLAN_FOREST_STEINER_H_
+
+#include <vector>
+
+#include "absl/types/span.h"
+#include "plan/forest/worker_tree.h"
+
+namespace syncopate {
+
+// A cheap tree out of `root` (edges parent to child) that reaches every terminal: found by the
+// greedy flow method of Watel and Weisser, then improved by local search. Its leaves are terminals.
+// Costs are not negative. A tree with parent[t] == -1 for a terminal t if that cannot be reached.
+// `root` may be a terminal.
+WorkerTree FindSteinerTree(const EdgeCosts& costs, int root, absl::Span<const int> terminals);
+
+// No tree out of `root` that reaches every terminal costs less than this (dual ascent). Infinity if
+// there is none.
+double SteinerLowerBound(const EdgeCosts& costs, int root, absl::Span<const int> terminals);
+
+// The least cost of such a tree, by dynamic programming over sets of terminals: for at most
+// kExactTerminalsMax terminals besides the root.
+inline constexpr int kExactTerminalsMax = 12;
+double ExactSteinerCost(const EdgeCosts& costs, int root, absl::Span<const int> terminals);
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_PLAN_FOREST_STEINER_H_

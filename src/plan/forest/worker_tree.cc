@@ -1,0 +1,59 @@
+#include "plan/forest/worker_tree.h"
+
+#include <algorithm>
+
+namespace syncopate {
+
+std::vector<std::pair<int, int>> EdgesFromRoot(const WorkerTree& tree) {
+  std::vector<std::vector<int>> children(tree.parent.size());
+  size_t members = 0;
+  for (size_t worker = 0; worker < tree.parent.size(); ++worker) {
+    const int parent = tree.parent[worker];
+    if (parent < 0 || static_cast<int>(worker) == tree.root) continue;
+    children[static_cast<size_t>(parent)].push_back(static_cast<int>(worker));
+    ++members;
+  }
+  std::vector<std::pair<int, int>> edges;
+  std::vector<int> level = {tree.root};
+  while (!level.empty()) {
+    std::vector<int> next;
+    for (const int parent : level) {
+      for (const int child : children[static_cast<size_t>(parent)]) {
+        edges.emplace_back(parent, child);
+        next.push_back(child);
+      }
+    }
+    level = std::move(next);
+  }
+  if (edges.size() != members) edges.clear();  // some worker hangs on a cycle
+  return edges;
+}
+
+int DepthOf(const WorkerTree& tree) {
+  std::vector<int> depth(tree.parent.size(), 0);
+  int most = 0;
+  for (const auto& [parent, child] : EdgesFromRoot(tree)) {
+    depth[static_cast<size_t>(child)] = depth[static_cast<size_t>(parent)] + 1;
+    most = std::max(most, depth[static_cast<size_t>(child)]);
+  }
+  return most;
+}
+
+EdgeCosts EdgeCosts::Reversed() const {
+  EdgeCosts reversed(workers_);
+  for (int from = 0; from < workers_; ++from) {
+    for (int to = 0; to < workers_; ++to) reversed.set(to, from, at(from, to));
+  }
+  return reversed;
+}
+
+double CostOf(const WorkerTree& tree, const EdgeCosts& costs) {
+  double sum = 0;
+  for (size_t worker = 0; worker < tree.parent.size(); ++worker) {
+    if (tree.parent[worker] < 0 || static_cast<int>(worker) == tree.root) continue;
+    sum += costs.at(tree.parent[worker], static_cast<int>(worker));
+  }
+  return sum;
+}
+
+}  // namespace syncopate
