@@ -2,7 +2,7 @@
 #ifndef SYNCOPATE_PLAN_FOREST_STEINER_H_
 #define SYNCOPATE_PLAN_FOREST_STEINER_H_
 
-#include <vector>
+#include <memory>
 
 #include "absl/types/span.h"
 #include "plan/forest/worker_tree.h"
@@ -15,12 +15,28 @@ namespace syncopate {
 // `root` may be a terminal.
 WorkerTree FindSteinerTree(const EdgeCosts& costs, int root, absl::Span<const int> terminals);
 
+// The same for many roots under the same costs: what depends on the costs alone (shortest paths,
+// sorted edges) is made once. Not thread-safe.
+class SteinerFinder {
+ public:
+  explicit SteinerFinder(const EdgeCosts& costs);
+  SteinerFinder(const SteinerFinder&) = delete;
+  SteinerFinder& operator=(const SteinerFinder&) = delete;
+  ~SteinerFinder();
+
+  WorkerTree Find(int root, absl::Span<const int> terminals);
+
+ private:
+  class Search;
+  std::unique_ptr<Search> search_;
+};
+
 // No tree out of `root` that reaches every terminal costs less than this (dual ascent). Infinity if
 // there is none.
 double SteinerLowerBound(const EdgeCosts& costs, int root, absl::Span<const int> terminals);
 
 // The least cost of such a tree, by dynamic programming over sets of terminals: for at most
-// kExactTerminalsMax terminals besides the root.
+// kExactTerminalsMax terminals besides the root (NaN for more). Infinity if there is none.
 inline constexpr int kExactTerminalsMax = 12;
 double ExactSteinerCost(const EdgeCosts& costs, int root, absl::Span<const int> terminals);
 

@@ -40,6 +40,7 @@ class EdgeCosts {
   void set(int from, int to, double cost) { costs_[Index(from, to)] = cost; }
   // The costs of sending from `from` to each worker.
   const double* row(int from) const { return &costs_[Index(from, 0)]; }
+  double* row(int from) { return &costs_[Index(from, 0)]; }
   EdgeCosts Reversed() const;
 
  private:

@@ -1,0 +1,141 @@
+// What a Steiner tree must cost at least: a quick bound, and the exact value for few terminals.
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "plan/forest/shortest_paths.h"
+#include "plan/forest/steiner.h"
+
+namespace syncopate {
+namespace {
+
+// Each terminal once, without the root.
+std::vector<int> Distinct(int root, absl::Span<const int> terminals) {
+  std::vector<int> distinct(terminals.begin(), terminals.end());
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  std::erase(distinct, root);
+  return distinct;
+}
+
+// Wong's dual ascent. Every set of workers that holds a terminal but not the root needs an edge
+// into it; the sets are given prices such that no edge costs less than the sets that it enters. The
+// sum of the prices is then a bound. The set to raise next is all that reaches some terminal over
+// edges without slack: the smallest such set, as a small one has few edges to use up.
+class DualAscent {
+ public:
+  DualAscent(const EdgeCosts& costs, int root, std::vector<int> terminals)
+      : root_(root), terminals_(std::move(terminals)), slack_(costs.Reversed()) {
+    for (int worker = 0; worker < slack_.workers(); ++worker) {
+      slack_.set(worker, worker, EdgeCosts::kNone);
+    }
+    for (const int terminal : terminals_) sets_.push_back({terminal});
+  }
+
+  double Run() {
+    using SizeAndTerminal = std::pair<size_t, size_t>;
+    std::priority_queue<SizeAndTerminal, std::vector<SizeAndTerminal>, std::greater<>> queue;
+    for (size_t i = 0; i < terminals_.size(); ++i) queue.emplace(1, i);
+    double bound = 0;
+    while (!queue.empty()) {
+      const auto [size, chosen] = queue.top();
+      queue.pop();
+      std::vector<int>& set = sets_[chosen];
+      const double least = Grow(set);
+      if (is_in_set_[root_]) continue;  // the terminal is connected
+      if (!queue.empty() && set.size() > queue.top().first && set.size() > size) {
+        queue.emplace(set.size(), chosen);
+        continue;
+      }
+      if (least == EdgeCosts::kNone) return EdgeCosts::kNone;
+      Raise(set, least);
+      bound += least;
+      queue.emplace(set.size(), chosen);
+    }
+    return bound;
+  }
+
+ private:
+  // Adds all that reaches `set` over edges without slack. Returns the least slack of an edge into
+  // it.
+  double Grow(std::vector<int>& set) {
+    const int workers = slack_.workers();
+    is_in_set_.assign(workers, 0);
+    for (const int member : set) is_in_set_[member] = 1;
+    least_from_.assign(workers, EdgeCosts::kNone);
+    for (size_t i = 0; i < set.size(); ++i) {
+      const double* slack = slack_.row(set[i]);
+      for (int from = 0; from < workers; ++from) {
+        least_from_[from] = std::min(least_from_[from], slack[from]);
+        if (slack[from] <= 0 && !is_in_set_[from]) {
+          is_in_set_[from] = 1;
+          set.push_back(from);
+        }
+      }
+    }
+    double least = EdgeCosts::kNone;
+    for (int from = 0; from < workers; ++from) {
+      if (!is_in_set_[from]) least = std::min(least, least_from_[from]);
+    }
+    return least;
+  }
+
+  void Raise(const std::vector<int>& set, double price) {
+    for (const int member : set) {
+      double* slack = slack_.row(member);
+      for (int from = 0; from < slack_.workers(); ++from) {
+        if (!is_in_set_[from]) slack[from] -= price;
+      }
+    }
+  }
+
+  const int root_;
+  const std::vector<int> terminals_;
+  EdgeCosts slack_;                     // by receiver: what no set's price has used up yet
+  std::vector<std::vector<int>> sets_;  // by terminal
+  std::vector<char> is_in_set_;         // of the set that was last grown
+  std::vector<double> least_from_;
+};
+
+}  // namespace
+
+double SteinerLowerBound(const EdgeCosts& costs, int root, absl::Span<const int> terminals) {
+  return DualAscent(costs, root, Distinct(root, terminals)).Run();
+}
+
+// Erickson, Monma and Veinott: the cheapest tree from a worker to a set of terminals either splits
+// the set at that worker or first goes to another worker that does.
+double ExactSteinerCost(const EdgeCosts& costs, int root, absl::Span<const int> terminals) {
+  const std::vector<int> wanted = Distinct(root, terminals);
+  if (wanted.empty()) return 0;
+  if (wanted.size() > kExactTerminalsMax) return std::numeric_limits<double>::quiet_NaN();
+  const int workers = costs.workers();
+  const EdgeCosts paths = PathCosts(costs);
+  const unsigned all = (1u << wanted.size()) - 1;
+  std::vector<std::vector<double>> cheapest(all + 1);  // by set of terminals, then worker
+  std::vector<double> split(workers);
+  for (unsigned set = 1; set <= all; ++set) {
+    std::fill(split.begin(), split.end(), EdgeCosts::kNone);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (set == 1u << i) split[wanted[i]] = 0;
+    }
+    for (unsigned part = (set - 1) & set; part > 0; part = (part - 1) & set) {
+      for (int worker = 0; worker < workers; ++worker) {
+        split[worker] =
+            std::min(split[worker], cheapest[part][worker] + cheapest[set ^ part][worker]);
+      }
+    }
+    std::vector<double>& row = cheapest[set];
+    row.assign(workers, EdgeCosts::kNone);
+    for (int from = 0; from < workers; ++from) {
+      for (int to = 0; to < workers; ++to) {
+        row[from] = std::min(row[from], paths.at(from, to) + split[to]);
+      }
+    }
+  }
+  return cheapest[all][root];
+}
+
+}  // namespace syncopate
