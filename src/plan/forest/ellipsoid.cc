@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <set>
 #include <utility>
 
 namespace syncopate {
@@ -98,7 +99,8 @@ class Packing {
         // An ellipsoid on a line would need formulas of its own.
         dimensions_(std::max<size_t>(capacities.size(), 2)),
         prices_(capacities.size()),
-        trees_(roots.size()) {}
+        trees_(roots.size()),
+        known_(roots.size()) {}
 
   void Run() {
     // Any prices become feasible if divided by what their cheapest tree costs: "a large enough D".
@@ -130,6 +132,8 @@ class Packing {
   std::vector<std::vector<WorkerTree>>& trees() { return trees_; }
 
  private:
+  using SparseLoad = std::vector<std::pair<size_t, double>>;  // resource, number of uses
+
   void Restart(double d) {
     const double limit = d / scale_;
     ellipsoid_ = std::make_unique<Ellipsoid>(
@@ -168,13 +172,17 @@ class Packing {
   // The cost of the cheapest tree that is already known; its loads go to cut_.
   double MostViolated() {
     double least = EdgeCosts::kNone;
-    for (const std::vector<double>& load : loads_) {
+    const SparseLoad* cheapest = nullptr;
+    for (const SparseLoad& load : loads_) {
       double cost = 0;
-      for (size_t i = 0; i < load.size(); ++i) cost += load[i] * prices_[i];
+      for (const auto& [resource, uses] : load) cost += uses * prices_[resource];
       if (cost >= least) continue;
       least = cost;
-      cut_ = load;
+      cheapest = &load;
     }
+    cut_.assign(prices_.size(), 0);
+    if (cheapest == nullptr) return least;
+    for (const auto& [resource, uses] : *cheapest) cut_[resource] = uses;
     return least;
   }
 
@@ -191,9 +199,12 @@ class Packing {
         least = cost;
         cut_ = load;
       }
-      if (std::find(trees_[i].begin(), trees_[i].end(), tree) != trees_[i].end()) continue;
+      if (!known_[i].insert(tree.parent).second) continue;
       trees_[i].push_back(std::move(tree));
-      loads_.push_back(std::move(load));
+      SparseLoad& sparse = loads_.emplace_back();
+      for (size_t resource = 0; resource < load.size(); ++resource) {
+        if (load[resource] != 0) sparse.emplace_back(resource, load[resource]);
+      }
     }
     return least;
   }
@@ -209,8 +220,9 @@ class Packing {
   std::vector<double> prices_;
   std::vector<double> normal_;
   std::vector<double> cut_;
-  std::vector<std::vector<WorkerTree>> trees_;  // by root
-  std::vector<std::vector<double>> loads_;      // of all these trees
+  std::vector<std::vector<WorkerTree>> trees_;     // by root
+  std::vector<std::set<std::vector<int>>> known_;  // by root: the parents in these trees
+  std::vector<SparseLoad> loads_;                  // of all these trees
   int steps_ = 0;
   int pricings_ = 0;
 };
