@@ -18,7 +18,8 @@ FlowGreedy::FlowGreedy(const EdgeCosts& incoming)
       before_(workers_),
       after_(workers_) {}
 
-WorkerTree FlowGreedy::Find(int root, absl::Span<const int> terminals) {
+WorkerTree FlowGreedy::Find(int root, absl::Span<const int> terminals, int64_t work_max) {
+  work_left_ = work_max;
   WorkerTree tree{.root = root, .parent = std::vector<int>(workers_, -1)};
   tree.parent[root] = root;
   std::vector<int> missing(terminals.begin(), terminals.end());
@@ -52,7 +53,8 @@ void FlowGreedy::Start(absl::Span<const int> missing) {
 }
 
 bool FlowGreedy::FlowInto(WorkerTree& tree) {
-  while (true) {
+  while (work_left_ > 0) {
+    work_left_ -= static_cast<int64_t>(wet_.size());
     int to = wet_.front();
     for (const int worker : wet_) {
       if (full_at_[worker] < full_at_[to]) to = worker;
@@ -68,6 +70,7 @@ bool FlowGreedy::FlowInto(WorkerTree& tree) {
     }
     Open(from, to);
   }
+  return false;
 }
 
 void FlowGreedy::Open(int from, int to) {

@@ -26,12 +26,13 @@ class FlowGreedy {
   // object.
   explicit FlowGreedy(const EdgeCosts& incoming);
 
-  // Terminals that no edges lead to from `root` stay out of the tree.
-  WorkerTree Find(int root, absl::Span<const int> terminals);
+  // Terminals that no edges lead to from `root` stay out of the tree, as do those that are left
+  // when it has looked `work_max` times at a worker.
+  WorkerTree Find(int root, absl::Span<const int> terminals, int64_t work_max);
 
  private:
   void Start(absl::Span<const int> missing);
-  // Lets the water flow until it gets to `tree`; false if it never does.
+  // Lets the water flow until it gets to `tree`; false if it does not.
   bool FlowInto(WorkerTree& tree);
   // Passes the water of `to` on to `from` unless two streams would meet.
   void Open(int from, int to);
@@ -45,6 +46,7 @@ class FlowGreedy {
   const int workers_;
   const size_t words_;                     // in a set of workers
   std::vector<std::vector<int>> senders_;  // by worker: who may send to it, the cheapest first
+  int64_t work_left_ = 0;
   double now_ = 0;
   std::vector<int> wet_;  // workers that water flows through
   // By worker.

@@ -16,6 +16,8 @@ namespace {
 constexpr int kPathsWorkersMax = 256;
 // The search ends when it has looked at this many matrix entries: about 2 ms.
 constexpr int64_t kSearchWork = 1'000'000;
+// The greedy tree is given up when it has looked at this many workers: about 20 ms.
+constexpr int64_t kGreedyWork = 20'000'000;
 // What counts as cheaper: more than rounding can make.
 constexpr double kGain = 1e-9;
 // How many relays it tries to put in the place of one that it took out.
@@ -245,7 +247,7 @@ WorkerTree SteinerFinder::Search::Find(int root, absl::Span<const int> terminals
     if (!is_required_[worker] && reached) candidates_.push_back(worker);
   }
   if (required_.size() == 1 || candidates_.empty()) return TreeOver({});
-  const WorkerTree flow = greedy_.Find(root, absl::MakeSpan(required_).subspan(1));
+  const WorkerTree flow = greedy_.Find(root, absl::MakeSpan(required_).subspan(1), kGreedyWork);
 
   Choice best = Choose(RelaysOf(flow));
   Choice other = Choose(RelaysOf(nearest));

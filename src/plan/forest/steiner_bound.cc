@@ -40,62 +40,72 @@ class DualAscent {
     for (size_t i = 0; i < terminals_.size(); ++i) queue.emplace(1, i);
     double bound = 0;
     while (!queue.empty()) {
-      const auto [size, chosen] = queue.top();
+      const size_t chosen = queue.top().second;
       queue.pop();
-      std::vector<int>& set = sets_[chosen];
-      const double least = Grow(set);
-      if (is_in_set_[root_]) continue;  // the terminal is connected
-      if (!queue.empty() && set.size() > queue.top().first && set.size() > size) {
-        queue.emplace(set.size(), chosen);
-        continue;
-      }
-      if (least == EdgeCosts::kNone) return EdgeCosts::kNone;
-      Raise(set, least);
-      bound += least;
-      queue.emplace(set.size(), chosen);
+      const size_t others = queue.empty() ? slack_.workers() : queue.top().first;
+      const double raised = RaiseWhileSmall(sets_[chosen], others + others / 4);
+      if (raised == EdgeCosts::kNone) return EdgeCosts::kNone;
+      bound += raised;
+      if (!Joined(root_)) queue.emplace(sets_[chosen].size(), chosen);
     }
     return bound;
   }
 
  private:
-  // Adds all that reaches `set` over edges without slack. Returns the least slack of an edge into
-  // it.
-  double Grow(std::vector<int>& set) {
+  static constexpr double kNever = EdgeCosts::kNone;
+
+  bool Joined(int worker) const { return joined_at_[worker] != kNever; }
+
+  // Raises the price of `set`, which grows by all that then reaches it over edges without slack,
+  // until it has more than `most` members or the root. Returns the sum of the prices.
+  double RaiseWhileSmall(std::vector<int>& set, size_t most) {
     const int workers = slack_.workers();
-    is_in_set_.assign(workers, 0);
-    for (const int member : set) is_in_set_[member] = 1;
+    joined_at_.assign(workers, kNever);
     least_from_.assign(workers, EdgeCosts::kNone);
-    for (size_t i = 0; i < set.size(); ++i) {
-      const double* slack = slack_.row(set[i]);
-      for (int from = 0; from < workers; ++from) {
-        least_from_[from] = std::min(least_from_[from], slack[from]);
-        if (slack[from] <= 0 && !is_in_set_[from]) {
-          is_in_set_[from] = 1;
+    for (const int member : set) joined_at_[member] = 0;
+    double raised = 0;
+    size_t seen = 0;
+    while (true) {
+      for (; seen < set.size(); ++seen) {
+        const double* slack = slack_.row(set[seen]);
+        for (int from = 0; from < workers; ++from) {
+          least_from_[from] = std::min(least_from_[from], slack[from] + raised);
+          if (slack[from] > 0 || Joined(from)) continue;
+          joined_at_[from] = raised;
           set.push_back(from);
         }
       }
-    }
-    double least = EdgeCosts::kNone;
-    for (int from = 0; from < workers; ++from) {
-      if (!is_in_set_[from]) least = std::min(least, least_from_[from]);
-    }
-    return least;
-  }
-
-  void Raise(const std::vector<int>& set, double price) {
-    for (const int member : set) {
-      double* slack = slack_.row(member);
-      for (int from = 0; from < slack_.workers(); ++from) {
-        if (!is_in_set_[from]) slack[from] -= price;
+      if (Joined(root_) || set.size() > most) break;
+      double next = EdgeCosts::kNone;
+      for (int from = 0; from < workers; ++from) {
+        if (!Joined(from)) next = std::min(next, least_from_[from]);
+      }
+      if (next == EdgeCosts::kNone) return next;
+      raised = next;
+      for (int from = 0; from < workers; ++from) {
+        if (Joined(from) || least_from_[from] > raised) continue;
+        joined_at_[from] = raised;
+        set.push_back(from);
       }
     }
+    // Each edge has paid for the time between its receiver's joining the set and its sender's.
+    for (const int member : set) {
+      double* slack = slack_.row(member);
+      for (int from = 0; from < workers; ++from) {
+        const double paid = std::min(joined_at_[from], raised) - joined_at_[member];
+        if (paid > 0) slack[from] = std::max(0.0, slack[from] - paid);
+      }
+    }
+    return raised;
   }
 
   const int root_;
   const std::vector<int> terminals_;
   EdgeCosts slack_;                     // by receiver: what no set's price has used up yet
   std::vector<std::vector<int>> sets_;  // by terminal
-  std::vector<char> is_in_set_;         // of the set that was last grown
+  // By worker, for the set that was last raised: its price when the worker joined, and at which
+  // price the worker's cheapest edge into the set has no slack left.
+  std::vector<double> joined_at_;
   std::vector<double> least_from_;
 };
 
