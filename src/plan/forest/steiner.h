@@ -3,6 +3,7 @@
 #define SYNCOPATE_PLAN_FOREST_STEINER_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "plan/forest/worker_tree.h"
@@ -31,9 +32,17 @@ class SteinerFinder {
   std::unique_ptr<Search> search_;
 };
 
+// A set of workers that every tree must enter, and what it adds to the bound.
+struct SteinerCut {
+  std::vector<int> set;  // sorted; holds a terminal and not the root
+  double price = 0;
+};
+
 // No tree out of `root` that reaches every terminal costs less than this (dual ascent). Infinity if
-// there is none.
-double SteinerLowerBound(const EdgeCosts& costs, int root, absl::Span<const int> terminals);
+// there is none. `cuts`, if given, receives the proof: their prices sum to the bound, and no edge
+// costs less than the cuts that it enters.
+double SteinerLowerBound(const EdgeCosts& costs, int root, absl::Span<const int> terminals,
+                         std::vector<SteinerCut>* cuts = nullptr);
 
 // The least cost of such a tree, by dynamic programming over sets of terminals: for at most
 // kExactTerminalsMax terminals besides the root (NaN for more). Infinity if there is none.

@@ -26,8 +26,10 @@ std::vector<int> Distinct(int root, absl::Span<const int> terminals) {
 // edges without slack: the smallest such set, as a small one has few edges to use up.
 class DualAscent {
  public:
-  DualAscent(const EdgeCosts& costs, int root, std::vector<int> terminals)
-      : root_(root), terminals_(std::move(terminals)), slack_(costs.Reversed()) {
+  // `cuts`: where to note the sets and their prices; may be null.
+  DualAscent(const EdgeCosts& costs, int root, std::vector<int> terminals,
+             std::vector<SteinerCut>* cuts)
+      : root_(root), terminals_(std::move(terminals)), cuts_(cuts), slack_(costs.Reversed()) {
     for (int worker = 0; worker < slack_.workers(); ++worker) {
       slack_.set(worker, worker, EdgeCosts::kNone);
     }
@@ -88,6 +90,7 @@ class DualAscent {
         set.push_back(from);
       }
     }
+    if (cuts_ != nullptr) NoteCuts(set, raised);
     // Each edge has paid for the time between its receiver's joining the set and its sender's.
     for (const int member : set) {
       double* slack = slack_.row(member);
@@ -99,8 +102,26 @@ class DualAscent {
     return raised;
   }
 
+  // While its price rose to `raised`, the set was all that had joined by then.
+  void NoteCuts(const std::vector<int>& set, double raised) {
+    std::vector<int> by_time = set;
+    std::stable_sort(by_time.begin(), by_time.end(),
+                     [this](int a, int b) { return joined_at_[a] < joined_at_[b]; });
+    for (size_t end = 1; end <= by_time.size(); ++end) {
+      const double since = joined_at_[by_time[end - 1]];
+      const double until =
+          end < by_time.size() ? std::min(joined_at_[by_time[end]], raised) : raised;
+      if (until <= since) continue;
+      SteinerCut& cut = cuts_->emplace_back();
+      cut.price = until - since;
+      cut.set.assign(by_time.begin(), by_time.begin() + end);
+      std::sort(cut.set.begin(), cut.set.end());
+    }
+  }
+
   const int root_;
   const std::vector<int> terminals_;
+  std::vector<SteinerCut>* const cuts_;
   EdgeCosts slack_;                     // by receiver: what no set's price has used up yet
   std::vector<std::vector<int>> sets_;  // by terminal
   // By worker, for the set that was last raised: its price when the worker joined, and at which
@@ -111,8 +132,9 @@ class DualAscent {
 
 }  // namespace
 
-double SteinerLowerBound(const EdgeCosts& costs, int root, absl::Span<const int> terminals) {
-  return DualAscent(costs, root, Distinct(root, terminals)).Run();
+double SteinerLowerBound(const EdgeCosts& costs, int root, absl::Span<const int> terminals,
+                         std::vector<SteinerCut>* cuts) {
+  return DualAscent(costs, root, Distinct(root, terminals), cuts).Run();
 }
 
 // Erickson, Monma and Veinott: the cheapest tree from a worker to a set of terminals either splits

@@ -47,6 +47,37 @@ EdgeCosts EdgeCosts::Reversed() const {
   return reversed;
 }
 
+WorkerTree Flatten(const WorkerTree& tree, const EdgeCosts& costs, double slack) {
+  WorkerTree flat = tree;
+  std::vector<int> ancestors;
+  for (const auto& [parent, child] : EdgesFromRoot(tree)) {
+    // Those of the new tree, in which everybody above is in place.
+    ancestors.clear();
+    for (int at = parent; at != tree.root; at = flat.parent[at]) ancestors.push_back(at);
+    ancestors.push_back(tree.root);
+    const double most = costs.at(parent, child) * (1 + slack);
+    for (size_t i = ancestors.size(); i-- > 0;) {
+      if (costs.at(ancestors[i], child) > most) continue;
+      flat.parent[child] = ancestors[i];
+      break;
+    }
+  }
+  return flat;
+}
+
+void PruneLeaves(absl::Span<const int> wanted, WorkerTree& tree) {
+  std::vector<bool> needed(tree.parent.size(), false);
+  for (const int worker : wanted) {
+    for (int at = worker; tree.parent[at] >= 0 && !needed[at]; at = tree.parent[at]) {
+      needed[at] = true;
+    }
+  }
+  needed[tree.root] = true;
+  for (size_t worker = 0; worker < needed.size(); ++worker) {
+    if (!needed[worker]) tree.parent[worker] = -1;
+  }
+}
+
 double CostOf(const WorkerTree& tree, const EdgeCosts& costs) {
   double sum = 0;
   for (size_t worker = 0; worker < tree.parent.size(); ++worker) {

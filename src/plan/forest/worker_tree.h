@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
+
 namespace syncopate {
 
 // A rooted tree over some of the workers 0 .. n-1. It serves both directions: a reduction sends
@@ -54,6 +56,13 @@ class EdgeCosts {
 
 // What the tree's edges cost together, from parent to child.
 double CostOf(const WorkerTree& tree, const EdgeCosts& costs);
+
+// The same root and workers in a shallower tree: each worker hangs on the ancestor nearest to the
+// root from which its edge costs at most (1 + slack) times as much as from its parent.
+WorkerTree Flatten(const WorkerTree& tree, const EdgeCosts& costs, double slack);
+
+// Takes out leaves that are not in `wanted`, until every leaf is. The root stays.
+void PruneLeaves(absl::Span<const int> wanted, WorkerTree& tree);
 
 }  // namespace syncopate
 

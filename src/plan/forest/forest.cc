@@ -1,0 +1,249 @@
+#include "plan/forest/forest.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "plan/forest/arborescence.h"
+#include "plan/forest/few_trees.h"
+#include "plan/forest/steiner.h"
+
+namespace syncopate {
+namespace {
+
+// Deeper trees are taken as the packing has them; larger sets of shallow ones are not looked
+// through.
+constexpr int kDepthTried = 6;
+constexpr size_t kCandidatesMax = 3000;
+
+// The same tree over ranks.
+WorkerTree OverRanks(const WorkerTree& tree, const std::vector<int>& ranks, size_t workers) {
+  WorkerTree result;
+  result.root = ranks[tree.root];
+  result.parent.assign(workers, -1);
+  for (size_t member = 0; member < tree.parent.size(); ++member) {
+    if (tree.parent[member] >= 0) result.parent[ranks[member]] = ranks[tree.parent[member]];
+  }
+  return result;
+}
+
+std::vector<PricedCut> OverRanks(const std::vector<SteinerCut>& cuts,
+                                 const std::vector<int>& ranks) {
+  std::vector<PricedCut> result;
+  for (const SteinerCut& cut : cuts) {
+    PricedCut& priced = result.emplace_back();
+    priced.price = cut.price;
+    for (const int member : cut.set) priced.set.push_back(ranks[member]);
+  }
+  return result;
+}
+
+double PriceWithout(const NestedCuts& cuts, int worker) {
+  double price = std::accumulate(cuts.price.begin(), cuts.price.end(), 0.0);
+  for (int at = worker; at != -1; at = cuts.parent[at]) price -= cuts.price[at];
+  return price;
+}
+
+// Proves what the prices are worth.
+void Prove(const PackingNetwork& network, const std::vector<int>& active,
+           const std::vector<double>& prices, ForestCertificate& certificate) {
+  for (size_t i = 0; i < prices.size(); ++i) {
+    if (prices[i] > 0) certificate.prices.push_back({network.resources()[i].part, prices[i]});
+  }
+  const EdgeCosts costs = network.CostsAt(prices);
+  const EdgeCosts reversed = costs.Reversed();
+  certificate.bound = EdgeCosts::kNone;
+  if (active.size() == static_cast<size_t>(network.size())) {
+    const Arborescences reduce(reversed);
+    const Arborescences broadcast(costs);
+    certificate.reduce_cuts = {reduce.SetParents(), reduce.SetPrices()};
+    certificate.broadcast_cuts = {broadcast.SetParents(), broadcast.SetPrices()};
+    for (const int root : active) {
+      certificate.bound =
+          std::min(certificate.bound, PriceWithout(certificate.reduce_cuts, root) +
+                                          PriceWithout(certificate.broadcast_cuts, root));
+    }
+    return;
+  }
+  for (const int root : active) {
+    std::vector<SteinerCut> reduce, broadcast;
+    const double bound = SteinerLowerBound(reversed, root, active, &reduce) +
+                         SteinerLowerBound(costs, root, active, &broadcast);
+    certificate.bound = std::min(certificate.bound, bound);
+    certificate.root_cuts.push_back({network.ranks()[root], OverRanks(reduce, network.ranks()),
+                                     OverRanks(broadcast, network.ranks())});
+  }
+}
+
+int DepthOf(const TreePair& pair) {
+  return std::max(DepthOf(pair.reduce), DepthOf(pair.broadcast));
+}
+
+}  // namespace
+
+absl::StatusOr<ForestPlanner> ForestPlanner::Make(const Topology& topology,
+                                                  absl::Span<const int> placement,
+                                                  absl::Span<const int> active,
+                                                  const ForestOptions& options) {
+  ForestPlanner planner;
+  planner.topology_ = topology;
+  planner.placement_.assign(placement.begin(), placement.end());
+  planner.active_.assign(active.begin(), active.end());
+  planner.options_ = options;
+  if (active.empty()) return absl::InvalidArgumentError("no worker is active");
+  std::vector<int> ranks = planner.active_;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] < 0 || static_cast<size_t>(ranks[i]) >= placement.size() ||
+        (i > 0 && ranks[i] <= ranks[i - 1])) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("active workers must be sorted and below ", placement.size()));
+    }
+  }
+  if (options.relays) {
+    ranks.resize(placement.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(PackingNetwork network,
+                             PackingNetwork::Make(topology, placement, ranks));
+  planner.network_ = std::make_unique<PackingNetwork>(std::move(network));
+  PackingOptions packing;
+  packing.stages = options.stages;
+  packing.gap = options.gap;
+  packing.rounds_max = options.rounds_max;
+  planner.packer_ = std::make_unique<Packer>(*planner.network_, planner.ActiveMembers(), packing);
+  return planner;
+}
+
+std::vector<int> ForestPlanner::ActiveMembers() const {
+  std::vector<int> members;
+  for (size_t i = 0; i < network_->ranks().size(); ++i) {
+    if (std::binary_search(active_.begin(), active_.end(), network_->ranks()[i])) {
+      members.push_back(static_cast<int>(i));
+    }
+  }
+  return members;
+}
+
+absl::Status ForestPlanner::Update(const Topology& topology) {
+  SYNCOPATE_RETURN_IF_ERROR(network_->UpdateRates(topology));
+  topology_ = topology;
+  packer_->RatesChanged();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseTrees(const Packing& packing) {
+  const double seconds_max = packing.seconds_per_byte * (1 + options_.loss);
+  if (!pairs_.empty()) {  // the trees of the last plan may still be good enough
+    std::vector<TreePair> same = pairs_;
+    SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(*network_, same));
+    if (seconds <= seconds_max) return same;
+  }
+  // The shallowest trees that are good enough: short pipelines, and nearly all workers busy from
+  // the beginning to the end.
+  std::vector<TreePair> known = packer_->KnownPairs();
+  known.insert(known.end(), packing.pairs.begin(), packing.pairs.end());
+  const int most = options_.depth_max > 0 ? options_.depth_max : kDepthTried;
+  std::vector<TreePair> candidates;
+  for (int depth = 1; depth <= most; ++depth) {
+    const size_t before = candidates.size();
+    for (const TreePair& pair : known) {
+      if (DepthOf(pair) == depth) candidates.push_back(pair);
+    }
+    if (candidates.size() == before) continue;
+    if (candidates.size() > kCandidatesMax) break;
+    std::vector<TreePair> some = candidates;
+    SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(*network_, some));
+    if (seconds <= seconds_max) return KeepFew(*network_, some, seconds_max);
+    if (depth == options_.depth_max) return KeepFew(*network_, some, seconds * (1 + options_.loss));
+  }
+  if (options_.depth_max > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no tree of depth ", options_.depth_max, " joins the active workers"));
+  }
+  return KeepFew(*network_, packing.pairs, seconds_max);
+}
+
+absl::StatusOr<ForestPlan> ForestPlanner::Plan() {
+  if (active_.size() == 1 || network_->resources().empty()) return PlanNothing();
+  SYNCOPATE_ASSIGN_OR_RETURN(const Packing packing, packer_->Solve());
+  if (options_.stages != Stages::kOne) return Describe(packing, packing.pairs);
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<TreePair> pairs, ChooseTrees(packing));
+  if (options_.trees_max > 0 && pairs.size() > static_cast<size_t>(options_.trees_max)) {
+    pairs.resize(options_.trees_max);
+    SYNCOPATE_RETURN_IF_ERROR(ShareOut(*network_, pairs).status());
+  }
+  std::erase_if(pairs, [](const TreePair& pair) { return pair.share <= 0; });
+  std::stable_sort(pairs.begin(), pairs.end(),
+                   [](const TreePair& a, const TreePair& b) { return a.share > b.share; });
+  pairs_ = pairs;
+  ForestPlan plan = Describe(packing, std::move(pairs));
+  Prove(*network_, ActiveMembers(), packing.prices, plan.certificate);
+  return plan;
+}
+
+// One worker, or workers that share a device: nothing crosses the network.
+ForestPlan ForestPlanner::PlanNothing() const {
+  const std::vector<int> members = ActiveMembers();
+  WorkerTree star;
+  star.root = members[0];
+  star.parent.assign(network_->ranks().size(), -1);
+  for (const int member : members) star.parent[member] = star.root;
+  Packing packing;
+  ForestPlan plan = Describe(packing, {{star, star, 1, false}});
+  if (members.size() > 1) {
+    Prove(*network_, members, std::vector<double>(network_->resources().size(), 0),
+          plan.certificate);
+  }
+  return plan;
+}
+
+ForestPlan ForestPlanner::Describe(const Packing& packing, std::vector<TreePair> pairs) const {
+  ForestPlan plan;
+  plan.workers = static_cast<int>(placement_.size());
+  plan.active = active_;
+  plan.rounds = packing.rounds;
+  plan.packed_pairs = packing.pairs.size();
+  plan.packed_seconds = packing.seconds_per_byte;
+  std::vector<double> bytes(network_->resources().size(), 0);
+  for (const TreePair& pair : pairs) {
+    for (const TreeLoad& load : LoadsOf(*network_, pair)) {
+      bytes[load.resource] += pair.share * load.times;
+    }
+    plan.depth = std::max(plan.depth, DepthOf(pair));
+  }
+  plan.seconds_per_byte = packing.seconds_per_byte;
+  plan.stage_seconds[0] = packing.stage_seconds[0];
+  plan.stage_seconds[1] = packing.stage_seconds[1];
+  if (options_.stages == Stages::kOne) {
+    plan.seconds_per_byte = SecondsOf(*network_, pairs);
+    plan.stage_seconds[0] = plan.seconds_per_byte;
+  }
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == 0) continue;
+    for (const NetworkPart part : network_->resources()[i].parts) {
+      const double rate = RateOf(topology_, part);
+      plan.loads.push_back({part, bytes[i], bytes[i] / rate / plan.seconds_per_byte});
+    }
+  }
+  for (TreePair& pair : pairs) {
+    pair.reduce = OverRanks(pair.reduce, network_->ranks(), placement_.size());
+    pair.broadcast = OverRanks(pair.broadcast, network_->ranks(), placement_.size());
+  }
+  plan.pairs = std::move(pairs);
+  plan.certificate.seconds_per_byte = plan.seconds_per_byte;
+  plan.certificate.bound = packing.bound;
+  plan.certificate.topology = DigestOf(topology_);
+  plan.certificate.trees = DigestOf(absl::MakeConstSpan(plan.pairs));
+  return plan;
+}
+
+absl::StatusOr<ForestPlan> PlanForest(const Topology& topology, absl::Span<const int> placement,
+                                      absl::Span<const int> active, const ForestOptions& options) {
+  SYNCOPATE_ASSIGN_OR_RETURN(ForestPlanner planner,
+                             ForestPlanner::Make(topology, placement, active, options));
+  return planner.Plan();
+}
+
+}  // namespace syncopate

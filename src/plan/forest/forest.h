@@ -1,0 +1,98 @@
+// The forest planner: an all-reduce over many trees at once, on any network, with any of the
+// workers active, and with a certificate of how good it is. docs/forest.md has the mathematics.
+#ifndef SYNCOPATE_PLAN_FOREST_FOREST_H_
+#define SYNCOPATE_PLAN_FOREST_FOREST_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "model/program.h"
+#include "model/topology.h"
+#include "plan/collective/request.h"
+#include "plan/forest/certificate.h"
+#include "plan/forest/packing.h"
+
+namespace syncopate {
+
+struct ForestOptions {
+  Stages stages = Stages::kOne;
+  bool relays = true;    // workers that are not active may pass data on
+  double gap = 0.005;    // how near to the bound the packing must be
+  double loss = 0.01;    // how much slower the plan may become so that it has fewer trees
+  int depth_max = 0;     // of a tree; 0: any
+  int trees_max = 0;     // pairs of trees; 0: any number
+  int rounds_max = 400;  // of column generation
+};
+
+// A part of the network under the plan.
+struct ForestLoad {
+  NetworkPart part;
+  double bytes = 0;        // that cross it for each byte of data
+  double utilisation = 0;  // of the time that the plan takes
+};
+
+struct ForestPlan {
+  int workers = 0;
+  std::vector<int> active;
+  std::vector<TreePair> pairs;  // over ranks, largest share first
+  // Seconds for each byte of a worker's data, with long enough pipelines.
+  double seconds_per_byte = 0;
+  double stage_seconds[2] = {0, 0};
+  double packed_seconds = 0;  // before trees were dropped
+  size_t packed_pairs = 0;
+  int depth = 0;  // of the deepest tree
+  int rounds = 0;
+  std::vector<ForestLoad> loads;  // of every link and capacity that carries something
+  ForestCertificate certificate;
+};
+
+// Plans for one network and set of active workers, and again when rates change.
+class ForestPlanner {
+ public:
+  // InvalidArgument if `active` or `placement` do not fit the topology, which must be valid.
+  static absl::StatusOr<ForestPlanner> Make(const Topology& topology,
+                                            absl::Span<const int> placement,
+                                            absl::Span<const int> active,
+                                            const ForestOptions& options);
+  ForestPlanner(ForestPlanner&&) = default;
+  ForestPlanner& operator=(ForestPlanner&&) = default;
+
+  absl::StatusOr<ForestPlan> Plan();
+  // Another version of the topology: Plan() then starts from what it found before.
+  // FailedPrecondition if more than rates and latencies differ.
+  absl::Status Update(const Topology& topology);
+
+ private:
+  ForestPlanner() = default;
+  std::vector<int> ActiveMembers() const;
+  // Few of the trees that were packed, with shares of their own.
+  absl::StatusOr<std::vector<TreePair>> ChooseTrees(const Packing& packing);
+  ForestPlan PlanNothing() const;
+  ForestPlan Describe(const Packing& packing, std::vector<TreePair> pairs) const;
+
+  Topology topology_;
+  std::vector<int> placement_;
+  std::vector<int> active_;
+  ForestOptions options_;
+  std::unique_ptr<PackingNetwork> network_;
+  std::unique_ptr<Packer> packer_;
+  std::vector<TreePair> pairs_;  // of the last plan, over members
+};
+
+// Make() and Plan() at once.
+absl::StatusOr<ForestPlan> PlanForest(const Topology& topology, absl::Span<const int> placement,
+                                      absl::Span<const int> active, const ForestOptions& options);
+
+// The program that moves the request's data over the plan's trees, in sub-chunks of about
+// `chunk_elements`; each pair owns a range of the elements in proportion to its share. The request
+// must be an all-reduce of the plan's workers and active set.
+absl::StatusOr<Program> MakeForestProgram(const CollectiveRequest& request, const ForestPlan& plan,
+                                          uint64_t chunk_elements);
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_PLAN_FOREST_FOREST_H_
