@@ -31,12 +31,14 @@
 #include "gloo/reduce_scatter.h"
 #include "gloo/rendezvous/context.h"
 #include "gloo/rendezvous/file_store.h"
+#include "gloo/rendezvous/prefix_store.h"
 #include "gloo/scatter.h"
 #include "gloo/transport/tcp/device.h"
 #pragma GCC diagnostic pop
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/parse.h"
 #include "base/status.h"
 #include "driver.h"
 
@@ -95,7 +97,9 @@ class GlooContestant final : public Contestant {
     }
     auto contestant = std::unique_ptr<GlooContestant>(new GlooContestant(options, rank));
     SYNCOPATE_ASSIGN_OR_RETURN(contestant->data_, TouchedMemory(options.bytes_max));
-    SYNCOPATE_RETURN_IF_ERROR(Guarded([&] { contestant->Connect(); }));
+    SYNCOPATE_RETURN_IF_ERROR(Guarded(
+        [&] { contestant->everybody_ = contestant->Connect("all", rank, options.workers); }));
+    SYNCOPATE_RETURN_IF_ERROR(contestant->Choose({}));
     return contestant;
   }
 
@@ -112,7 +116,9 @@ class GlooContestant final : public Contestant {
     if (request.bytes / SizeOf(request.type) > INT_MAX) {
       return absl::UnimplementedError("Gloo counts elements in an int");
     }
+    if (request.active != request_.active) SYNCOPATE_RETURN_IF_ERROR(Choose(request));
     request_ = request;
+    if (!TakesPart(request)) return absl::OkStatus();
     if (request.collective == Collective::kAllToAll && second_ == nullptr) {
       SYNCOPATE_ASSIGN_OR_RETURN(second_, TouchedMemory(options_.bytes_max));
     }
@@ -140,17 +146,33 @@ class GlooContestant final : public Contestant {
  private:
   GlooContestant(const DriverOptions& options, int rank) : options_(options), rank_(rank) {}
 
-  void Connect() {
+  // Calls are among the active ranks alone, in their order.
+  absl::Status Choose(const RunRequest& request) {
+    call_ = nullptr;
+    chosen_.clear();
+    if (!request.IsActive(rank_)) return absl::OkStatus();
+    return Guarded([&] {
+      const auto place = std::find(request.active.begin(), request.active.end(), rank_);
+      context_ = request.active.empty() ? everybody_
+                                        : Connect(FormatRanks(request.active),
+                                                  static_cast<int>(place - request.active.begin()),
+                                                  static_cast<int>(request.active.size()));
+      barrier_ = std::make_unique<gloo::BarrierOptions>(context_);
+    });
+  }
+
+  // `name` tells contexts apart where ranks find each other.
+  std::shared_ptr<gloo::Context> Connect(const std::string& name, int rank, int size) {
     gloo::transport::tcp::attr attributes;
     // A rank on a host of its own is reached by the host's name.
     attributes.hostname = options_.rank_from.empty() ? "127.0.0.1" : HostName();
     auto device = gloo::transport::tcp::CreateDevice(attributes);
-    auto store = gloo::rendezvous::FileStore(options_.directory);
-    auto context = std::make_shared<gloo::rendezvous::Context>(rank_, options_.workers);
+    auto files = gloo::rendezvous::FileStore(options_.directory);
+    auto store = gloo::rendezvous::PrefixStore(name, files);
+    auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
     context->setTimeout(std::chrono::milliseconds(absl::ToInt64Milliseconds(options_.timeout)));
     context->connectFullMesh(store, device);
-    context_ = std::move(context);
-    barrier_ = std::make_unique<gloo::BarrierOptions>(context_);
+    return context;
   }
 
   template <typename T>
@@ -313,7 +335,8 @@ class GlooContestant final : public Contestant {
   const int rank_;
   std::byte* data_ = nullptr;
   std::byte* second_ = nullptr;  // made at first use
-  std::shared_ptr<gloo::Context> context_;
+  std::shared_ptr<gloo::Context> everybody_;
+  std::shared_ptr<gloo::Context> context_;  // of those who take part
   std::unique_ptr<gloo::BarrierOptions> barrier_;
   RunRequest request_;
   CallFunction call_;

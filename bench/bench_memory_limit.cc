@@ -72,6 +72,9 @@ class MemoryLimit final : public Contestant {
   std::byte* data() override { return buffers_[static_cast<size_t>(rank_)]; }
 
   absl::Status Prepare(const RunRequest& request) override {
+    if (!request.active.empty()) {
+      return absl::UnimplementedError("the memory limit has all ranks active");
+    }
     request_ = request;
     fold_ = nullptr;
     if (Reduces(request.collective)) {

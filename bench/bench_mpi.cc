@@ -79,6 +79,7 @@ class MpiContestant final : public Contestant {
     }
     const uint64_t elements = request.bytes / SizeOf(request.type);
     if (elements > INT_MAX) return absl::UnimplementedError("MPI counts elements in an int");
+    if (request.active != request_.active) MakeCommunicator(request);
     request_ = request;
     count_ = static_cast<int>(elements);
     block_ = count_ / size_;
@@ -94,34 +95,33 @@ class MpiContestant final : public Contestant {
     const bool root = rank_ == kRoot;
     switch (request_.collective) {
       case Collective::kAllReduce:
-        Do(MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, data_, count_, type_, op_, MPI_COMM_WORLD);
+        Do(MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, data_, count_, type_, op_, comm_);
         break;
       case Collective::kReduce:
         Do(MPI_Reduce, MPI_Ireduce, root ? MPI_IN_PLACE : data_, data_, count_, type_, op_, kRoot,
-           MPI_COMM_WORLD);
+           comm_);
         break;
       case Collective::kBroadcast:
-        Do(MPI_Bcast, MPI_Ibcast, data_, count_, type_, kRoot, MPI_COMM_WORLD);
+        Do(MPI_Bcast, MPI_Ibcast, data_, count_, type_, kRoot, comm_);
         break;
       case Collective::kAllGather:
         Do(MPI_Allgather, MPI_Iallgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data_, block_, type_,
-           MPI_COMM_WORLD);
+           comm_);
         break;
       case Collective::kReduceScatter:
         Do(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, data_, second_ + own_, block_,
-           type_, op_, MPI_COMM_WORLD);
+           type_, op_, comm_);
         break;
       case Collective::kGather:
         Do(MPI_Gather, MPI_Igather, root ? MPI_IN_PLACE : own, block_, type_, data_, block_, type_,
-           kRoot, MPI_COMM_WORLD);
+           kRoot, comm_);
         break;
       case Collective::kScatter:
         Do(MPI_Scatter, MPI_Iscatter, data_, block_, type_, root ? MPI_IN_PLACE : own, block_,
-           type_, kRoot, MPI_COMM_WORLD);
+           type_, kRoot, comm_);
         break;
       case Collective::kAllToAll:
-        Do(MPI_Alltoall, MPI_Ialltoall, data_, block_, type_, second_, block_, type_,
-           MPI_COMM_WORLD);
+        Do(MPI_Alltoall, MPI_Ialltoall, data_, block_, type_, second_, block_, type_, comm_);
         break;
       case Collective::kBarrier:
         return Barrier();
@@ -133,7 +133,7 @@ class MpiContestant final : public Contestant {
   }
 
   absl::Status Barrier() override {
-    Do(MPI_Barrier, MPI_Ibarrier, MPI_COMM_WORLD);
+    Do(MPI_Barrier, MPI_Ibarrier, comm_);
     return absl::OkStatus();
   }
 
@@ -142,6 +142,19 @@ class MpiContestant final : public Contestant {
   bool NeedsSecondBuffer() const {
     return request_.collective == Collective::kAllToAll ||
            request_.collective == Collective::kReduceScatter;
+  }
+
+  // Of the active ranks alone, in their order.
+  void MakeCommunicator(const RunRequest& request) {
+    if (comm_ != MPI_COMM_WORLD) MPI_Comm_free(&comm_);
+    comm_ = MPI_COMM_WORLD;
+    if (request.active.empty() || !request.IsActive(rank_)) return;
+    MPI_Group world, active;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_incl(world, static_cast<int>(request.active.size()), request.active.data(), &active);
+    MPI_Comm_create_group(MPI_COMM_WORLD, active, 0, &comm_);
+    MPI_Group_free(&active);
+    MPI_Group_free(&world);
   }
 
   // One call in its blocking form, or in its other form with a wait that yields.
@@ -159,10 +172,10 @@ class MpiContestant final : public Contestant {
   void SendReceive() {
     if (size_ == 1) return;
     if (rank_ == kRoot) {
-      Do(MPI_Send, MPI_Isend, data_, count_, type_, Target(size_), 0, MPI_COMM_WORLD);
+      Do(MPI_Send, MPI_Isend, data_, count_, type_, Target(size_), 0, comm_);
     } else if (rank_ == Target(size_)) {
       MPI_Request request;
-      MPI_Irecv(data_, count_, type_, kRoot, 0, MPI_COMM_WORLD, &request);
+      MPI_Irecv(data_, count_, type_, kRoot, 0, comm_, &request);
       if (yield_) {
         WaitYielding(&request);
       } else {
@@ -176,6 +189,7 @@ class MpiContestant final : public Contestant {
     while (MPI_Test(request, &done, MPI_STATUS_IGNORE), done == 0) sched_yield();
   }
 
+  MPI_Comm comm_ = MPI_COMM_WORLD;  // of those who take part
   int rank_ = 0;
   int size_ = 1;
   bool yield_ = false;

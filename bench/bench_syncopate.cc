@@ -64,11 +64,13 @@ class Ours final : public Contestant {
     call_.root = kRoot;
     call_.target = Target(size());
     call_.algorithm = algorithm_;
+    call_.active = request.active;
     if (request.collective != Collective::kBarrier) {
       call_.data = {data_, request.bytes / SizeOf(request.type), request.type};
     }
     return absl::OkStatus();
   }
+  bool TakesPart(const RunRequest&) const override { return true; }  // as a relay at least
   absl::Status Call() override { return worker_->world().Run(call_); }
   absl::Status Barrier() override { return worker_->world().Barrier(); }
 

@@ -154,6 +154,7 @@ absl::StatusOr<RankResult> Measure(Contestant& contestant, const RunRequest& req
   const int size = contestant.size();
   SYNCOPATE_RETURN_IF_ERROR(contestant.Prepare(request));
   RankResult result;
+  if (!contestant.TakesPart(request)) return result;
   const uint64_t block_bytes = HasBlocks(request.collective) ? request.bytes / size : 0;
   for (int64_t i = 0; i < request.check; ++i) {
     const Pattern pattern(request, size, i);
@@ -179,8 +180,8 @@ absl::StatusOr<RankResult> Measure(Contestant& contestant, const RunRequest& req
     last = now;
   }
   SYNCOPATE_RETURN_IF_ERROR(contestant.Barrier());
-  const bool idle =
-      request.collective == Collective::kSendReceive && rank != kRoot && rank != Target(size);
+  const bool idle = !request.IsActive(rank) || (request.collective == Collective::kSendReceive &&
+                                                rank != kRoot && rank != Target(size));
   if (idle) result.samples_ns.clear();
   return result;
 }

@@ -43,9 +43,12 @@ class Contestant {
   virtual std::byte* data() = 0;
   // Makes ready for calls as in `request`; Unimplemented if the contestant has no such call.
   virtual absl::Status Prepare(const RunRequest& request) = 0;
-  // One call, in place if the contestant can. All ranks do the same.
+  // Whether this rank makes the calls of `request`. Peers have none for those that only relay,
+  // which then sleep like the ranks of other contestants.
+  virtual bool TakesPart(const RunRequest& request) const { return request.IsActive(rank()); }
+  // One call, in place if the contestant can. All ranks that take part do the same.
   virtual absl::Status Call() = 0;
-  // Returns when all ranks have called it.
+  // Returns when all ranks that take part have called it.
   virtual absl::Status Barrier() = 0;
   // Where the last call left its result, and this rank's block of it.
   virtual const std::byte* result() { return data(); }

@@ -20,6 +20,9 @@ class FakeContestant final : public Contestant {
   int size() const override { return 3; }
   std::byte* data() override { return data_.data(); }
   absl::Status Prepare(const RunRequest&) override { return prepare; }
+  bool TakesPart(const RunRequest& request) const override {
+    return relays || Contestant::TakesPart(request);
+  }
   absl::Status Call() override {
     clock_.AdvanceNs(10 * ++calls);
     return calls == failing_call ? absl::InternalError("broken") : absl::OkStatus();
@@ -34,6 +37,7 @@ class FakeContestant final : public Contestant {
   int calls = 0;
   int barriers = 0;
   int failing_call = -1;
+  bool relays = false;
 
  private:
   ManualClock& clock_;
@@ -93,6 +97,25 @@ TEST(MeasureTest, ReportsNoTimesOfARankWithoutPart) {
   EXPECT_THAT(Measure(between, request, clock)->samples_ns, IsEmpty());
   FakeContestant receiver(clock, 2);
   EXPECT_EQ(Measure(receiver, request, clock)->samples_ns.size(), 3u);
+}
+
+TEST(MeasureTest, WhoIsNotActiveIsCheckedButNotTimedIfItTakesPart) {
+  ManualClock clock;
+  RunRequest request = SmallRun();
+  request.check = 1;
+  request.active = {0, 2};
+  FakeContestant peer(clock, 1);
+  ASSERT_TRUE(Measure(peer, request, clock).ok());
+  EXPECT_EQ(peer.calls + peer.barriers, 0) << "nothing to do for it";
+  FakeContestant relay(clock, 1);
+  relay.relays = true;
+  const auto result = Measure(relay, request, clock);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(relay.calls, 1 + 5);
+  EXPECT_THAT(result->samples_ns, IsEmpty());
+  EXPECT_EQ(result->wrong, 0u) << "its data is as it was";
+  FakeContestant active(clock, 2);
+  EXPECT_GT(Measure(active, request, clock)->wrong, 0u);
 }
 
 TEST(MeasureTest, PassesErrorsOn) {

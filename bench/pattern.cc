@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "base/random.h"
 
@@ -99,7 +100,9 @@ double Tolerance(const RunRequest& request) {
   return 0;
 }
 
-double Reduced(const RunRequest& request, const std::vector<double>& values) {
+// `values` are those of `ranks`.
+double Reduced(const RunRequest& request, const std::vector<int>& ranks,
+               const std::vector<double>& values) {
   double result = values[0];
   double weights = 1;
   switch (request.op) {
@@ -112,8 +115,8 @@ double Reduced(const RunRequest& request, const std::vector<double>& values) {
     case ReduceOp::kWeightedAverage:
       result = weights = 0;
       for (size_t r = 0; r < values.size(); ++r) {
-        result += Weight(static_cast<int>(r)) * values[r];
-        weights += Weight(static_cast<int>(r));
+        result += Weight(ranks[r]) * values[r];
+        weights += Weight(ranks[r]);
       }
       return result / weights;
     case ReduceOp::kMin:
@@ -156,10 +159,15 @@ std::vector<std::byte> Pattern::TableOf(int rank) const {
 
 std::vector<std::byte> Pattern::TableOfReduction() const {
   std::vector<std::byte> table(kPeriod * width_);
-  std::vector<double> values(static_cast<size_t>(size_));
+  std::vector<int> ranks = request_.active;
+  if (ranks.empty()) {
+    ranks.resize(static_cast<size_t>(size_));
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
+  std::vector<double> values(ranks.size());
   for (uint64_t i = 0; i < kPeriod; ++i) {
-    for (int r = 0; r < size_; ++r) values[static_cast<size_t>(r)] = Value(r, i);
-    Encode(request_.type, Reduced(request_, values), &table[i * width_]);
+    for (size_t r = 0; r < ranks.size(); ++r) values[r] = Value(ranks[r], i);
+    Encode(request_.type, Reduced(request_, ranks, values), &table[i * width_]);
   }
   return table;
 }
@@ -217,7 +225,8 @@ uint64_t Pattern::CountWrong(int rank, const std::byte* whole, const std::byte* 
   uint64_t wrong = 0;
   switch (request_.collective) {
     case Collective::kAllReduce:
-      return Differences(TableOfReduction(), 0, elements_, whole);
+      return Differences(request_.IsActive(rank) ? TableOfReduction() : TableOf(rank), 0, elements_,
+                         whole);
     case Collective::kReduce:
       return rank == kRoot ? Differences(TableOfReduction(), 0, elements_, whole) : 0;
     case Collective::kBroadcast:

@@ -129,6 +129,22 @@ TEST(PatternReductionTest, EveryTypeAndReductionIsExactOrWithinItsTolerance) {
   }
 }
 
+TEST(PatternReductionTest, OnlyActiveRanksAreReducedAndTheOthersKeepTheirs) {
+  RunRequest request;
+  request.type = DataType::kInt64;
+  request.bytes = 2000 * sizeof(int64_t);
+  request.active = {0, 2};
+  const Pattern pattern(request, 3, 0);
+  std::vector<std::vector<int64_t>> data(3, std::vector<int64_t>(2000));
+  const auto bytes = [&](size_t rank) { return reinterpret_cast<std::byte*>(data[rank].data()); };
+  for (size_t rank = 0; rank < 3; ++rank) pattern.Fill(static_cast<int>(rank), bytes(rank));
+  EXPECT_EQ(pattern.CountWrong(1, bytes(1), nullptr), 0u) << "it is not active";
+  EXPECT_GT(pattern.CountWrong(0, bytes(0), nullptr), 0u) << "nothing was added yet";
+  for (size_t i = 0; i < 2000; ++i) data[0][i] += data[2][i];
+  EXPECT_EQ(pattern.CountWrong(0, bytes(0), nullptr), 0u);
+  EXPECT_GT(pattern.CountWrong(1, bytes(0), nullptr), 0u) << "it should not have the result";
+}
+
 TEST(PatternReductionTest, SixteenBitValuesAreTheNumbersThatTheyStandFor) {
   RunRequest half;
   half.type = DataType::kFloat16;

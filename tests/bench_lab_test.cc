@@ -108,6 +108,16 @@ TEST_F(BenchLabTest, RowsSayHowNearTheBoundTheyAre) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
+TEST_F(BenchLabTest, SomeAreActiveAndTheOthersHelp) {
+  Start({"--slots", "2", "--active", "0,3", "-b", "256K", "-e", "256K", "--iters", "3", "--rounds",
+         "1", "--algorithm", "parameter-server", "--json"});
+  EXPECT_EQ(process_->Wait(), 0) << process_->err();
+  const auto row = nlohmann::json::parse(process_->out());
+  EXPECT_EQ(row.at("active"), nlohmann::json({0, 3}));
+  EXPECT_EQ(row.at("wrong"), 0);
+  EXPECT_GT(row.at("percent_of_bound"), 0);
+}
+
 TEST_F(BenchLabTest, CtrlCTakesTheLabDown) {
   StartLong();
   ASSERT_EQ(kill(process_->pid(), SIGINT), 0);

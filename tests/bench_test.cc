@@ -75,6 +75,18 @@ class BenchTest : public ::testing::Test {
   std::optional<Subprocess> process_;
 };
 
+TEST_F(BenchTest, SomeAreActive) {
+  Start({"allreduce", "-n", "4", "--active", "0,2-3", "-o", "avg", "-b", "64K", "-e", "64K",
+         "--iters", "3", "--rounds", "1", "--json"});
+  EXPECT_EQ(process_->Wait(), 0) << process_->err();
+  const std::vector<std::string> lines = Lines(process_->out());
+  ASSERT_THAT(lines, SizeIs(1)) << process_->out();
+  const auto row = nlohmann::json::parse(lines[0]);
+  EXPECT_EQ(row.at("active"), nlohmann::json({0, 2, 3}));
+  EXPECT_EQ(row.at("wrong"), 0);
+  ExpectNothingLeft();
+}
+
 TEST_F(BenchTest, PrintsOneObjectPerSizeAndContestant) {
   Start({"allreduce", "-n", "3", "-b", "4K", "-e", "64K", "-f", "16", "--iters", "4", "--rounds",
          "2", "--against", "memory-limit", "--json"});

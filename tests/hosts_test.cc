@@ -1,5 +1,6 @@
 // Jobs on several hosts through the public interface: every collective gives what it must, within a
 // host through shared memory and between hosts over the network, and mistakes become errors.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -115,6 +116,41 @@ TEST_P(HostsTest, WeightedAverageAndAverage) {
     const double weight = worker.rank() == worker.size() - 1 ? 3 : 0;
     REQUIRE(worker.world().AllReduce(array, ReduceOp::kWeightedAverage, weight).ok());
     REQUIRE(std::abs(data[0] - (worker.size() - 1)) < 1e-12);
+    return 0;
+  });
+}
+
+// Programs differ in who relays: nobody (ring), or those without data as well (parameter server).
+TEST_P(HostsTest, SomeAreActiveAndTheOthersRelay) {
+  RunAll([](Worker& worker) {
+    const int n = worker.size();
+    std::vector<int> odd, ends = {0, n - 1}, first = {0}, all_but_first;
+    for (int rank = 1; rank < n; ++rank) {
+      if (rank % 2 == 1) odd.push_back(rank);
+      all_but_first.push_back(rank);
+    }
+    for (const std::string algorithm : {"", "ring", "parameter-server"}) {
+      for (const std::vector<int>& active : {odd, ends, first, all_but_first}) {
+        const bool is_active = std::count(active.begin(), active.end(), worker.rank()) > 0;
+        double sum = 0;
+        for (const int rank : active) sum += rank + 1;
+        for (const uint64_t elements : {0u, 1u, 1000u, 300000u}) {
+          std::vector<double> data(elements, worker.rank() + 1);
+          Call call = {.data = Array::Of(data.data(), elements),
+                       .op = ReduceOp::kAverage,
+                       .algorithm = algorithm,
+                       .active = active};
+          if (!is_active && elements == 1000) {
+            call.data = Array::Absent(elements, DataType::kFloat64);
+          }
+          REQUIRE(worker.world().Run(call).ok());
+          const double mean = sum / static_cast<double>(active.size());
+          for (const double value : data) {
+            REQUIRE(is_active ? std::abs(value - mean) < 1e-9 : value == worker.rank() + 1);
+          }
+        }
+      }
+    }
     return 0;
   });
 }

@@ -77,6 +77,9 @@ struct Array {
                                                             : DataType::kInt64;
     return {data, elements, kType};
   }
+
+  // As many numbers, but none of them here: for a worker that is not active.
+  static Array Absent(uint64_t elements, DataType type) { return {nullptr, elements, type}; }
 };
 
 // One call of a collective. Ranks in it are ranks of the group.
@@ -91,6 +94,10 @@ struct Call {
   int priority = 0;                            // higher goes first
   std::optional<absl::Duration> timeout = {};  // nothing: Options::timeout
   std::string algorithm = {};                  // empty: the one that the cost model prefers
+  // All-reduce only: whose data is added up and replaced by the result; empty: everybody's. All
+  // members make the call, with the same list. The others may pass on data of the active ones; what
+  // they have themselves stays as it is, and their `data` may be Array::Absent().
+  std::vector<int> active = {};
 };
 
 // Memory that all workers on this host can reach, so that collectives on it copy nothing. Freed
@@ -145,6 +152,14 @@ class Group {
 
   absl::Status AllReduce(Array data, ReduceOp op, double weight = 1) {
     return Run({.collective = Collective::kAllReduce, .data = data, .op = op, .weight = weight});
+  }
+  // Only `active` add up their data and get the result; the others help (Call::active).
+  absl::Status AllReduceAmong(std::vector<int> active, Array data, ReduceOp op, double weight = 1) {
+    return Run({.collective = Collective::kAllReduce,
+                .data = data,
+                .op = op,
+                .weight = weight,
+                .active = std::move(active)});
   }
   absl::Status Reduce(Array data, ReduceOp op, int root) {
     return Run({.collective = Collective::kReduce, .data = data, .op = op, .root = root});

@@ -11,9 +11,10 @@
 
 namespace syncopate {
 size_t ProgramCache::Hash::operator()(const ProgramKey& key) const {
-  return absl::HashOf(key.request.collective, key.request.workers, key.request.root,
-                      key.request.target, key.request.elements, key.request.block_elements,
-                      key.element_bytes, key.algorithm, key.self, key.ranks, key.network_version);
+  return absl::HashOf(key.request.collective, key.request.workers, key.request.active,
+                      key.request.root, key.request.target, key.request.elements,
+                      key.request.block_elements, key.element_bytes, key.algorithm, key.self,
+                      key.ranks, key.network_version);
 }
 
 absl::StatusOr<Program> ProgramCache::PlanForHost(const ProgramKey& key) const {
@@ -21,7 +22,7 @@ absl::StatusOr<Program> ProgramCache::PlanForHost(const ProgramKey& key) const {
   if (algorithm.empty()) {
     HostCosts costs;
     costs.cores = cores_;
-    algorithm = QuickSelect(key.request.workers, costs)
+    algorithm = QuickSelect(static_cast<int>(key.request.active.size()), costs)
                     .Algorithm(key.request.collective, key.request.elements * key.element_bytes);
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const PlannerInfo* planner,

@@ -19,7 +19,7 @@
 
 namespace syncopate {
 
-// What a program depends on. All workers of `request` are active.
+// What a program depends on.
 struct ProgramKey {
   CollectiveRequest request;
   uint64_t element_bytes = 4;  // the choice of the algorithm depends on bytes

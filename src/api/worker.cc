@@ -113,7 +113,7 @@ class GroupImpl {
                          .data = call.data.data,
                          .type = call.data.type,
                          .op = Reduces(call.collective) ? call.op : ReduceOp::kSum,
-                         .weight = call.weight,
+                         .weight = IsActive(call) ? call.weight : 0,
                          .priority = call.priority,
                          .deadline_ns = MonotonicClock().NowNs() + timeout_ns};
   }
@@ -123,6 +123,11 @@ class GroupImpl {
   NetworkWatch* const watch;  // of the worker
 
  private:
+  bool IsActive(const Call& call) const {
+    return call.active.empty() ||
+           std::find(call.active.begin(), call.active.end(), group->self) != call.active.end();
+  }
+
   absl::Status Check(const Call& call) const {
     auto refuse = [&](const auto&... why) {
       return WithBlast(
@@ -133,7 +138,23 @@ class GroupImpl {
       return refuse(call.data.elements, " elements are more than the limit of ",
                     limits::kElementsMax);
     }
-    if (call.data.elements > 0 && call.data.data == nullptr) return refuse("data is null");
+    if (!call.active.empty()) {
+      if (call.collective != Collective::kAllReduce) {
+        return refuse("only an all-reduce can do without some of the workers' data");
+      }
+      std::vector<int> sorted = call.active;
+      std::sort(sorted.begin(), sorted.end());
+      if (sorted.front() < 0 || sorted.back() >= size()) {
+        return refuse("active rank ", sorted.front() < 0 ? sorted.front() : sorted.back(),
+                      " is not a rank of a group of ", size());
+      }
+      const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+      if (twice != sorted.end()) return refuse("active rank ", *twice, " stands there twice");
+    }
+    const bool active = IsActive(call);
+    if (active && call.data.elements > 0 && call.data.data == nullptr) {
+      return refuse("data is null");
+    }
     if (HasRoot(call.collective) && (call.root < 0 || call.root >= size())) {
       return refuse("root ", call.root, " is not a rank of a group of ", size());
     }
@@ -144,7 +165,7 @@ class GroupImpl {
       if (!IsFloating(call.data.type)) {
         return refuse("a weighted average needs a floating type, not ", Name(call.data.type));
       }
-      if (!std::isfinite(call.weight) || call.weight < 0) {
+      if (active && (!std::isfinite(call.weight) || call.weight < 0)) {
         return refuse("weight ", call.weight, " is not a finite number of 0 or more");
       }
     }
@@ -179,13 +200,17 @@ class GroupImpl {
         last_key_.algorithm == call.algorithm &&
         (!HasRoot(call.collective) || last_key_.request.root == call.root) &&
         (call.collective != Collective::kSendReceive || last_key_.request.target == call.target) &&
-        last_blocks_ == call.block_elements;
+        last_blocks_ == call.block_elements && last_active_ == call.active;
     if (same) return last_;
     ProgramKey key;
     key.request.collective = call.collective;
     key.request.workers = size();
-    key.request.active.resize(static_cast<size_t>(size()));
-    std::iota(key.request.active.begin(), key.request.active.end(), 0);
+    key.request.active = call.active;
+    std::sort(key.request.active.begin(), key.request.active.end());
+    if (call.active.empty()) {
+      key.request.active.resize(static_cast<size_t>(size()));
+      std::iota(key.request.active.begin(), key.request.active.end(), 0);
+    }
     if (HasRoot(call.collective)) key.request.root = call.root;
     if (call.collective == Collective::kSendReceive) key.request.target = call.target;
     key.request.elements = call.data.elements;
@@ -204,12 +229,14 @@ class GroupImpl {
     SYNCOPATE_ASSIGN_OR_RETURN(last_, worker->programs.Get(key));
     last_key_ = std::move(key);
     last_blocks_ = call.block_elements;
+    last_active_ = call.active;
     return last_;
   }
 
   Mutex mutex_;
   ProgramKey last_key_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> last_blocks_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> last_active_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const CompiledProgram> last_ ABSL_GUARDED_BY(mutex_);
 };
 

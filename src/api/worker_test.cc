@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "api/worker_testing.h"
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,25 +23,6 @@ namespace syncopate {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Runs `body` as every worker of a new job at once.
-void RunWorkers(int size, const std::function<void(Worker&)>& body, Options options = {}) {
-  static std::atomic<int> jobs{0};
-  const std::string job = "worker-test-" + std::to_string(getpid()) + "-" + std::to_string(++jobs);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      Options mine = options;
-      mine.job = Job{job, rank, size, rank, size};
-      if (!mine.arena_bytes) mine.arena_bytes = uint64_t{32} << 20;
-      if (!mine.timeout) mine.timeout = absl::Seconds(60);
-      absl::StatusOr<std::unique_ptr<Worker>> worker = Worker::Start(mine);
-      ASSERT_TRUE(worker.ok()) << worker.status();
-      body(**worker);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
 
 template <typename T>
 T Initial(int rank, size_t element) {

@@ -180,6 +180,27 @@ std::vector<StepPlan> PlanSteps(const Program& program, const StepTable& table, 
   return plan;
 }
 
+bool IsActive(const Program& program, int worker) {
+  return std::binary_search(program.active.begin(), program.active.end(), worker);
+}
+
+// An inactive worker may have no data at all: a step on it would go to no memory.
+absl::Status CheckLeavesDataAlone(const Program& program, int self) {
+  const std::vector<Step>& steps = program.steps[static_cast<size_t>(self)];
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    const bool has_source = step.kind == StepKind::kCopy || step.kind == StepKind::kReduce;
+    if (program.size(step) == 0 ||
+        (step.space != Space::kData && (!has_source || step.source_space != Space::kData))) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat("worker ", self, ", step ", i,
+                                                   " uses data, but the worker is not active; a ",
+                                                   "relay may use its scratch only"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileProgram(Program program, int self) {
@@ -188,9 +209,12 @@ absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileProgram(Program pr
     return absl::InvalidArgumentError(
         absl::StrCat("worker ", self, " is not in a program of ", program.workers));
   }
+  const bool active = IsActive(program, self);
+  if (!active) SYNCOPATE_RETURN_IF_ERROR(CheckLeavesDataAlone(program, self));
   SYNCOPATE_ASSIGN_OR_RETURN(const StepTable table, StepTable::Make(program));
   auto compiled = std::make_shared<CompiledProgram>();
   compiled->self = self;
+  compiled->active = active;
   compiled->digest = DigestOf(program).low;
   const bool all_active = static_cast<int>(program.active.size()) == program.workers;
   if (program.elements() == 0 || program.workers == 1) {

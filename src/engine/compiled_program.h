@@ -37,6 +37,7 @@ struct CompiledProgram {
 
   Program program;
   int self = 0;
+  bool active = true;  // this worker; else it has no data and relays at most
   uint64_t digest = 0;
   Shape shape = Shape::kSteps;
   std::vector<int> order;          // one-shot: the order of the fold, the same on all workers

@@ -1,6 +1,7 @@
 #include "engine/compiled_program.h"
 
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -12,6 +13,7 @@ namespace {
 
 using Shape = CompiledProgram::Shape;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 CollectiveRequest AllReduceOf(int workers, uint64_t elements) {
   CollectiveRequest request;
@@ -57,6 +59,21 @@ TEST(CompiledProgramTest, OthersRunStepByStep) {
   CollectiveRequest some = AllReduceOf(4, 1000);
   some.active = {0, 1, 3};  // the shapes are for groups in which all take part
   EXPECT_EQ(ShapeOf(*PlanDirectAllReduce(some, {})), Shape::kSteps);
+}
+
+TEST(CompiledProgramTest, ARelayMayUseItsScratchOnly) {
+  CollectiveRequest some = AllReduceOf(4, 1000);
+  some.active = {0, 1, 3};
+  PlannerOptions options;
+  options.servers = {2};
+  Program program = *PlanParameterServerAllReduce(some, options);
+  ASSERT_FALSE(program.steps[2].empty()) << "it does not relay";
+  EXPECT_FALSE((*CompileProgram(program, 2))->active);
+  EXPECT_TRUE((*CompileProgram(program, 3))->active);
+  program.steps[2][0].space = Space::kData;
+  const absl::Status status = CompileProgram(program, 2).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("worker 2, step 0 uses data"));
 }
 
 TEST(CompiledProgramTest, NothingMovesForOneWorkerOrNoElements) {

@@ -116,6 +116,9 @@ TEST_P(PlannerOnLoopTest, ComputesItsCollective) {
     }
     PlannerOptions options;
     options.pieces = static_cast<int>(random.Between(1, 4));
+    for (int rank = 0; rank < request.workers; ++rank) {  // active or not
+      if (random.Below(3) == 0) options.servers.push_back(rank);
+    }
     absl::StatusOr<Program> program = planner.plan(request, options);
     ASSERT_TRUE(program.ok()) << program.status();
     LoopWorld world(request.workers, seed);

@@ -117,11 +117,13 @@ Operation::Outcome Operation::Poll(int64_t) {
 Operation::Outcome Operation::Prepare() {
   if (!spec_.group->failure.ok()) return Fail(spec_.group->failure, /*breaks_group=*/false);
   const bool reduces = Reduces(program().collective);
-  const bool reachable = transport_.Owns(spec_.data, data_bytes());
+  const bool active = spec_.program->active;
+  const bool reachable = active && transport_.Owns(spec_.data, data_bytes());
   // Steps of a reduction run on a copy, so that the data is untouched until all have finished.
-  const bool stage = (shape_ == Shape::kExchange && !reachable) ||
-                     (shape_ == Shape::kSteps && (reduces || !reachable));
-  work_ = static_cast<std::byte*>(spec_.data);
+  // Who is not active has none, or some that nobody may see.
+  const bool stage = active && ((shape_ == Shape::kExchange && !reachable) ||
+                                (shape_ == Shape::kSteps && (reduces || !reachable)));
+  work_ = active ? static_cast<std::byte*>(spec_.data) : nullptr;
   absl::Status memory;
   auto take = [&](uint64_t bytes) -> std::byte* {
     absl::StatusOr<std::byte*> taken = pool_.Take(bytes);
@@ -248,6 +250,7 @@ absl::Status Operation::ReadHellos() {
   // Worth it where the results would not stay in the cache until all is folded.
   pulls_ = shape_ == Shape::kExchange && past_cache();
   factors_.resize(static_cast<size_t>(members()));
+  const std::vector<int>& active = program().active;
   for (int member = 0; member < members(); ++member) {
     // Who did not wait for the others knows what it needs: every weight is 1.
     const Hello hello =
@@ -256,14 +259,15 @@ absl::Status Operation::ReadHellos() {
       return OddityStatus(member, hello.digest);
     }
     pulls_ = pulls_ && hello.staged;
+    if (!std::binary_search(active.begin(), active.end(), member)) continue;
     const double weight = spec_.op == ReduceOp::kWeightedAverage ? hello.weight : 1;
     factors_[static_cast<size_t>(member)] = weight;
     sum += weight;
   }
   const bool scales = averages() && IsFloating(spec_.type);
   if (scales && !(sum > 0 && std::isfinite(sum))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the weights of all members add up to ", sum, "; give at least one a weight"));
+    return absl::InvalidArgumentError(absl::StrCat("the weights of all active members add up to ",
+                                                   sum, "; give at least one a weight"));
   }
   for (double& factor : factors_) factor = scales ? factor / sum : 1;
   return absl::OkStatus();
@@ -597,14 +601,15 @@ std::pair<uint64_t, uint64_t> Operation::ResultRange() const {
 Operation::Outcome Operation::CopyOut() {
   const uint64_t end = ResultRange().second;
   const bool copies = staged_ != nullptr && !pulls_;
+  const int contributions = static_cast<int>(program().active.size());
   const bool divides =
-      averages() && !IsFloating(spec_.type) && Reduces(program().collective) && members() > 1;
+      averages() && !IsFloating(spec_.type) && Reduces(program().collective) && contributions > 1;
   Outcome outcome = Outcome::kMoved;
   if ((copies || divides) && moved_ < end) {
     const uint64_t count = std::min(kQuantumBytes / element_bytes(), end - moved_);
     std::byte* to = static_cast<std::byte*>(spec_.data) + moved_ * element_bytes();
     if (copies) Copy(to, work_ + moved_ * element_bytes(), count * element_bytes());
-    if (divides) Divide(spec_.type, to, count, members());
+    if (divides) Divide(spec_.type, to, count, contributions);
     moved_ += count;
     outcome = Outcome::kWorked;
     if (moved_ < end) return outcome;

@@ -51,7 +51,8 @@ constexpr const char* kExamples = R"(Examples:
   syncopate bench allreduce -n 4 -d bfloat16 -o avg --memory heap
   syncopate bench allreduce -n 4 --against all --json > rows.json
   syncopate bench allreduce --lab labs/two-racks.toml -e 10M --against openmpi,gloo
-  syncopate bench allreduce --lab labs/two-racks.toml --slots 2 -b 10M -e 10M)";
+  syncopate bench allreduce --lab labs/two-racks.toml --slots 2 -b 10M -e 10M
+  syncopate bench allreduce --lab labs/pairs-8.toml --active 0-2,4,7 -b 20M -e 20M --against gloo)";
 
 // One line on a terminal that is drawn over and over; nothing elsewhere.
 class ProgressLine {
@@ -147,7 +148,7 @@ class BenchRun {
     const std::string warning = lab::CpuLimitWarning(*spec_, Cores());
     if (!warning.empty()) Warn(absl::UnavailableError(absl::StrCat("note: ", warning)));
     SYNCOPATE_ASSIGN_OR_RETURN(lab_, lab::ScopedLab::Up(*spec_, LabName(*workspace_), clock_));
-    bound_.emplace(*spec_, options_.slots);
+    bound_.emplace(*spec_, options_.slots, options_.active);
     place_ = bench::PlaceInLab(**lab_, self_, options_.slots);
     place_->agent = absl::StrCat(workspace_->path(), "/agent");
     SYNCOPATE_RETURN_IF_ERROR(WriteFile(place_->agent, bench::AgentScript((*lab_)->name(), self_)));
@@ -294,6 +295,11 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--rounds", flags->rounds, "How often contestants alternate at each size")
       ->capture_default_str();
+  command
+      ->add_option("--active", flags->active,
+                   "Of allreduce: the ranks whose data counts (else all). The others may relay for "
+                   "ours; peers run among the active ones only")
+      ->type_name("RANKS");
   command->add_option("--against", flags->against,
                       "Peers: openmpi (both its layers; in a lab also its ring), mpich, gloo, all");
   command->add_flag("--memory-limit,!--no-memory-limit", flags->memory_limit,

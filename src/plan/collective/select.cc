@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/digest.h"
+#include "base/parse.h"
 #include "base/status.h"
 #include "base/units.h"
 #include "model/topology_routes.h"
@@ -48,6 +50,19 @@ std::vector<Variant> VariantsOf(absl::string_view algorithm, const CollectiveReq
     if (request.active.size() > 1) {
       variants.push_back({absl::StrCat(request.active.size(), " servers"), {}});
       variants.back().options.servers = request.active;
+    }
+    std::vector<int> relays;
+    for (int worker = 0; worker < request.workers; ++worker) {
+      if (!std::binary_search(request.active.begin(), request.active.end(), worker)) {
+        relays.push_back(worker);
+      }
+    }
+    if (!relays.empty()) {
+      variants.push_back({absl::StrCat("inactive servers ", FormatRanks(relays)), {}});
+      variants.back().options.servers = relays;
+      variants.push_back({absl::StrCat("all ", request.workers, " workers as servers"), {}});
+      variants.back().options.servers.resize(static_cast<size_t>(request.workers));
+      std::iota(variants.back().options.servers.begin(), variants.back().options.servers.end(), 0);
     }
   }
   return variants;
@@ -193,6 +208,7 @@ absl::StatusOr<bool> Selector::TryOne(const PlannerInfo& planner, const Variant&
   candidate.bytes_sent_total = cost.bytes_sent_total;
   if (memory_) {
     candidate.in_place = request_.collective == Collective::kAllReduce &&
+                         request_.active.size() == static_cast<size_t>(request_.workers) &&
                          (candidate.algorithm == "direct" || candidate.algorithm == "one-shot");
     candidate.seconds = SecondsOnHost(candidate, cost.seconds);
   }

@@ -61,6 +61,20 @@ TEST(SelectTest, TheWinnerIsFirstAndTheOthersFollowByTime) {
   }
 }
 
+// A worker without data can add as well as the others; with a fast NIC it is the best place.
+TEST(SelectTest, InactiveWorkersMayServe) {
+  CollectiveRequest request = AllReduce(5, 1 << 20);
+  request.active = {0, 1, 4};
+  const Selection selection =
+      Select(request, StarTopology(5, 1e9, 1e-5), {.algorithm = "parameter-server"});
+  EXPECT_TRUE(ProveProgram(selection.program).ok());
+  EXPECT_FALSE(selection.program.steps[2].empty());
+  EXPECT_FALSE(selection.program.steps[3].empty());
+  EXPECT_THAT(selection.candidates[0].variant, HasSubstr("all 5 workers"));
+  EXPECT_TRUE(std::any_of(selection.candidates.begin(), selection.candidates.end(),
+                          [](const Candidate& c) { return c.variant == "inactive servers 2-3"; }));
+}
+
 TEST(SelectTest, EveryPlannerIsConsidered) {
   const Selection selection = Select(AllReduce(4, 1000), StarTopology(4, 1e9, 1e-5));
   for (const PlannerInfo& planner : AllPlanners()) {

@@ -74,64 +74,72 @@ int WorkersIn(const std::vector<int>& workers, const std::vector<bool>& inside) 
 
 }  // namespace
 
-NetworkBound::NetworkBound(const lab::Spec& spec, const std::vector<int>& slots) {
-  std::vector<int> workers(spec.nodes.size(), 0);  // by node
+NetworkBound::NetworkBound(const lab::Spec& spec, const std::vector<int>& slots,
+                           const std::vector<int>& active)
+    : workers_at_(spec.nodes.size(), 0), active_at_(spec.nodes.size(), 0) {
   const std::vector<int> hosts = lab::WorkerHosts(spec);
   for (size_t i = 0; i < hosts.size() && i < slots.size(); ++i) {
-    workers[hosts[i]] = slots[i];
+    const int host = hosts[i];
+    for (int rank = workers_; rank < workers_ + slots[i]; ++rank) {
+      const bool is_active =
+          active.empty() || std::find(active.begin(), active.end(), rank) != active.end();
+      active_at_[host] += is_active ? 1 : 0;
+    }
+    workers_at_[host] = slots[i];
     workers_ += slots[i];
+    active_ += active_at_[host];
     if (slots[i] == 0) continue;
-    if (root_ < 0) root_ = hosts[i];
-    target_ = hosts[i];
+    if (root_ < 0) root_ = host;
+    target_ = host;
   }
   std::vector<std::vector<bool>> singles;
   std::vector<std::vector<bool>> racks;
   for (size_t i = 0; i < spec.nodes.size(); ++i) {
-    if (workers[i] > 0) {
+    if (workers_at_[i] > 0) {
       singles.emplace_back(spec.nodes.size(), false);
       singles.back()[i] = true;
     } else if (!spec.nodes[i].is_host) {
-      std::vector<bool> rack = Rack(spec, workers, static_cast<int>(i));
-      if (WorkersIn(workers, rack) > 0) racks.push_back(std::move(rack));
+      std::vector<bool> rack = Rack(spec, workers_at_, static_cast<int>(i));
+      if (WorkersIn(workers_at_, rack) > 0) racks.push_back(std::move(rack));
     }
   }
-  for (const auto& single : singles) AddCuts(spec, workers, single);
-  for (const auto& rack : racks) AddCuts(spec, workers, rack);
+  for (const auto& single : singles) AddCuts(spec, single);
+  for (const auto& rack : racks) AddCuts(spec, rack);
   for (const lab::Link& link : spec.links) {
     if (spec.nodes[link.a].is_host || spec.nodes[link.b].is_host) continue;
     const std::vector<bool> side = Reachable(spec, link.a, link);
-    if (!side[link.b]) AddCuts(spec, workers, side);
+    if (!side[link.b]) AddCuts(spec, side);
   }
-  AddPartition(spec, workers, singles);
-  AddPartition(spec, workers, racks);
+  AddPartition(spec, singles);
+  AddPartition(spec, racks);
 }
 
-void NetworkBound::AddCuts(const lab::Spec& spec, const std::vector<int>& workers,
-                           const std::vector<bool>& inside) {
+void NetworkBound::AddCuts(const lab::Spec& spec, const std::vector<bool>& inside) {
   std::vector<bool> outside = inside;
   outside.flip();
   for (const std::vector<bool>& side : {inside, outside}) {
     Cut cut;
-    cut.workers = WorkersIn(workers, side);
-    if (cut.workers == 0 || cut.workers == workers_) return;
+    cut.workers = WorkersIn(active_at_, side);
+    if (cut.workers == 0 || cut.workers == active_) return;
     cut.root = side[root_];
     cut.target = side[target_];
-    cut.rate = RateOut(spec, workers, side);
+    cut.rate = RateOut(spec, workers_at_, side);
     cuts_.push_back(cut);
   }
 }
 
-void NetworkBound::AddPartition(const lab::Spec& spec, const std::vector<int>& workers,
+void NetworkBound::AddPartition(const lab::Spec& spec,
                                 const std::vector<std::vector<bool>>& parts) {
   Partition partition;
   int in_parts = 0;
   for (const std::vector<bool>& part : parts) {
     std::vector<bool> rest = part;
     rest.flip();
-    ++partition.parts;
-    in_parts += WorkersIn(workers, part);
-    partition.rate_out += RateOut(spec, workers, part);
-    partition.rate_in += RateOut(spec, workers, rest);
+    // A part that only relays need not take part, but what it can carry may serve the others.
+    if (WorkersIn(active_at_, part) > 0) ++partition.parts;
+    in_parts += WorkersIn(workers_at_, part);
+    partition.rate_out += RateOut(spec, workers_at_, part);
+    partition.rate_in += RateOut(spec, workers_at_, rest);
   }
   // Hosts on two switches are in two racks: no partition.
   if (partition.parts > 1 && in_parts == workers_) partitions_.push_back(partition);
@@ -139,7 +147,7 @@ void NetworkBound::AddPartition(const lab::Spec& spec, const std::vector<int>& w
 
 double NetworkBound::BytesAcross(const Cut& cut, Collective collective, uint64_t bytes) const {
   const double all = static_cast<double>(bytes);
-  const double part = static_cast<double>(cut.workers) / workers_;
+  const double part = static_cast<double>(cut.workers) / active_;
   switch (collective) {
     case Collective::kAllReduce:
       return all;
@@ -156,7 +164,7 @@ double NetworkBound::BytesAcross(const Cut& cut, Collective collective, uint64_t
     case Collective::kScatter:
       return cut.root ? all * (1 - part) : 0;
     case Collective::kAllToAll:
-      return all * part * (1 - part) * workers_;
+      return all * part * (1 - part) * active_;
     case Collective::kSendReceive:
       return cut.root && !cut.target ? all : 0;
     case Collective::kBarrier:

@@ -17,8 +17,10 @@ namespace syncopate::bench {
 class NetworkBound {
  public:
   // `slots`: workers on each host that runs any, in the order of lab::WorkerHosts(); ranks are
-  // dealt to the hosts in this order.
-  NetworkBound(const lab::Spec& spec, const std::vector<int>& slots);
+  // dealt to the hosts in this order. `active`: the ranks whose data counts, the others may relay;
+  // empty: all.
+  NetworkBound(const lab::Spec& spec, const std::vector<int>& slots,
+               const std::vector<int>& active = {});
 
   // Nothing if no link that is shaped stands in the way.
   std::optional<double> Seconds(Collective collective, uint64_t bytes) const;
@@ -26,27 +28,28 @@ class NetworkBound {
  private:
   // Some workers and what their side of the network can send to the other side.
   struct Cut {
-    int workers = 0;
+    int workers = 0;      // active ones
     bool root = false;    // rank 0 is among them
     bool target = false;  // the last rank is
     double rate = 0;      // bytes/s, infinite if not shaped
   };
   // All workers, in several parts.
   struct Partition {
-    int parts = 0;
+    int parts = 0;        // with active workers in them
     double rate_out = 0;  // bytes/s, of all parts together
     double rate_in = 0;
   };
 
   // The sides of the network that `inside` (by node) and its complement are.
-  void AddCuts(const lab::Spec& spec, const std::vector<int>& workers,
-               const std::vector<bool>& inside);
-  void AddPartition(const lab::Spec& spec, const std::vector<int>& workers,
-                    const std::vector<std::vector<bool>>& parts);
+  void AddCuts(const lab::Spec& spec, const std::vector<bool>& inside);
+  void AddPartition(const lab::Spec& spec, const std::vector<std::vector<bool>>& parts);
   // What must cross the cut.
   double BytesAcross(const Cut& cut, Collective collective, uint64_t bytes) const;
 
+  std::vector<int> workers_at_;  // by node
+  std::vector<int> active_at_;   // by node: those of them that are active
   int workers_ = 0;
+  int active_ = 0;
   int root_ = -1;  // nodes
   int target_ = -1;
   std::vector<Cut> cuts_;

@@ -51,6 +51,28 @@ TEST(NetworkBoundTest, EqualNicsGiveTheRingBound) {
               1e-9);
 }
 
+TEST(NetworkBoundTest, WhoIsNotActiveMayRelay) {
+  const auto seconds = [](const std::string& text, const std::vector<int>& slots,
+                          const std::vector<int>& active) {
+    return NetworkBound(Read(text), slots, active)
+        .Seconds(Collective::kAllReduce, kBytes)
+        .value_or(-1);
+  };
+  const std::vector<int> ones(8, 1);
+  // Each of three hosts sends at least once, and four messages have eight NICs.
+  EXPECT_NEAR(seconds(Racks(2, "200mbit"), ones, {0, 1, 2}), kBytes / kNic, 1e-9);
+  // Seven hosts: twelve messages, eight NICs.
+  EXPECT_NEAR(seconds(Racks(2, "200mbit"), ones, {0, 1, 2, 3, 4, 5, 7}), 12.0 / 8 * kBytes / kNic,
+              1e-9);
+  // The thin uplink counts only if there are active ones on both sides; ranks fill the hosts.
+  EXPECT_NEAR(seconds(Racks(2, "50mbit"), ones, {0, 1, 3}), kBytes / kNic, 1e-9);
+  EXPECT_NEAR(seconds(Racks(2, "50mbit"), ones, {0, 1, 4}), kBytes / (kNic / 4), 1e-9);
+  EXPECT_NEAR(seconds(Racks(2, "50mbit"), std::vector<int>(8, 2), {0, 1, 7}), kBytes / kNic, 1e-9);
+  EXPECT_EQ(seconds(Racks(2, "50mbit"), ones, {5}), -1) << "one has nothing to send";
+  EXPECT_EQ(seconds(Racks(2, "200mbit"), ones, {0, 1, 2, 3, 4, 5, 6, 7}),
+            Seconds(Racks(2, "200mbit"), ones));
+}
+
 TEST(NetworkBoundTest, AThinUplinkIsCrossedOnceEachWay) {
   EXPECT_NEAR(Seconds(Racks(2, "50mbit"), std::vector<int>(8, 1)), kBytes / (kNic / 4), 1e-9);
 }

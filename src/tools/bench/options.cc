@@ -61,7 +61,8 @@ absl::StatusOr<std::vector<std::string>> ContestantsOf(const BenchFlags& flags) 
   }
   const bool named =
       std::find(contestants.begin(), contestants.end(), kMemoryLimit) != contestants.end();
-  if (flags.memory_limit && !named && flags.lab.empty()) contestants.push_back(kMemoryLimit);
+  const bool takes_part = flags.lab.empty() && flags.active.empty();
+  if (flags.memory_limit && !named && takes_part) contestants.push_back(kMemoryLimit);
   return contestants;
 }
 
@@ -99,6 +100,17 @@ absl::Status ReadWorkers(const BenchFlags& flags, int lab_hosts, BenchOptions& o
   options.slots = lab::SpreadSlots(lab_hosts, options.workers, static_cast<int>(slots));
   options.workers = std::accumulate(options.slots.begin(), options.slots.end(), 0);
   options.topology = flags.topology.empty() ? kTopologyDeclared : flags.topology;
+  return absl::OkStatus();
+}
+
+absl::Status ReadActive(const BenchFlags& flags, BenchOptions& options) {
+  if (flags.active.empty()) return absl::OkStatus();
+  if (options.collective != Collective::kAllReduce) {
+    return absl::InvalidArgumentError("--active is of allreduce only");
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(options.active,
+                             Flag("--active", ParseRanks(flags.active, options.workers)));
+  if (options.active_workers() == options.workers) options.active.clear();
   return absl::OkStatus();
 }
 
@@ -153,6 +165,7 @@ absl::StatusOr<BenchOptions> ReadFlags(const BenchFlags& flags, int lab_hosts) {
         absl::StrCat("-o wavg needs a floating type, not ", Name(options.type)));
   }
   SYNCOPATE_RETURN_IF_ERROR(ReadWorkers(flags, lab_hosts, options));
+  SYNCOPATE_RETURN_IF_ERROR(ReadActive(flags, options));
   SYNCOPATE_RETURN_IF_ERROR(ReadCounts(flags, options));
   SYNCOPATE_RETURN_IF_ERROR(ReadSizes(flags, options));
   if (options.collective == Collective::kSendReceive && options.workers < 2) {

@@ -36,6 +36,7 @@ struct BenchFlags {
   std::string warmup;      // empty: a tenth of the iterations
   std::string check = "1";
   std::string rounds = "5";
+  std::string active;   // ranks as "0-3,6"; empty: all
   std::string against;  // comma-separated
   std::string algorithm;
   std::string gloo_algorithm;
@@ -70,6 +71,7 @@ struct BenchOptions {
   std::optional<int64_t> warmup;
   int64_t check = 1;
   int rounds = 5;
+  std::vector<int> active;               // whose data counts, rising; empty: everybody's
   std::vector<std::string> contestants;  // ours first unless peers only; no repeats
   std::string algorithm;
   std::string gloo_algorithm;
@@ -82,6 +84,7 @@ struct BenchOptions {
   std::string topology;
 
   bool in_lab() const { return !slots.empty(); }
+  int active_workers() const { return active.empty() ? workers : static_cast<int>(active.size()); }
 };
 
 // `lab_hosts`: how many hosts of the lab that `flags` name run workers. Errors quote the flag and

@@ -143,5 +143,24 @@ TEST(BenchOptionsTest, PeersInALabAreThoseWithANetwork) {
   }
 }
 
+TEST(ReadFlagsTest, ActiveRanks) {
+  BenchFlags flags = Flags();
+  flags.workers = "8";
+  flags.active = "0-2,4,7";
+  flags.against = "gloo";
+  const auto some = ReadFlags(flags);
+  ASSERT_TRUE(some.ok()) << some.status();
+  EXPECT_EQ(some->active, (std::vector<int>{0, 1, 2, 4, 7}));
+  EXPECT_EQ(some->active_workers(), 5);
+  EXPECT_EQ(some->contestants, (std::vector<std::string>{kOurs, kGloo})) << "no memory limit";
+  flags.active = "0-7";
+  EXPECT_TRUE(ReadFlags(flags)->active.empty()) << "that is everybody";
+  flags.active = "0,8";
+  EXPECT_THAT(std::string(ReadFlags(flags).status().message()), HasSubstr("--active"));
+  flags.active = "0,1";
+  flags.collective = "broadcast";
+  EXPECT_THAT(std::string(ReadFlags(flags).status().message()), HasSubstr("allreduce"));
+}
+
 }  // namespace
 }  // namespace syncopate::bench

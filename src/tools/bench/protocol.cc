@@ -45,11 +45,12 @@ absl::StatusOr<Hello> ParseHello(absl::string_view line) {
 std::string Format(const RunRequest& request) {
   return absl::StrCat("run ", Name(request.collective), " ", request.bytes, " ", Name(request.type),
                       " ", Name(request.op), " ", request.warmup, " ", request.iterations, " ",
-                      request.check);
+                      request.check, " ",
+                      request.active.empty() ? "all" : FormatRanks(request.active));
 }
 
 absl::StatusOr<RunRequest> ParseRunRequest(absl::string_view line) {
-  SYNCOPATE_ASSIGN_OR_RETURN(auto words, Words(line, "run", 8));
+  SYNCOPATE_ASSIGN_OR_RETURN(auto words, Words(line, "run", 9));
   RunRequest request;
   SYNCOPATE_ASSIGN_OR_RETURN(request.collective, ParseCollective(words[1]));
   SYNCOPATE_ASSIGN_OR_RETURN(request.bytes, ParseBytes(words[2], kBufferBytesMax));
@@ -58,6 +59,9 @@ absl::StatusOr<RunRequest> ParseRunRequest(absl::string_view line) {
   SYNCOPATE_ASSIGN_OR_RETURN(request.warmup, ParseInt(words[5], 0, kIterationsMax));
   SYNCOPATE_ASSIGN_OR_RETURN(request.iterations, ParseInt(words[6], 1, kIterationsMax));
   SYNCOPATE_ASSIGN_OR_RETURN(request.check, ParseInt(words[7], 0, kCheckedCallsMax));
+  if (words[8] != "all") {
+    SYNCOPATE_ASSIGN_OR_RETURN(request.active, ParseRanks(words[8], limits::kWorkersMax));
+  }
   if (request.bytes % SizeOf(request.type) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(request.bytes, " bytes are not a whole number of ", Name(request.type)));

@@ -2,7 +2,8 @@
 // over a Unix socket between the command and every rank of every contestant.
 //
 //   rank:     hello <rank> <size> <pid>
-//   command:  run <collective> <bytes> <type> <op> <warmup> <iterations> <check>
+//   command:  run <collective> <bytes> <type> <op> <warmup> <iterations> <check> <active ranks>
+//             the ranks as "0-2,4", or "all"
 //   rank:     result <wrong elements> <samples> <ns> <ns> ...     one sample an iteration
 //             unsupported <why>                                   the same on every rank
 //             error <what>
@@ -13,6 +14,7 @@
 #ifndef SYNCOPATE_TOOLS_BENCH_PROTOCOL_H_
 #define SYNCOPATE_TOOLS_BENCH_PROTOCOL_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -49,6 +51,11 @@ struct RunRequest {
   int64_t warmup = 0;      // untimed calls before the timed ones
   int64_t iterations = 0;  // timed calls, back to back
   int64_t check = 0;       // calls before all others whose results are compared, element by element
+  std::vector<int> active = {};  // all-reduce: whose data counts, rising; empty: everybody's
+
+  bool IsActive(int rank) const {
+    return active.empty() || std::binary_search(active.begin(), active.end(), rank);
+  }
 };
 std::string Format(const RunRequest& request);
 absl::StatusOr<RunRequest> ParseRunRequest(absl::string_view line);

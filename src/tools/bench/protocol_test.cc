@@ -29,16 +29,21 @@ TEST(BenchProtocolTest, RequestsRoundTripAndRefuseTheImpossible) {
                               .op = ReduceOp::kMax,
                               .warmup = 2,
                               .iterations = 10,
-                              .check = 1};
+                              .check = 1,
+                              .active = {0, 1, 2, 5}};
   const auto parsed = ParseRunRequest(Format(request));
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(Format(*parsed), Format(request));
   EXPECT_EQ(parsed->collective, Collective::kReduceScatter);
+  EXPECT_THAT(parsed->active, ElementsAre(0, 1, 2, 5));
+  EXPECT_FALSE(parsed->IsActive(3));
+  EXPECT_TRUE(ParseRunRequest("run all-reduce 4096 float32 sum 0 1 0 all")->IsActive(3));
   for (const char* bad :
-       {"run", "run all-reduce 4096 float32 sum 0 1", "run all-reduce 4097 float32 sum 0 1 0",
-        "run all-reduce 4096 float32 sum 0 0 0", "run all-reduce 4096 float32 sum 0 99999999 0",
-        "run all-reduce 4096 float33 sum 0 1 0", "run all-reduce 9999999G float32 sum 0 1 0",
-        "run jump 4096 float32 sum 0 1 0"}) {
+       {"run", "run all-reduce 4096 float32 sum 0 1 0", "run all-reduce 4097 float32 sum 0 1 0 all",
+        "run all-reduce 4096 float32 sum 0 0 0 all", "run all-reduce 4096 float32 sum 0 1 0 some",
+        "run all-reduce 4096 float32 sum 0 99999999 0 all", "run jump 4096 float32 sum 0 1 0 all",
+        "run all-reduce 4096 float33 sum 0 1 0 all",
+        "run all-reduce 9999999G float32 sum 0 1 0 all"}) {
     EXPECT_FALSE(ParseRunRequest(bad).ok()) << bad;
   }
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/parse.h"
 #include "nlohmann/json.hpp"
 
 namespace syncopate::bench {
@@ -29,6 +30,11 @@ std::string Bound(const BenchOptions& options, const std::string& text) {
   return options.in_lab() ? absl::StrFormat(" %7s", text) : "";
 }
 
+// The column that there is only with --active.
+std::string Active(const BenchOptions& options, const std::string& text) {
+  return options.active.empty() ? "" : absl::StrFormat(" %10s", text);
+}
+
 double Rounded(double value) { return std::round(value * 1000) / 1000; }
 
 }  // namespace
@@ -42,9 +48,9 @@ std::string TableHead(const BenchOptions& options) {
   if (options.in_lab()) {
     absl::StrAppend(&head, "# %bound: how near p50 comes to what the lab's network allows\n");
   }
-  std::string columns = absl::StrFormat(kHeadFormat, "size", "count", "type", "redop", "time",
-                                        "algbw", "busbw", "#wrong", "p50", "p99", "contestant",
-                                        Bound(options, "%bound"), "ratio", "spread");
+  std::string columns = absl::StrFormat(
+      kHeadFormat, "size", "count", "type", "redop", "time", "algbw", "busbw", "#wrong", "p50",
+      "p99", "contestant", Active(options, "active") + Bound(options, "%bound"), "ratio", "spread");
   return absl::StrCat(head, columns);
 }
 
@@ -56,8 +62,9 @@ std::string TableLine(const BenchOptions& options, const Row& row) {
                       Digits(row.busbw_gbps), row.wrong ? absl::StrCat(*row.wrong) : "N/A",
                       Digits(row.p50_us), Digits(row.p99_us), row.contestant);
   absl::StrAppend(
-      &line, Bound(options,
-                   row.percent_of_bound ? absl::StrFormat("%.1f", *row.percent_of_bound) : "N/A"));
+      &line, Active(options, FormatRanks(options.active)),
+      Bound(options,
+            row.percent_of_bound ? absl::StrFormat("%.1f", *row.percent_of_bound) : "N/A"));
   if (row.ratio) {
     absl::StrAppend(&line, absl::StrFormat(" %7s  %s..%s", Digits(row.ratio->p50),
                                            Digits(row.ratio->min), Digits(row.ratio->max)));
@@ -70,6 +77,7 @@ std::string TableLine(const BenchOptions& options, const Row& row) {
 std::string JsonLine(const BenchOptions& options, const Row& row) {
   nlohmann::ordered_json object;
   object["workers"] = row.workers;
+  if (!options.active.empty()) object["active"] = options.active;
   object["bytes"] = row.bytes;
   object["contestant"] = row.contestant;
   object["p50_us"] = Rounded(row.p50_us);

@@ -111,5 +111,15 @@ TEST(TableTest, SaysWhatDoesNotApply) {
   EXPECT_EQ(columns.back(), "openmpi-ucx");
 }
 
+TEST(ReportTest, ShowsWhoIsActive) {
+  BenchOptions options;
+  EXPECT_FALSE(nlohmann::json::parse(JsonLine(options, PeerRow())).contains("active"));
+  options.active = {0, 1, 2, 4};
+  const auto object = nlohmann::json::parse(JsonLine(options, PeerRow()));
+  EXPECT_EQ(object.at("active"), nlohmann::json({0, 1, 2, 4}));
+  EXPECT_THAT(TableHead(options), HasSubstr("active"));
+  EXPECT_THAT(Columns(TableLine(options, PeerRow())), ::testing::Contains("0-2,4"));
+}
+
 }  // namespace
 }  // namespace syncopate::bench

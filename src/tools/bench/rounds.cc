@@ -76,6 +76,7 @@ class Rounds {
     request.type = options_.type;
     request.op = options_.op;
     request.check = options_.check;
+    request.active = options_.active;
     return request;
   }
 

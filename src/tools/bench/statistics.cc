@@ -107,7 +107,7 @@ std::vector<Row> RowsOf(const BenchOptions& options, uint64_t bytes,
     row.p50_us = Quantile(samples, 0.5);
     row.p99_us = Quantile(samples, 0.99);
     row.algbw_gbps = static_cast<double>(bytes) / row.p50_us * 1e-3;
-    row.busbw_gbps = row.algbw_gbps * BusFactor(options.collective, options.workers);
+    row.busbw_gbps = row.algbw_gbps * BusFactor(options.collective, options.active_workers());
     if (options.check > 0) row.wrong = measurement.wrong;
     if (ours != measurements.end() && measurement.contestant != kOurs &&
         !AllSamples(*ours).empty()) {
