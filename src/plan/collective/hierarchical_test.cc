@@ -1,27 +1,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "plan/collective/machines_testing.h"
 #include "plan/collective/planner_testing.h"
 
 namespace syncopate::testing {
 namespace {
-
-// Elements that cross from one group to another.
-uint64_t CrossingElements(const Plan& plan, const std::vector<std::vector<int>>& groups) {
-  std::vector<size_t> group_of(static_cast<size_t>(plan.request.workers));
-  for (size_t g = 0; g < groups.size(); ++g) {
-    for (int rank : groups[g]) group_of[static_cast<size_t>(rank)] = g;
-  }
-  uint64_t elements = 0;
-  for (size_t rank = 0; rank < plan.program.steps.size(); ++rank) {
-    for (const Step& step : plan.program.steps[rank]) {
-      if (step.kind != StepKind::kSend) continue;
-      if (group_of[rank] != group_of[static_cast<size_t>(step.peer)]) {
-        elements += plan.program.size(step);
-      }
-    }
-  }
-  return elements;
-}
 
 TEST(HierarchicalTest, AllReduce) {
   ProveRandomPlans(Collective::kAllReduce, PlanHierarchicalAllReduce, [](const Plan& plan) {

@@ -73,6 +73,17 @@ absl::StatusOr<Program> PlanHierarchicalAllReduce(const CollectiveRequest&, cons
 absl::StatusOr<Program> PlanParameterServerAllReduce(const CollectiveRequest&,
                                                      const PlannerOptions&);
 
+// blink.cc: along trees inside the machines, which are the groups of options.levels[0], and around
+// rings between them; options.pieces pieces follow each other.
+absl::StatusOr<Program> PlanBlinkAllReduce(const CollectiveRequest&, const PlannerOptions&);
+
+// plink.cc: one tree inside each machine, one among the machines' leaders.
+absl::StatusOr<Program> PlanPlinkAllReduce(const CollectiveRequest&, const PlannerOptions&);
+
+// hierarchical_ring.cc: around rings inside the machines and between them.
+absl::StatusOr<Program> PlanHierarchicalRingAllReduce(const CollectiveRequest&,
+                                                      const PlannerOptions&);
+
 // binomial.cc: along a binomial tree.
 absl::StatusOr<Program> PlanBinomialBroadcast(const CollectiveRequest&, const PlannerOptions&);
 absl::StatusOr<Program> PlanBinomialReduce(const CollectiveRequest&, const PlannerOptions&);

@@ -119,6 +119,45 @@ absl::Status CheckLevels(const CollectiveRequest& request, const PlannerOptions&
   return absl::OkStatus();
 }
 
+absl::Status CheckLocalTree(const std::vector<int>& machine,
+                            const PlannerOptions::LocalTree& tree) {
+  std::vector<int> reached = {tree.root};
+  for (const auto& [parent, child] : tree.edges) {
+    if (std::find(machine.begin(), machine.end(), child) == machine.end()) {
+      return InvalidArgumentError(StrCat("rank ", child, " is not in the machine of ", tree.root));
+    }
+    if (std::find(reached.begin(), reached.end(), parent) == reached.end()) {
+      return InvalidArgumentError(
+          StrCat("rank ", parent, " has a child before it is reached itself"));
+    }
+    if (std::find(reached.begin(), reached.end(), child) != reached.end()) {
+      return InvalidArgumentError(StrCat("rank ", child, " is reached twice"));
+    }
+    reached.push_back(child);
+  }
+  if (reached.size() == machine.size()) return absl::OkStatus();
+  return InvalidArgumentError(StrCat("the tree reaches ", reached.size(), " of the ",
+                                     machine.size(), " workers of its machine"));
+}
+
+absl::Status CheckLocalTrees(const PlannerOptions& options) {
+  for (size_t i = 0; i < options.local_trees.size(); ++i) {
+    const PlannerOptions::LocalTree& tree = options.local_trees[i];
+    const std::vector<int>* machine = nullptr;
+    if (!options.levels.empty()) {
+      for (const std::vector<int>& group : options.levels[0]) {
+        if (std::find(group.begin(), group.end(), tree.root) != group.end()) machine = &group;
+      }
+    }
+    if (machine == nullptr) {
+      return InvalidArgumentError(
+          StrCat("local tree ", i, ": its root ", tree.root, " is in no group of the first level"));
+    }
+    SYNCOPATE_RETURN_IF_ERROR(At(StrCat("local tree ", i), CheckLocalTree(*machine, tree)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckServers(const CollectiveRequest& request, const PlannerOptions& options) {
   std::vector<bool> seen(static_cast<size_t>(request.workers), false);
   for (int rank : options.servers) {
@@ -151,7 +190,8 @@ absl::Status CheckOptions(const CollectiveRequest& request, const PlannerOptions
   }
   SYNCOPATE_RETURN_IF_ERROR(CheckOrder(request, options));
   SYNCOPATE_RETURN_IF_ERROR(CheckServers(request, options));
-  return CheckLevels(request, options);
+  SYNCOPATE_RETURN_IF_ERROR(CheckLevels(request, options));
+  return CheckLocalTrees(options);
 }
 
 }  // namespace

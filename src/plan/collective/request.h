@@ -3,6 +3,7 @@
 #define SYNCOPATE_PLAN_COLLECTIVE_REQUEST_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,6 +33,13 @@ struct PlannerOptions {
   // ranks, each of its groups inside one group of the next level. All active workers together are
   // the last level, whether it is given or not.
   std::vector<std::vector<std::vector<int>>> levels;
+  // Blink, plink: the tree on which `root` collects from the workers of its machine, which is its
+  // group in levels[0], and hands out to them. Who has none is sent to by everybody directly.
+  struct LocalTree {
+    int root = 0;
+    std::vector<std::pair<int, int>> edges;  // (parent, child), parents before their children
+  };
+  std::vector<LocalTree> local_trees;
   // Parameter server: the ranks that add, active or not. Empty: the first active one.
   std::vector<int> servers;
   // Ring, chain: the active ranks in the order in which they pass data on. Empty: ascending.

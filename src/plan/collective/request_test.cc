@@ -124,5 +124,22 @@ TEST(RequestTest, Levels) {
                 "level 1: ranks 0 and 1 are together at level 0 and must stay together");
 }
 
+TEST(RequestTest, LocalTrees) {
+  const CollectiveRequest request = FullRequest(Collective::kAllReduce, 5, 40);
+  PlannerOptions options;
+  options.local_trees = {{0, {{0, 1}, {1, 2}}}};
+  ExpectRefused(request, options, "local tree 0: its root 0 is in no group of the first level");
+  options.levels = {{{0, 1, 2}, {3, 4}}};
+  EXPECT_EQ(ValidateRequest(Collective::kAllReduce, request, options), absl::OkStatus());
+  options.local_trees = {{3, {{3, 4}}}, {0, {{0, 1}, {1, 3}}}};
+  ExpectRefused(request, options, "local tree 1: rank 3 is not in the machine of 0");
+  options.local_trees = {{0, {{1, 2}, {0, 1}}}};
+  ExpectRefused(request, options, "local tree 0: rank 1 has a child before it is reached");
+  options.local_trees = {{0, {{0, 1}, {0, 1}}}};
+  ExpectRefused(request, options, "local tree 0: rank 1 is reached twice");
+  options.local_trees = {{0, {{0, 1}}}};
+  ExpectRefused(request, options, "local tree 0: the tree reaches 2 of the 3 workers");
+}
+
 }  // namespace
 }  // namespace syncopate::testing

@@ -13,9 +13,12 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "model/topology_routes.h"
+#include "plan/collective/local_trees.h"
 #include "plan/collective/locality.h"
+#include "plan/collective/machines.h"
 #include "plan/collective/planners.h"
 #include "plan/collective/quick_select.h"
+#include "plan/collective/ring_order.h"
 
 namespace syncopate {
 namespace {
@@ -25,15 +28,42 @@ constexpr int kPieceCounts[] = {1, 2, 4, 8, 16, 32, 64};
 constexpr uint64_t kPieceBytesMin = 4096;
 // Predictions so close together are alike; the planner that is listed first wins.
 constexpr double kAlike = 1.001;
+// For more workers the best order of a ring is not looked for: its program is too large anyway.
+constexpr size_t kBestOrderWorkersMax = 128;
+// Likewise for trees inside machines.
+constexpr size_t kLocalTreeWorkersMax = 64;
 
 struct Variant {
   std::string name;
   PlannerOptions options;
 };
 
+bool WantsGroups(absl::string_view algorithm) {
+  return algorithm == "hierarchical" || algorithm == "hierarchical-ring" || algorithm == "blink" ||
+         algorithm == "plink";
+}
+
+// The order in which a ring is quickest, if that is neither that of the ranks nor that by place.
+absl::StatusOr<std::optional<std::vector<int>>> BetterOrder(const CollectiveRequest& request,
+                                                            const Topology& topology,
+                                                            absl::Span<const int> placement,
+                                                            const std::vector<int>& by_place) {
+  if (request.active.size() > kBestOrderWorkersMax) return std::nullopt;
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<int> best,
+                             BestRingOrder(topology, placement, request.active));
+  SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, RingSecondsPerByte(topology, placement, best));
+  for (const std::vector<int>& known : {request.active, by_place}) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const double before, RingSecondsPerByte(topology, placement, known));
+    if (seconds * kAlike >= before) return std::nullopt;
+  }
+  return best;
+}
+
 // What a planner can be told about this topology, besides the number of pieces.
-std::vector<Variant> VariantsOf(absl::string_view algorithm, const CollectiveRequest& request,
-                                const Topology& topology, absl::Span<const int> placement) {
+absl::StatusOr<std::vector<Variant>> VariantsOf(absl::string_view algorithm,
+                                                const CollectiveRequest& request,
+                                                const Topology& topology,
+                                                absl::Span<const int> placement) {
   std::vector<Variant> variants = {{"", {}}};
   if (algorithm == "ring" || algorithm == "chain") {
     const std::vector<int> order = OrderByPlace(topology, placement, request.active);
@@ -41,9 +71,22 @@ std::vector<Variant> VariantsOf(absl::string_view algorithm, const CollectiveReq
       variants.push_back({"by place", {}});
       variants.back().options.order = order;
     }
+    if (algorithm == "ring") {
+      SYNCOPATE_ASSIGN_OR_RETURN(std::optional<std::vector<int>> best,
+                                 BetterOrder(request, topology, placement, order));
+      if (best) {
+        variants.push_back({"best order", {}});
+        variants.back().options.order = *std::move(best);
+      }
+    }
   }
-  if (algorithm == "hierarchical") {
+  if (WantsGroups(algorithm)) {
     variants[0].options.levels = LevelsOf(topology, placement, request.active);
+  }
+  if ((algorithm == "blink" || algorithm == "plink") && !variants[0].options.levels.empty() &&
+      LargestOf(variants[0].options.levels[0]) <= kLocalTreeWorkersMax) {
+    SYNCOPATE_ASSIGN_OR_RETURN(variants[0].options.local_trees,
+                               PackLocalTrees(topology, placement, variants[0].options.levels[0]));
   }
   if (algorithm == "parameter-server") {
     variants[0].name = "1 server";
@@ -90,6 +133,12 @@ uint64_t EstimatedSteps(const PlannerInfo& planner, uint64_t n, const PlannerOpt
       groups = level.size();
     }
     return 4 * n * (peers + groups) * pieces;
+  }
+  if (planner.name == "plink") return 4 * n * pieces;
+  if (planner.name == "blink" || planner.name == "hierarchical-ring") {
+    const uint64_t machines = options.levels.empty() ? n : options.levels[0].size();
+    const uint64_t shares = options.levels.empty() ? 1 : LargestOf(options.levels[0]);
+    return 4 * shares * (n - machines + machines * (machines - 1)) * pieces;
   }
   if (planner.name == "direct" && HasRoot(planner.collective)) return 2 * n;
   const uint64_t phases = planner.collective == Collective::kAllReduce ? 2 : 1;
@@ -234,9 +283,10 @@ void Selector::MarkBestPieces(size_t begin) {
 
 absl::Status Selector::Try(const PlannerInfo& planner) {
   const uint64_t bytes = request_.elements * bytes_per_element_;
-  for (const Variant& variant : VariantsOf(planner.name, request_, topology_, placement_)) {
-    if (planner.name == "hierarchical" && variant.options.levels.empty() &&
-        options_.algorithm.empty()) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<Variant> variants,
+                             VariantsOf(planner.name, request_, topology_, placement_));
+  for (const Variant& variant : variants) {
+    if (WantsGroups(planner.name) && variant.options.levels.empty() && options_.algorithm.empty()) {
       Candidate candidate;
       candidate.algorithm = std::string(planner.name);
       candidate.skipped = "the topology names no groups of workers";

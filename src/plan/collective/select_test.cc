@@ -106,9 +106,33 @@ TEST(SelectTest, HierarchicalIsTriedWhereGroupsAreNamed) {
   EXPECT_LT(hierarchical->seconds, direct->seconds);
 }
 
-TEST(SelectTest, HierarchicalIsSkippedWhereNoGroupsAreNamed) {
-  const Selection selection = Select(AllReduce(8, 1 << 20), StarTopology(8, 1e9, 1e-5));
-  EXPECT_EQ(Find(selection, "hierarchical")->skipped, "the topology names no groups of workers");
+TEST(SelectTest, PlannersOfGroupsAreSkippedWhereNoneAreNamed) {
+  const Selection none = Select(AllReduce(8, 1 << 20), StarTopology(8, 1e9, 1e-5));
+  const Selection racks = Select(AllReduce(8, 1 << 20), TwoRackTopology(4, 1e9, 1e9, 1e-5));
+  for (const char* algorithm : {"hierarchical", "hierarchical-ring", "blink", "plink"}) {
+    EXPECT_EQ(Find(none, algorithm)->skipped, "the topology names no groups of workers");
+    EXPECT_GT(Find(racks, algorithm)->seconds, 0);
+  }
+}
+
+// One link of the ring in the order of ranks is slow; no name of a place tells it.
+TEST(SelectTest, RingsTakeTheBestOrder) {
+  Topology mesh = MeshTopology(6, 1e9, 1e-5);
+  const std::vector<int> devices = Devices(mesh);
+  for (Topology::Link& link : mesh.links) {
+    if (link.from == devices[1] && link.to == devices[2]) link.bandwidth = 1e8;
+  }
+  const Selection selection = Select(AllReduce(6, 6 << 16), mesh);
+  const Candidate* plain = Find(selection, "ring");
+  const Candidate* best = Find(selection, "ring, best order");
+  ASSERT_TRUE(plain != nullptr && best != nullptr);
+  EXPECT_LT(best->seconds, 0.2 * plain->seconds);
+}
+
+TEST(SelectTest, TheBestOrderIsNotListedWhereItIsNoBetter) {
+  const Selection selection = Select(AllReduce(6, 6 << 16), StarTopology(6, 1e9, 1e-5));
+  for (const Candidate& candidate : selection.candidates)
+    EXPECT_EQ(candidate.variant.find("best"), std::string::npos);
 }
 
 // Ranks dealt to the racks in turn: a ring in the order of ranks crosses the uplink at every hop.
