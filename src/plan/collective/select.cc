@@ -32,6 +32,12 @@ constexpr double kAlike = 1.001;
 constexpr size_t kBestOrderWorkersMax = 128;
 // Likewise for trees inside machines.
 constexpr size_t kLocalTreeWorkersMax = 64;
+// Planning trees for more workers takes seconds, and has to be asked for.
+constexpr int kForestWorkersMax = 64;
+// Sub-chunks of a forest, and the least data of a tree.
+constexpr uint64_t kForestChunkMax = uint64_t{1} << 20;
+constexpr uint64_t kForestChunkMin = uint64_t{1} << 14;
+constexpr uint64_t kTreeBytesMin = uint64_t{1} << 14;
 
 struct Variant {
   std::string name;
@@ -186,6 +192,8 @@ class Selector {
         memory_(FindSharedMemory(request, topology, placement)) {}
 
   absl::Status Try(const PlannerInfo& planner);
+  // The forest planner, with sub-chunks of several sizes.
+  absl::Status TryForest();
   absl::StatusOr<Selection> Choose();
 
  private:
@@ -193,6 +201,11 @@ class Selector {
   // program; a program that is equal to it (the planner does not cut) is left out and gives false.
   absl::StatusOr<bool> TryOne(const PlannerInfo& planner, const Variant& variant, int pieces,
                               std::optional<Digest>& first);
+  // Plays the program and notes it as the best one if it is.
+  absl::Status Play(Candidate candidate, Program program);
+  void Skip(Candidate candidate, std::string why);
+  std::string TooLarge(uint64_t steps, absl::string_view about) const;
+  absl::Status TryTrees(const ForestPlan& plan);
   void MarkBestPieces(size_t begin);
   double SecondsOnHost(const Candidate& candidate, double of_steps) const;
   std::string Why() const;
@@ -229,26 +242,37 @@ absl::StatusOr<bool> Selector::TryOne(const PlannerInfo& planner, const Variant&
   candidate.pieces = pieces;
   PlannerOptions options = variant.options;
   options.pieces = pieces;
-  const auto skip = [&](std::string why) {
-    candidate.skipped = std::move(why);
-    selection_.candidates.push_back(candidate);
-    return true;
-  };
-  const auto too_large = [&](uint64_t steps, absl::string_view about) {
-    return absl::StrCat("its program has ", about, steps, " steps, more than the ",
-                        options_.steps_max, " that are played");
-  };
   const uint64_t estimate = EstimatedSteps(planner, request_.active.size(), options);
   // Twice: an estimate must not be the reason why a program that would fit is left out.
-  if (estimate / 2 > options_.steps_max) return skip(too_large(estimate, "about "));
+  if (estimate / 2 > options_.steps_max) {
+    Skip(std::move(candidate), TooLarge(estimate, "about "));
+    return true;
+  }
   SYNCOPATE_ASSIGN_OR_RETURN(Program program, planner.plan(request_, options));
-  uint64_t steps = 0;
-  for (const std::vector<Step>& list : program.steps) steps += list.size();
-  if (steps > options_.steps_max) return skip(too_large(steps, ""));
   const Digest digest = DigestOf(program);
   if (first && *first == digest) return false;
   if (!first) first = digest;
+  SYNCOPATE_RETURN_IF_ERROR(Play(std::move(candidate), std::move(program)));
+  return true;
+}
 
+std::string Selector::TooLarge(uint64_t steps, absl::string_view about) const {
+  return absl::StrCat("its program has ", about, steps, " steps, more than the ",
+                      options_.steps_max, " that are played");
+}
+
+void Selector::Skip(Candidate candidate, std::string why) {
+  candidate.skipped = std::move(why);
+  selection_.candidates.push_back(std::move(candidate));
+}
+
+absl::Status Selector::Play(Candidate candidate, Program program) {
+  uint64_t steps = 0;
+  for (const std::vector<Step>& list : program.steps) steps += list.size();
+  if (steps > options_.steps_max) {
+    Skip(std::move(candidate), TooLarge(steps, ""));
+    return absl::OkStatus();
+  }
   SYNCOPATE_ASSIGN_OR_RETURN(ProgramCost cost,
                              CostOf(program, topology_, placement_, bytes_per_element_));
   candidate.seconds = cost.seconds;
@@ -268,7 +292,65 @@ absl::StatusOr<bool> Selector::TryOne(const PlannerInfo& planner, const Variant&
     selection_.program = std::move(program);
     selection_.cost = std::move(cost);
   }
-  return true;
+  return absl::OkStatus();
+}
+
+absl::Status Selector::TryForest() {
+  Candidate candidate;
+  candidate.algorithm = std::string(kForest);
+  if (options_.algorithm.empty()) {
+    if (memory_) {
+      Skip(std::move(candidate), "the workers share memory");
+      return absl::OkStatus();
+    }
+    if (request_.workers > kForestWorkersMax) {
+      Skip(std::move(candidate),
+           absl::StrCat("for more than ", kForestWorkersMax, " workers it must be asked for"));
+      return absl::OkStatus();
+    }
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(ForestPlan plan,
+                             PlanForest(topology_, placement_, request_.active, options_.forest));
+  const size_t begin = selection_.candidates.size();
+  SYNCOPATE_RETURN_IF_ERROR(TryTrees(plan));
+  // Small buffers: fewer trees, so that each still has messages that are worth sending.
+  const uint64_t bytes = request_.elements * bytes_per_element_;
+  const uint64_t worth = std::max<uint64_t>(1, bytes / kTreeBytesMin);
+  if (plan.pairs.size() > worth && options_.forest.trees_max == 0) {
+    ForestOptions fewer = options_.forest;
+    fewer.trees_max = static_cast<int>(worth);
+    SYNCOPATE_ASSIGN_OR_RETURN(ForestPlan small,
+                               PlanForest(topology_, placement_, request_.active, fewer));
+    const size_t best_before = best_;
+    SYNCOPATE_RETURN_IF_ERROR(TryTrees(small));
+    if (best_ != best_before) plan = std::move(small);
+  }
+  MarkBestPieces(begin);
+  selection_.forest = std::move(plan);
+  return absl::OkStatus();
+}
+
+absl::Status Selector::TryTrees(const ForestPlan& plan) {
+  const uint64_t bytes = request_.elements * bytes_per_element_;
+  for (uint64_t chunk = kForestChunkMax; chunk >= kForestChunkMin; chunk /= 2) {
+    if (options_.chunk_bytes > 0) chunk = options_.chunk_bytes;
+    // Sub-chunks that nothing is cut into give the program of the next smaller size.
+    const bool cuts = chunk < bytes || chunk / 2 < kForestChunkMin || options_.chunk_bytes > 0;
+    if (cuts) {
+      Candidate candidate;
+      candidate.algorithm = std::string(kForest);
+      candidate.variant =
+          absl::StrCat(plan.pairs.size(), plan.pairs.size() == 1 ? " pair" : " pairs",
+                       " of trees, ", FormatBytes(chunk), " chunks");
+      SYNCOPATE_ASSIGN_OR_RETURN(
+          Program program,
+          MakeForestProgram(request_, plan, std::max<uint64_t>(1, chunk / bytes_per_element_)));
+      SYNCOPATE_RETURN_IF_ERROR(Play(std::move(candidate), std::move(program)));
+      if (!selection_.candidates.back().skipped.empty()) break;
+    }
+    if (options_.chunk_bytes > 0) break;
+  }
+  return absl::OkStatus();
 }
 
 // Among the candidates from `begin` on, which differ in their pieces only.
@@ -397,6 +479,10 @@ absl::StatusOr<Selection> SelectProgram(const CollectiveRequest& request, size_t
     }
   }
   Selector selector(request, bytes_per_element, topology, placement, options);
+  if (options.algorithm == kForest && request.collective == Collective::kAllReduce) {
+    SYNCOPATE_RETURN_IF_ERROR(selector.TryForest());
+    return selector.Choose();
+  }
   if (!options.algorithm.empty()) {
     SYNCOPATE_ASSIGN_OR_RETURN(const PlannerInfo* planner,
                                FindPlanner(request.collective, options.algorithm));
@@ -406,6 +492,9 @@ absl::StatusOr<Selection> SelectProgram(const CollectiveRequest& request, size_t
   for (const PlannerInfo& planner : AllPlanners()) {
     if (planner.collective != request.collective) continue;
     SYNCOPATE_RETURN_IF_ERROR(selector.Try(planner));
+  }
+  if (request.collective == Collective::kAllReduce && request.elements > 0) {
+    SYNCOPATE_RETURN_IF_ERROR(selector.TryForest());
   }
   return selector.Choose();
 }

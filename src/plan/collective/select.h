@@ -5,14 +5,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "model/program_cost.h"
 #include "model/topology.h"
 #include "plan/collective/request.h"
+#include "plan/forest/forest.h"
 
 namespace syncopate {
 
@@ -21,7 +24,12 @@ struct SelectOptions {
   int pieces = 0;         // only this count; 0: several
   // Programs of more steps are not played: it would take long. They are listed with that reason.
   uint64_t steps_max = 1 << 16;
+  // Of the forest planner, which is asked besides those of AllPlanners() (plan/forest/forest.h).
+  ForestOptions forest = {};
+  uint64_t chunk_bytes = 0;  // forest: only sub-chunks of about this size; 0: several
 };
+// What SelectOptions::algorithm calls the forest planner.
+inline constexpr absl::string_view kForest = "forest";
 
 struct Candidate {
   std::string algorithm;
@@ -44,6 +52,7 @@ struct Selection {
   Program program;                    // the winner's
   ProgramCost cost;                   // of its steps
   std::string why;                    // one sentence
+  std::optional<ForestPlan> forest;   // if the forest planner was asked and could answer
 };
 
 // `topology` must be valid; `placement` as CostOf() wants it. InvalidArgument for a request that no

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "plan/forest/arborescence.h"
+#include "plan/forest/even_pairs.h"
 #include "plan/forest/few_trees.h"
 #include "plan/forest/steiner.h"
 
@@ -17,6 +18,10 @@ namespace {
 // through.
 constexpr int kDepthTried = 6;
 constexpr size_t kCandidatesMax = 3000;
+// How many evenly loaded pairs are tried together.
+constexpr size_t kEvenPairsMax = 5;
+// Larger programs are not solved again to keep parts of the network from being busy all the time.
+constexpr size_t kHeadroomCellsMax = 100000;
 
 // The same tree over ranks.
 WorkerTree OverRanks(const WorkerTree& tree, const std::vector<int>& ranks, size_t workers) {
@@ -140,6 +145,7 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseTrees(const Packing& 
     SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(*network_, same));
     if (seconds <= seconds_max) return same;
   }
+  if (options_.few && network_->size() <= kFewPairsMembersMax) return ChooseFewTrees(packing);
   // The shallowest trees that are good enough: short pipelines, and nearly all workers busy from
   // the beginning to the end.
   std::vector<TreePair> known = packer_->KnownPairs();
@@ -155,7 +161,7 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseTrees(const Packing& 
     if (candidates.size() > kCandidatesMax) break;
     std::vector<TreePair> some = candidates;
     SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(*network_, some));
-    if (seconds <= seconds_max) return KeepFew(*network_, some, seconds_max);
+    if (seconds <= seconds_max) return KeepFewWithHeadroom(packing, std::move(candidates), some);
     if (depth == options_.depth_max) return KeepFew(*network_, some, seconds * (1 + options_.loss));
   }
   if (options_.depth_max > 0) {
@@ -163,6 +169,53 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseTrees(const Packing& 
         absl::StrCat("no tree of depth ", options_.depth_max, " joins the active workers"));
   }
   return KeepFew(*network_, packing.pairs, seconds_max);
+}
+
+absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseFewTrees(const Packing& packing) const {
+  const std::vector<int> active = ActiveMembers();
+  const double seconds_max = packing.seconds_per_byte * (1 + options_.loss);
+  // The roots in the order of how good a single pair of each is, then several of them together.
+  std::vector<std::pair<double, int>> roots;
+  std::vector<TreePair> best;
+  double best_seconds = EdgeCosts::kNone;
+  const auto look = [&](std::vector<TreePair> pairs) -> absl::StatusOr<double> {
+    SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(*network_, pairs));
+    if (seconds < best_seconds) best_seconds = seconds, best = std::move(pairs);
+    return seconds;
+  };
+  for (const int root : active) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const double seconds,
+                               look(FindEvenPairs(*network_, active, {root})));
+    roots.emplace_back(seconds, root);
+  }
+  std::stable_sort(roots.begin(), roots.end());
+  std::vector<int> together;
+  for (const auto& [seconds, root] : roots) {
+    if (best_seconds <= seconds_max || together.size() == kEvenPairsMax) break;
+    together.push_back(root);
+    if (together.size() == 1) continue;
+    SYNCOPATE_RETURN_IF_ERROR(look(FindEvenPairs(*network_, active, together)).status());
+  }
+  if (best_seconds <= seconds_max) return KeepFew(*network_, best, seconds_max);
+  // With the packing's own trees it is always enough.
+  best.insert(best.end(), packing.pairs.begin(), packing.pairs.end());
+  SYNCOPATE_RETURN_IF_ERROR(ShareOut(*network_, best).status());
+  return KeepFew(*network_, best, seconds_max);
+}
+
+// What limits the plan has to be busy all the time. The rest of the network had better not be: a
+// message that comes a little late would hold up everything.
+absl::StatusOr<std::vector<TreePair>> ForestPlanner::KeepFewWithHeadroom(
+    const Packing& packing, std::vector<TreePair> candidates, const std::vector<TreePair>& found) {
+  const double seconds_max = packing.seconds_per_byte * (1 + options_.loss);
+  if (candidates.size() * network_->resources().size() <= kHeadroomCellsMax) {
+    for (const double part : {0.75, 0.85, 0.95}) {
+      const PackingNetwork network = network_->WithHeadroom(packing.prices, part);
+      SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(network, candidates));
+      if (seconds <= seconds_max) return KeepFew(network, candidates, seconds_max);
+    }
+  }
+  return KeepFew(*network_, found, seconds_max);
 }
 
 absl::StatusOr<ForestPlan> ForestPlanner::Plan() {

@@ -18,11 +18,16 @@
 
 namespace syncopate {
 
+inline constexpr int kFewPairsMembersMax = 24;
+
 struct ForestOptions {
   Stages stages = Stages::kOne;
-  bool relays = true;    // workers that are not active may pass data on
-  double gap = 0.005;    // how near to the bound the packing must be
-  double loss = 0.01;    // how much slower the plan may become so that it has fewer trees
+  bool relays = true;  // workers that are not active may pass data on
+  double gap = 0.005;  // how near to the bound the packing must be
+  double loss = 0.01;  // how much slower the plan may become so that it has fewer trees
+  // Rather few deep trees, each of which uses the network evenly, than many shallow ones. For at
+  // most kFewPairsMembersMax members; else it is ignored.
+  bool few = false;
   int depth_max = 0;     // of a tree; 0: any
   int trees_max = 0;     // pairs of trees; 0: any number
   int rounds_max = 400;  // of column generation
@@ -71,6 +76,10 @@ class ForestPlanner {
   std::vector<int> ActiveMembers() const;
   // Few of the trees that were packed, with shares of their own.
   absl::StatusOr<std::vector<TreePair>> ChooseTrees(const Packing& packing);
+  absl::StatusOr<std::vector<TreePair>> ChooseFewTrees(const Packing& packing) const;
+  absl::StatusOr<std::vector<TreePair>> KeepFewWithHeadroom(const Packing& packing,
+                                                            std::vector<TreePair> candidates,
+                                                            const std::vector<TreePair>& found);
   ForestPlan PlanNothing() const;
   ForestPlan Describe(const Packing& packing, std::vector<TreePair> pairs) const;
 

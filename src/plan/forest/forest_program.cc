@@ -17,7 +17,7 @@ namespace {
 // Leaves could send all they have at once. The links would then first carry reductions alone and
 // later broadcasts alone, while the plan counts on both at once.
 constexpr double kHop = 4;
-constexpr double kWindow = 20;
+constexpr double kWindow = 12;
 
 // One sub-chunk along one edge.
 struct Message {

@@ -144,6 +144,14 @@ absl::Status PackingNetwork::UpdateRates(const Topology& topology) {
   return absl::OkStatus();
 }
 
+PackingNetwork PackingNetwork::WithHeadroom(absl::Span<const double> prices, double part) const {
+  PackingNetwork network = *this;
+  for (size_t i = 0; i < resources_.size(); ++i) {
+    if (prices[i] * resources_[i].rate < 1e-6) network.resources_[i].rate *= part;
+  }
+  return network;
+}
+
 EdgeCosts PackingNetwork::CostsAt(absl::Span<const double> prices) const {
   EdgeCosts costs(size());
   for (int from = 0; from < size(); ++from) {

@@ -58,6 +58,9 @@ class PackingNetwork {
   // and latencies differ; nothing has changed then.
   absl::Status UpdateRates(const Topology& topology);
 
+  // The same network in which resources without a price have only this part of their rate.
+  PackingNetwork WithHeadroom(absl::Span<const double> prices, double part) const;
+
   // What edges cost at these prices of the resources.
   EdgeCosts CostsAt(absl::Span<const double> prices) const;
 

@@ -1,0 +1,132 @@
+#include "plan/forest/even_pairs.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace syncopate {
+namespace {
+
+// The search looks at the sum of this power of all resources' busy times: the busiest count most,
+// but the others are not forgotten.
+constexpr double kPower = 8;
+// What an edge more on the way to the root may cost, as a part of the whole.
+constexpr double kDepthWeight = 0.002;
+constexpr double kLeastGain = 1e-6;
+constexpr int kMovesPerWorker = 8;
+
+class Search {
+ public:
+  Search(const PackingNetwork& network, const std::vector<int>& active,
+         const std::vector<int>& roots)
+      : network_(network), active_(active), busy_(network.resources().size(), 0) {
+    for (const int root : roots) {
+      WorkerTree star;
+      star.root = root;
+      star.parent.assign(network.size(), -1);
+      for (const int member : active) star.parent[member] = root;
+      pairs_.push_back({star, star, 1.0 / static_cast<double>(roots.size()), false});
+      for (const int member : active) {
+        if (member == root) continue;
+        Load(true, member, root, 1);
+        Load(false, member, root, 1);
+      }
+    }
+    // Busy times are of the order of one when the load is even.
+    for (const double busy : busy_) scale_ = std::max(scale_, busy);
+    scale_ = std::max(
+        scale_ * static_cast<double>(roots.size()) / static_cast<double>(active.size()), 1e-300);
+  }
+
+  std::vector<TreePair> Run() {
+    double now = Value();
+    for (size_t move = 0; move < kMovesPerWorker * active_.size() * pairs_.size(); ++move) {
+      if (!Improve(now)) break;
+    }
+    return pairs_;
+  }
+
+ private:
+  struct Move {
+    WorkerTree* tree = nullptr;
+    bool reduce = false;
+    int worker = 0;
+    int parent = 0;
+  };
+
+  // A resource's busy time grows by `times` uses on the edge between a worker and its parent.
+  void Load(bool reduce, int worker, int parent, double times) {
+    for (const int resource :
+         reduce ? network_.Loads(worker, parent) : network_.Loads(parent, worker)) {
+      busy_[resource] += times / network_.resources()[resource].rate;
+    }
+  }
+
+  double Value() const {
+    double value = 0;
+    for (const double busy : busy_) {
+      const double square = busy * busy / (scale_ * scale_);
+      value += square * square * square * square;
+    }
+    int depths = 0;
+    for (const TreePair& pair : pairs_) depths += DepthOf(pair.reduce) + DepthOf(pair.broadcast);
+    return std::pow(value, 1.0 / 8) *
+           (1 + kDepthWeight * depths / static_cast<double>(pairs_.size()));
+  }
+
+  static bool IsBelow(const WorkerTree& tree, int worker, int above) {
+    for (int at = worker; at != tree.root; at = tree.parent[at]) {
+      if (at == above) return true;
+    }
+    return above == tree.root;
+  }
+
+  // Makes the best move of one worker to another parent, if there is one that helps.
+  bool Improve(double& now) {
+    double best = now * (1 - kLeastGain);
+    Move chosen;
+    for (TreePair& pair : pairs_) {
+      for (const bool reduce : {true, false}) {
+        WorkerTree& tree = reduce ? pair.reduce : pair.broadcast;
+        for (const int worker : active_) {
+          if (worker == tree.root) continue;
+          const int before = tree.parent[worker];
+          for (const int parent : active_) {
+            if (parent == before || IsBelow(tree, parent, worker)) continue;
+            Make({&tree, reduce, worker, parent});
+            const double value = Value();
+            if (value < best) {
+              best = value;
+              chosen = {&tree, reduce, worker, parent};
+            }
+            Make({&tree, reduce, worker, before});
+          }
+        }
+      }
+    }
+    if (chosen.tree == nullptr) return false;
+    Make(chosen);
+    now = best;
+    return true;
+  }
+
+  void Make(const Move& move) {
+    Load(move.reduce, move.worker, move.tree->parent[move.worker], -1);
+    move.tree->parent[move.worker] = move.parent;
+    Load(move.reduce, move.worker, move.parent, 1);
+  }
+
+  const PackingNetwork& network_;
+  const std::vector<int>& active_;
+  std::vector<TreePair> pairs_;
+  std::vector<double> busy_;  // by resource: seconds for each byte of every pair
+  double scale_ = 0;
+};
+
+}  // namespace
+
+std::vector<TreePair> FindEvenPairs(const PackingNetwork& network, const std::vector<int>& active,
+                                    const std::vector<int>& roots) {
+  return Search(network, active, roots).Run();
+}
+
+}  // namespace syncopate
