@@ -22,7 +22,6 @@ absl::StatusOr<reproduce::ForestTime> FixedTime(const Topology&, absl::Span<cons
   reproduce::ForestTime time;
   time.seconds = separate ? 0.0125 : 0.01;
   time.bound_seconds = 0.00998;
-  time.trees = 3;
   return time;
 }
 

@@ -22,8 +22,7 @@ inline constexpr int kFigures[] = {4, 5, 6, 7};
 struct ForestTime {
   double seconds = 0;
   double bound_seconds = 0;  // no plan takes less than this
-  int trees = 0;
-  double plan_seconds = 0;  // what finding it took
+  double plan_seconds = 0;   // what finding it took
 };
 // `separate`: all is reduced before anything is broadcast; else both overlap.
 using ForestTimer = std::function<absl::StatusOr<ForestTime>(

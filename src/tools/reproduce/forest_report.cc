@@ -58,7 +58,6 @@ Json RowToJson(const FigureRow& row) {
                {"forest_seconds", row.forest.seconds},
                {"bound_seconds", row.forest.bound_seconds},
                {"gap", Gap(row.forest)},
-               {"trees", row.forest.trees},
                {"plan_seconds", row.forest.plan_seconds},
                {"baselines", Json::array()},
                {"best", row.baselines[row.best].name},

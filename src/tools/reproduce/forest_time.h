@@ -7,9 +7,9 @@
 
 namespace syncopate::reproduce {
 
-// Packs trees, with all workers that are not active as relays, to within half a percent of the
-// bound where that can be proved. No tree is dropped: the figures are about the best time. `clock`
-// must outlive the result.
+// Packs trees, with all workers that are not active as relays. What is alike in the network is
+// packed once (plan/forest/symmetry.h): the times and bounds are those of the best plans, which are
+// not made themselves. `clock` must outlive the result.
 ForestTimer MakeForestTimer(const Clock& clock);
 
 }  // namespace syncopate::reproduce
