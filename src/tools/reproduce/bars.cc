@@ -36,14 +36,28 @@ double Tick(double most) {
   return 10 * power;
 }
 
+// About how wide text is at 11 and 12 points.
+double TextWidth(const std::string& text) { return 6.6 * static_cast<double>(text.size()); }
+
+// From one group to the next: room for the bars and for the label below them.
 double GroupWidth(const BarChart& chart) {
-  return kBar * static_cast<double>(chart.series.size()) + kGroupGap;
+  double width = kBar * static_cast<double>(chart.series.size());
+  for (const BarPanel& panel : chart.panels) {
+    for (const BarPanel::Group& group : panel.groups) {
+      width = std::max(width, TextWidth(group.label));
+    }
+  }
+  return width + kGroupGap;
 }
+
+double LegendStep(const std::string& series) { return 34 + TextWidth(series); }
 
 double WidthOf(const BarChart& chart) {
   size_t groups = 1;
   for (const BarPanel& panel : chart.panels) groups = std::max(groups, panel.groups.size());
-  return kLeft + kRight + GroupWidth(chart) * static_cast<double>(groups);
+  double legend = 0;
+  for (const std::string& series : chart.series) legend += LegendStep(series);
+  return kLeft + kRight + std::max(legend, GroupWidth(chart) * static_cast<double>(groups));
 }
 
 double HeightOf(const BarChart& chart) {
@@ -73,7 +87,8 @@ void AppendPanel(const BarChart& chart, const BarPanel& panel, double top, std::
   absl::StrAppend(&svg, Words(kLeft - 6, base - kPanelHeight - 8, chart.unit, 11, "end"));
   for (size_t g = 0; g < panel.groups.size(); ++g) {
     const BarPanel::Group& group = panel.groups[g];
-    const double x = kLeft + kGroupGap / 2 + GroupWidth(chart) * static_cast<double>(g);
+    const double middle = kLeft + GroupWidth(chart) * (static_cast<double>(g) + 0.5);
+    const double x = middle - kBar * static_cast<double>(chart.series.size()) / 2;
     for (size_t s = 0; s < group.values.size(); ++s) {
       const double height = group.values[s] * scale;
       absl::StrAppend(
@@ -83,7 +98,6 @@ void AppendPanel(const BarChart& chart, const BarPanel& panel, double top, std::
                                 Colour(s), Escape(s < chart.series.size() ? chart.series[s] : ""),
                                 group.values[s], Escape(chart.unit)));
     }
-    const double middle = x + (GroupWidth(chart) - kGroupGap) / 2;
     absl::StrAppend(&svg, Words(middle, base + 16, group.label, 11, "middle"));
     absl::StrAppend(&svg, Words(middle, base + 31, group.note, 11, "middle", " fill='#1b6ca8'"));
   }
@@ -97,7 +111,7 @@ void AppendChart(const BarChart& chart, double top, std::string& svg) {
                                           "fill='%s'/>\n",
                                           x, top + 38, Colour(s)));
     absl::StrAppend(&svg, Words(x + 15, top + 48, chart.series[s], 12, "start"));
-    x += 34 + 7 * static_cast<double>(chart.series[s].size());
+    x += LegendStep(chart.series[s]);
   }
   double panel_top = top + kChartTop;
   for (const BarPanel& panel : chart.panels) {
