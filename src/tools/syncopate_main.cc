@@ -7,6 +7,7 @@
 #include "tools/launch_command.h"
 #include "tools/plan_command.h"
 #include "tools/probe_command.h"
+#include "tools/reproduce_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Syncopate: data-parallel training on imperfect networks", "syncopate");
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
       "  syncopate bench allreduce -n 4 --against openmpi,gloo\n"
       "  syncopate lab up labs/two-racks.toml\n"
       "  syncopate probe --lab two-racks --topology-out net.json\n"
+      "  syncopate reproduce forest --figure 4\n"
       "syncopate COMMAND --help tells more about a command.");
 
   int exit_code = syncopate::kDone;
@@ -29,5 +31,6 @@ int main(int argc, char** argv) {
   syncopate::AddDoctorCommand(app, exit_code);
   syncopate::AddLabCommand(app, exit_code);
   syncopate::AddProbeCommand(app, exit_code);
+  syncopate::AddReproduceCommand(app, exit_code);
   return syncopate::RunCommandLine(app, argc, argv, exit_code);
 }

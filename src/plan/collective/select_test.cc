@@ -233,12 +233,33 @@ TEST(SelectTest, PlannersThatDoNotCutAreNotListedTwice) {
 
 TEST(SelectTest, WhySaysByHowMuchAndWhatLimits) {
   const Selection large = Select(AllReduce(8, 1 << 24), TwoRackTopology(4, 1e9, 1e8, 1e-5));
-  EXPECT_THAT(large.why, HasSubstr("times as long"));
+  EXPECT_THAT(large.why, HasSubstr("as long"));
   EXPECT_THAT(large.why, HasSubstr("it is limited by capacity \"uplink"));
   const Selection tiny = Select(AllReduce(8, 1), StarTopology(8, 1e9, 1e-3));
   EXPECT_THAT(tiny.why, HasSubstr("most of that is waiting"));
   const Selection alone = Select(AllReduce(1, 100), StarTopology(1, 1e9, 1e-3));
   EXPECT_THAT(alone.why, HasSubstr("there is nothing to wait for"));
+}
+
+TEST(SelectTest, TakesAForestWhereNicsDiffer) {
+  Topology topology = StarTopology(8, 1e8, 1e-5);
+  topology.links[0].bandwidth = topology.links[1].bandwidth = 0.4e8;
+  for (Topology::Capacity& capacity : topology.capacities) {
+    if (capacity.id.rfind("device0.", 0) == 0) capacity.bandwidth = 0.4e8;
+  }
+  const Selection large = Select(AllReduce(8, 1 << 22), topology);
+  EXPECT_EQ(large.candidates[0].algorithm, "forest");
+  ASSERT_TRUE(large.forest);
+  EXPECT_LT(large.candidates[0].seconds, 1.1 * large.forest->seconds_per_byte * (1 << 24));
+  // A few bytes go another way, and it is said which.
+  const Selection small = Select(AllReduce(8, 16), topology);
+  EXPECT_NE(small.candidates[0].algorithm, "forest");
+  SelectOptions options;
+  options.algorithm = "forest";
+  const absl::StatusOr<Selection> asked =
+      SelectProgram(AllReduce(8, 1 << 22), 4, topology, *PlaceInOrder(topology, 8), options);
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  EXPECT_EQ(asked->program.algorithm, "forest");
 }
 
 TEST(SelectTest, RefusesBadRequests) {

@@ -152,6 +152,24 @@ PackingNetwork PackingNetwork::WithHeadroom(absl::Span<const double> prices, dou
   return network;
 }
 
+PackingNetwork PackingNetwork::Joined(absl::Span<const int> becomes) const {
+  PackingNetwork joined = *this;
+  joined.link_ends_.clear();  // no topology has this shape
+  joined.nodes_ = 0;
+  joined.resources_.clear();
+  for (size_t i = 0; i < resources_.size(); ++i) {
+    const size_t number = static_cast<size_t>(becomes[i]);
+    if (joined.resources_.size() <= number) joined.resources_.resize(number + 1);
+    PackingResource& resource = joined.resources_[number];
+    if (resource.parts.empty()) resource.part = resources_[i].part;
+    resource.rate += resources_[i].rate;
+    resource.parts.insert(resource.parts.end(), resources_[i].parts.begin(),
+                          resources_[i].parts.end());
+  }
+  for (int& resource : joined.loads_) resource = becomes[static_cast<size_t>(resource)];
+  return joined;
+}
+
 EdgeCosts PackingNetwork::CostsAt(absl::Span<const double> prices) const {
   EdgeCosts costs(size());
   for (int from = 0; from < size(); ++from) {

@@ -61,6 +61,11 @@ class PackingNetwork {
   // The same network in which resources without a price have only this part of their rate.
   PackingNetwork WithHeadroom(absl::Span<const double> prices, double part) const;
 
+  // The same network with fewer resources: all that `becomes` gives the same number, from 0 on, are
+  // one with the sum of their rates. plan/forest/symmetry.h says what that is good for. It cannot
+  // be updated.
+  PackingNetwork Joined(absl::Span<const int> becomes) const;
+
   // What edges cost at these prices of the resources.
   EdgeCosts CostsAt(absl::Span<const double> prices) const;
 

@@ -1,0 +1,143 @@
+#include "tools/reproduce/bars.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+
+namespace syncopate::reproduce {
+namespace {
+
+constexpr double kLeft = 70, kRight = 20, kBar = 9, kGroupGap = 22;
+constexpr double kPanelHeight = 170, kPanelTop = 42, kPanelBottom = 46, kChartTop = 66;
+constexpr const char* kColours[] = {"#1b6ca8", "#e07b39", "#c9a227", "#7a9e7e", "#8d6a9f",
+                                    "#b04a5a", "#9aa5b1", "#5b8e9c", "#c48b9f", "#6b7a3f"};
+
+std::string Escape(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
+}
+
+std::string Words(double x, double y, const std::string& text, int size, const char* anchor,
+                  const char* more = "") {
+  return absl::StrFormat("<text x='%.1f' y='%.1f' font-size='%d' text-anchor='%s'%s>%s</text>\n", x,
+                         y, size, anchor, more, Escape(text));
+}
+
+const char* Colour(size_t series) { return kColours[series % std::size(kColours)]; }
+
+// 1, 2 or 5 times a power of ten, so that about four of them reach `most`.
+double Tick(double most) {
+  const double power = std::pow(10, std::floor(std::log10(most / 4)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (most / (factor * power) <= 5) return factor * power;
+  }
+  return 10 * power;
+}
+
+// About how wide text is at 11 and 12 points.
+double TextWidth(const std::string& text) { return 6.6 * static_cast<double>(text.size()); }
+
+// From one group to the next: room for the bars and for the label below them.
+double GroupWidth(const BarChart& chart) {
+  double width = kBar * static_cast<double>(chart.series.size());
+  for (const BarPanel& panel : chart.panels) {
+    for (const BarPanel::Group& group : panel.groups) {
+      width = std::max(width, TextWidth(group.label));
+    }
+  }
+  return width + kGroupGap;
+}
+
+double LegendStep(const std::string& series) { return 34 + TextWidth(series); }
+
+double WidthOf(const BarChart& chart) {
+  size_t groups = 1;
+  for (const BarPanel& panel : chart.panels) groups = std::max(groups, panel.groups.size());
+  double legend = 0;
+  for (const std::string& series : chart.series) legend += LegendStep(series);
+  return kLeft + kRight + std::max(legend, GroupWidth(chart) * static_cast<double>(groups));
+}
+
+double HeightOf(const BarChart& chart) {
+  return kChartTop +
+         static_cast<double>(chart.panels.size()) * (kPanelTop + kPanelHeight + kPanelBottom);
+}
+
+void AppendPanel(const BarChart& chart, const BarPanel& panel, double top, std::string& svg) {
+  double most = 0;
+  for (const BarPanel::Group& group : panel.groups) {
+    for (const double value : group.values) most = std::max(most, value);
+  }
+  if (!(most > 0)) most = 1;
+  const double base = top + kPanelTop + kPanelHeight;
+  const double scale = kPanelHeight / most;
+  const double right =
+      kLeft + GroupWidth(chart) * static_cast<double>(std::max<size_t>(1, panel.groups.size()));
+  absl::StrAppend(&svg, Words(kLeft, top + 14, panel.title, 13, "start", " font-weight='bold'"));
+  const double tick = Tick(most);
+  for (int i = 0; i * tick <= most; ++i) {
+    const double y = base - i * tick * scale;
+    absl::StrAppend(&svg, absl::StrFormat("<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' "
+                                          "stroke='#ccd'/>\n",
+                                          kLeft, y, right, y));
+    absl::StrAppend(&svg, Words(kLeft - 6, y + 4, absl::StrFormat("%g", i * tick), 11, "end"));
+  }
+  absl::StrAppend(&svg, Words(kLeft - 6, base - kPanelHeight - 8, chart.unit, 11, "end"));
+  for (size_t g = 0; g < panel.groups.size(); ++g) {
+    const BarPanel::Group& group = panel.groups[g];
+    const double middle = kLeft + GroupWidth(chart) * (static_cast<double>(g) + 0.5);
+    const double x = middle - kBar * static_cast<double>(chart.series.size()) / 2;
+    for (size_t s = 0; s < group.values.size(); ++s) {
+      const double height = group.values[s] * scale;
+      absl::StrAppend(
+          &svg, absl::StrFormat("<rect x='%.1f' y='%.1f' width='%.1f' height='%.1f' "
+                                "fill='%s'><title>%s %g %s</title></rect>\n",
+                                x + kBar * static_cast<double>(s), base - height, kBar - 1, height,
+                                Colour(s), Escape(s < chart.series.size() ? chart.series[s] : ""),
+                                group.values[s], Escape(chart.unit)));
+    }
+    absl::StrAppend(&svg, Words(middle, base + 16, group.label, 11, "middle"));
+    absl::StrAppend(&svg, Words(middle, base + 31, group.note, 11, "middle", " fill='#1b6ca8'"));
+  }
+}
+
+void AppendChart(const BarChart& chart, double top, std::string& svg) {
+  absl::StrAppend(&svg, Words(20, top + 24, chart.title, 16, "start", " font-weight='bold'"));
+  double x = kLeft;
+  for (size_t s = 0; s < chart.series.size(); ++s) {
+    absl::StrAppend(&svg, absl::StrFormat("<rect x='%.1f' y='%.1f' width='11' height='11' "
+                                          "fill='%s'/>\n",
+                                          x, top + 38, Colour(s)));
+    absl::StrAppend(&svg, Words(x + 15, top + 48, chart.series[s], 12, "start"));
+    x += LegendStep(chart.series[s]);
+  }
+  double panel_top = top + kChartTop;
+  for (const BarPanel& panel : chart.panels) {
+    AppendPanel(chart, panel, panel_top, svg);
+    panel_top += kPanelTop + kPanelHeight + kPanelBottom;
+  }
+}
+
+}  // namespace
+
+std::string BarsToSvg(const std::vector<BarChart>& charts) {
+  double width = 760, height = 0;
+  for (const BarChart& chart : charts) {
+    width = std::max(width, WidthOf(chart));
+    height += HeightOf(chart);
+  }
+  std::string svg = absl::StrFormat(
+      "<svg xmlns='http://www.w3.org/2000/svg' width='%.0f' height='%.0f' viewBox='0 0 %.0f %.0f' "
+      "font-family='sans-serif' fill='#223'>\n<rect width='100%%' height='100%%' fill='white'/>\n",
+      width, height, width, height);
+  double top = 0;
+  for (const BarChart& chart : charts) {
+    AppendChart(chart, top, svg);
+    top += HeightOf(chart);
+  }
+  return absl::StrCat(svg, "</svg>\n");
+}
+
+}  // namespace syncopate::reproduce
