@@ -243,9 +243,12 @@ TEST(SelectTest, WhySaysByHowMuchAndWhatLimits) {
 
 TEST(SelectTest, TakesAForestWhereNicsDiffer) {
   Topology topology = StarTopology(8, 1e8, 1e-5);
-  topology.links[0].bandwidth = topology.links[1].bandwidth = 0.4e8;
-  for (Topology::Capacity& capacity : topology.capacities) {
-    if (capacity.id.rfind("device0.", 0) == 0) capacity.bandwidth = 0.4e8;
+  for (const int slow : {1, 3, 4}) {
+    for (Topology::Link& link : topology.links) {
+      if (link.from == Devices(topology)[slow] || link.to == Devices(topology)[slow]) {
+        link.bandwidth = 0.6e8;
+      }
+    }
   }
   const Selection large = Select(AllReduce(8, 1 << 22), topology);
   EXPECT_EQ(large.candidates[0].algorithm, "forest");
