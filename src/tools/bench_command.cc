@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "api/network.h"
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/limits.h"
@@ -23,6 +25,7 @@
 #include "lab/scoped_lab.h"
 #include "lab/spec.h"
 #include "model/topology.h"
+#include "plan/forest/forest.h"
 #include "tools/bench/contestant_process.h"
 #include "tools/bench/interrupt.h"
 #include "tools/bench/lab_plan.h"
@@ -152,7 +155,29 @@ class BenchRun {
     place_ = bench::PlaceInLab(**lab_, self_, options_.slots);
     place_->agent = absl::StrCat(workspace_->path(), "/agent");
     SYNCOPATE_RETURN_IF_ERROR(WriteFile(place_->agent, bench::AgentScript((*lab_)->name(), self_)));
-    return ChooseTopology();
+    SYNCOPATE_RETURN_IF_ERROR(ChooseTopology());
+    return Certify();
+  }
+
+  // What the forest planner proves of the topology that ours knows.
+  absl::Status Certify() {
+    if (options_.collective != Collective::kAllReduce || place_->topology.empty()) {
+      return absl::OkStatus();
+    }
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text,
+                               ReadFile(place_->topology, limits::kTopologyTextBytesMax));
+    SYNCOPATE_ASSIGN_OR_RETURN(const Topology topology, ParseTopology(text));
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<int> placement,
+                               PlaceByHost(topology, place_->host_of));
+    std::vector<int> active = options_.active;
+    if (active.empty()) {
+      active.resize(placement.size());
+      std::iota(active.begin(), active.end(), 0);
+    }
+    SYNCOPATE_ASSIGN_OR_RETURN(const ForestPlan plan,
+                               PlanForest(topology, placement, active, ForestOptions()));
+    certified_seconds_per_byte_ = plan.certificate.bound;
+    return absl::OkStatus();
   }
 
   // What ours shall know of the lab's network.
@@ -208,6 +233,10 @@ class BenchRun {
         const std::optional<double> bound_s =
             bound_ ? bound_->Seconds(options_.collective, row.bytes) : std::nullopt;
         if (bound_s) row.percent_of_bound = *bound_s * 1e6 / row.p50_us * 100;
+        if (certified_seconds_per_byte_ > 0) {
+          row.percent_of_certificate =
+              certified_seconds_per_byte_ * static_cast<double>(row.bytes) * 1e6 / row.p50_us * 100;
+        }
         std::cout << (options_.json ? JsonLine(options_, row) : TableLine(options_, row));
         if (row.wrong.value_or(0) == 0) continue;
         if (row.contestant == bench::kOurs) wrong_ += *row.wrong;
@@ -240,7 +269,8 @@ class BenchRun {
   std::unique_ptr<lab::ScopedLab> lab_;  // these three only in a lab
   std::optional<bench::LabPlace> place_;
   std::optional<bench::NetworkBound> bound_;
-  std::string self_;  // this command's path
+  double certified_seconds_per_byte_ = 0;  // 0: nothing is proved
+  std::string self_;                       // this command's path
   std::string drivers_;
   ProgressLine progress_;
   uint64_t wrong_ = 0;

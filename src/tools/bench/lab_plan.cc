@@ -20,6 +20,7 @@ LabPlace PlaceInLab(const lab::Lab& lab, const std::string& syncopate,
   std::vector<std::string> used;
   for (size_t i = 0; i < hosts.size() && i < slots.size(); ++i) {
     if (slots[i] > 0) used.push_back(absl::StrCat(hosts[i].name, ":", slots[i]));
+    place.host_of.insert(place.host_of.end(), static_cast<size_t>(slots[i]), hosts[i].name);
   }
   place.hosts = absl::StrJoin(used, ",");
   return place;

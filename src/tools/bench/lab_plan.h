@@ -14,11 +14,12 @@ namespace syncopate::bench {
 inline constexpr const char* kRankVariable = "SYNCOPATE_RANK";
 
 struct LabPlace {
-  std::vector<std::string> exec;    // words before a command: it runs on the lab's first host
-  std::vector<std::string> launch;  // likewise: all ranks run it, each on its host
-  std::string hosts;                // with their slots: "h0:2,h1:2"
-  std::string agent;                // path of the file that AgentScript() is in
-  std::string topology;             // path of the file that ours reads; empty: none
+  std::vector<std::string> exec;     // words before a command: it runs on the lab's first host
+  std::vector<std::string> launch;   // likewise: all ranks run it, each on its host
+  std::string hosts;                 // with their slots: "h0:2,h1:2"
+  std::vector<std::string> host_of;  // by rank
+  std::string agent;                 // path of the file that AgentScript() is in
+  std::string topology;              // path of the file that ours reads; empty: none
 };
 
 // `syncopate` is the path of this command, `slots` the workers on each host.

@@ -59,18 +59,21 @@ TEST(JsonLineTest, SaysInALabHowNearTheBoundItIs) {
   Row row = PeerRow();
   EXPECT_TRUE(nlohmann::json::parse(JsonLine(options, row)).at("percent_of_bound").is_null());
   row.percent_of_bound = 95.1234;
-  EXPECT_EQ(nlohmann::json::parse(JsonLine(options, row)).at("percent_of_bound"), 95.123);
+  row.percent_of_certificate = 85.5;
+  const auto object = nlohmann::json::parse(JsonLine(options, row));
+  EXPECT_EQ(object.at("percent_of_bound"), 95.123);
+  EXPECT_EQ(object.at("percent_of_certificate"), 85.5);
 }
 
-TEST(TableTest, HasAColumnMoreInALab) {
+TEST(TableTest, HasTwoColumnsMoreInALab) {
   BenchOptions options;
   options.slots = {2, 2};
   Row row = PeerRow();
   row.percent_of_bound = 95.1234;
   const std::vector<std::string> head = absl::StrSplit(TableHead(options), '\n');
   const std::vector<std::string> columns = Columns(head[3]);
-  EXPECT_THAT(std::vector<std::string>(columns.end() - 4, columns.end()),
-              ElementsAre("contestant", "%bound", "ratio", "spread"));
+  EXPECT_THAT(std::vector<std::string>(columns.end() - 5, columns.end()),
+              ElementsAre("contestant", "%bound", "%cert", "ratio", "spread"));
   const std::string line = TableLine(options, row);
   EXPECT_EQ(head[3].find("%bound") + 6, line.find("95.1") + 4);
   row.percent_of_bound.reset();
