@@ -36,7 +36,7 @@ constexpr size_t kLocalTreeWorkersMax = 64;
 constexpr int kForestWorkersMax = 64;
 // Sub-chunks of a forest, and the least data of a tree.
 constexpr uint64_t kForestChunkMax = uint64_t{1} << 20;
-constexpr uint64_t kForestChunkMin = uint64_t{1} << 14;
+constexpr uint64_t kForestChunkMin = uint64_t{1} << 15;
 constexpr uint64_t kTreeBytesMin = uint64_t{1} << 14;
 
 struct Variant {
@@ -309,24 +309,34 @@ absl::Status Selector::TryForest() {
       return absl::OkStatus();
     }
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(ForestPlan plan,
-                             PlanForest(topology_, placement_, request_.active, options_.forest));
-  const size_t begin = selection_.candidates.size();
-  SYNCOPATE_RETURN_IF_ERROR(TryTrees(plan));
+  std::vector<ForestOptions> variants = {options_.forest};
+  if (request_.workers <= kFewPairsMembersMax && !options_.forest.few) {
+    variants.push_back(options_.forest);
+    variants.back().few = true;
+  }
   // Small buffers: fewer trees, so that each still has messages that are worth sending.
   const uint64_t bytes = request_.elements * bytes_per_element_;
   const uint64_t worth = std::max<uint64_t>(1, bytes / kTreeBytesMin);
-  if (plan.pairs.size() > worth && options_.forest.trees_max == 0) {
-    ForestOptions fewer = options_.forest;
-    fewer.trees_max = static_cast<int>(worth);
-    SYNCOPATE_ASSIGN_OR_RETURN(ForestPlan small,
-                               PlanForest(topology_, placement_, request_.active, fewer));
-    const size_t best_before = best_;
-    SYNCOPATE_RETURN_IF_ERROR(TryTrees(small));
-    if (best_ != best_before) plan = std::move(small);
+  if (worth < static_cast<uint64_t>(request_.workers) && options_.forest.trees_max == 0) {
+    variants.push_back(variants.back());
+    variants.back().trees_max = static_cast<int>(worth);
+  }
+  const size_t begin = selection_.candidates.size();
+  double best = 0;
+  for (const ForestOptions& variant : variants) {
+    SYNCOPATE_ASSIGN_OR_RETURN(ForestPlan plan,
+                               PlanForest(topology_, placement_, request_.active, variant));
+    const size_t first = selection_.candidates.size();
+    SYNCOPATE_RETURN_IF_ERROR(TryTrees(plan));
+    for (size_t i = first; i < selection_.candidates.size(); ++i) {
+      const Candidate& tried = selection_.candidates[i];
+      if (!tried.skipped.empty()) continue;
+      if (selection_.forest && tried.seconds * kAlike >= best) continue;
+      best = tried.seconds;
+      selection_.forest = plan;
+    }
   }
   MarkBestPieces(begin);
-  selection_.forest = std::move(plan);
   return absl::OkStatus();
 }
 
