@@ -37,6 +37,7 @@ struct Candidate {
   int pieces = 1;
   std::string skipped;  // why there are no numbers below; empty if there are
   double seconds = 0;   // predicted
+  double slower = 1;    // the cost model's time was multiplied by this, from experience
   // The workers share memory, and the engine runs this program as a whole there, not by its steps
   // (plan/collective/quick_select.h); `seconds` is what that takes.
   bool in_place = false;
