@@ -10,6 +10,7 @@
 #include "plan/forest/even_pairs.h"
 #include "plan/forest/few_trees.h"
 #include "plan/forest/steiner.h"
+#include "plan/forest/tree_network.h"
 
 namespace syncopate {
 namespace {
@@ -22,6 +23,10 @@ constexpr size_t kCandidatesMax = 3000;
 constexpr size_t kEvenPairsMax = 5;
 // Larger programs are not solved again to keep parts of the network from being busy all the time.
 constexpr size_t kHeadroomCellsMax = 100000;
+// Larger networks are planned without column generation if their links form a tree; beyond the
+// second number also if that misses the gap.
+constexpr int kColumnsSize = 160;
+constexpr int kColumnsSizeMax = 256;
 
 // The same tree over ranks.
 WorkerTree OverRanks(const WorkerTree& tree, const std::vector<int>& ranks, size_t workers) {
@@ -84,6 +89,15 @@ void Prove(const PackingNetwork& network, const std::vector<int>& active,
 
 int DepthOf(const TreePair& pair) {
   return std::max(DepthOf(pair.reduce), DepthOf(pair.broadcast));
+}
+
+// Hangs workers that are deeper on the last ancestor that may have children.
+void LimitDepth(int most, WorkerTree& tree) {
+  std::vector<int> depth(tree.parent.size(), 0);
+  for (const auto& [parent, child] : EdgesFromRoot(tree)) {  // parents are in place already
+    if (depth[parent] == most) tree.parent[child] = tree.parent[parent];
+    depth[child] = depth[tree.parent[child]] + 1;
+  }
 }
 
 }  // namespace
@@ -218,8 +232,42 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::KeepFewWithHeadroom(
   return KeepFew(*network_, found, seconds_max);
 }
 
+absl::StatusOr<std::optional<ForestPlan>> ForestPlanner::PlanLarge() {
+  if (network_->size() <= kColumnsSize || options_.stages != Stages::kOne ||
+      active_.size() != static_cast<size_t>(network_->size())) {
+    return std::nullopt;
+  }
+  const double loss = std::max(options_.loss, options_.gap);
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      std::optional<SuggestedTrees> found,
+      SuggestForTreeNetwork(topology_, placement_, *network_, loss, options_.trees_max));
+  if (!found.has_value()) return std::nullopt;
+  Packing packing;
+  packing.pairs = std::move(found->pairs);
+  packing.seconds_per_byte = found->seconds_per_byte;
+  packing.stage_seconds[0] = found->seconds_per_byte;
+  packing.prices = std::move(found->prices);
+  packing.bound = found->bound;
+  std::vector<TreePair> pairs = packing.pairs;
+  if (options_.depth_max > 0) {
+    for (TreePair& pair : pairs) {
+      LimitDepth(options_.depth_max, pair.reduce);
+      LimitDepth(options_.depth_max, pair.broadcast);
+    }
+    SYNCOPATE_RETURN_IF_ERROR(ShareOut(*network_, pairs).status());
+  }
+  ForestPlan plan = Finish(packing, std::move(pairs));
+  const bool good = plan.certificate.gap() <= loss || options_.depth_max > 0 ||
+                    options_.trees_max > 0 || network_->size() > kColumnsSizeMax;
+  if (good) return plan;
+  packer_->Suggest(packing.pairs, packing.prices);
+  return std::nullopt;
+}
+
 absl::StatusOr<ForestPlan> ForestPlanner::Plan() {
   if (active_.size() == 1 || network_->resources().empty()) return PlanNothing();
+  SYNCOPATE_ASSIGN_OR_RETURN(std::optional<ForestPlan> large, PlanLarge());
+  if (large.has_value()) return *std::move(large);
   SYNCOPATE_ASSIGN_OR_RETURN(const Packing packing, packer_->Solve());
   if (options_.stages != Stages::kOne) return Describe(packing, packing.pairs);
   SYNCOPATE_ASSIGN_OR_RETURN(std::vector<TreePair> pairs, ChooseTrees(packing));
@@ -227,6 +275,10 @@ absl::StatusOr<ForestPlan> ForestPlanner::Plan() {
     pairs.resize(options_.trees_max);
     SYNCOPATE_RETURN_IF_ERROR(ShareOut(*network_, pairs).status());
   }
+  return Finish(packing, std::move(pairs));
+}
+
+ForestPlan ForestPlanner::Finish(const Packing& packing, std::vector<TreePair> pairs) {
   std::erase_if(pairs, [](const TreePair& pair) { return pair.share <= 0; });
   std::stable_sort(pairs.begin(), pairs.end(),
                    [](const TreePair& a, const TreePair& b) { return a.share > b.share; });

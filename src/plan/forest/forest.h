@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -80,6 +81,11 @@ class ForestPlanner {
   absl::StatusOr<std::vector<TreePair>> KeepFewWithHeadroom(const Packing& packing,
                                                             std::vector<TreePair> candidates,
                                                             const std::vector<TreePair>& found);
+  // For many workers in a network whose links form a tree; nothing for others, or if the plan is
+  // not good enough and there is another way.
+  absl::StatusOr<std::optional<ForestPlan>> PlanLarge();
+  // The plan of these pairs, with its proof.
+  ForestPlan Finish(const Packing& packing, std::vector<TreePair> pairs);
   ForestPlan PlanNothing() const;
   ForestPlan Describe(const Packing& packing, std::vector<TreePair> pairs) const;
 
