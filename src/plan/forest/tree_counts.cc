@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -179,14 +182,11 @@ class Rounding {
   std::vector<std::vector<int>> whole_;
 };
 
-// Members that may have more children.
-struct Places {
-  int depth = 0;
+// A member that may have more children.
+struct Place {
   int member = 0;
   int count = 0;
 };
-// Turned around, so that a heap has the shallowest on top.
-bool operator<(const Places& a, const Places& b) { return a.depth > b.depth; }
 
 // A part of the tree that is being built: all but its head have their parents.
 struct Part {
@@ -194,24 +194,21 @@ struct Part {
   int height = 0;
   int places = 0;
   bool has_root = false;
-  std::vector<Places> where;  // a heap
+  std::multimap<int, Place> where;  // by depth below the head
 };
 
 void Attach(const Part& part, Part& core, WorkerTree& tree) {
-  std::pop_heap(core.where.begin(), core.where.end());
-  Places& place = core.where.back();
-  const int depth = place.depth + 1;
-  tree.parent[part.head] = place.member;
-  if (--place.count == 0) {
-    core.where.pop_back();
-  } else {
-    std::push_heap(core.where.begin(), core.where.end());
+  // As deep as it does not make the core higher: what comes later is higher and wants to be near
+  // the head. What brings places itself goes to the top.
+  auto place = core.where.begin();
+  if (part.places == 0) {
+    const auto beyond = core.where.upper_bound(core.height - 1 - part.height);
+    if (beyond != core.where.begin()) place = std::prev(beyond);
   }
-  for (Places places : part.where) {
-    places.depth += depth;
-    core.where.push_back(places);
-    std::push_heap(core.where.begin(), core.where.end());
-  }
+  const int depth = place->first + 1;
+  tree.parent[part.head] = place->second.member;
+  if (--place->second.count == 0) core.where.erase(place);
+  for (const auto& [below, more] : part.where) core.where.emplace(depth + below, more);
   core.places += part.places - 1;
   core.height = std::max(core.height, depth + part.height);
 }
@@ -261,7 +258,7 @@ WorkerTree BuildTree(const std::vector<TreeGroup>& groups, absl::Span<const int>
       part.head = group.member;
       part.has_root = group.member == root;
       part.places = surplus[i] + (part.has_root ? 1 : 0);
-      if (part.places > 0) part.where = {{0, part.head, part.places}};
+      if (part.places > 0) part.where = {{0, {part.head, part.places}}};
       parts[i].push_back(std::move(part));
       continue;
     }

@@ -14,11 +14,10 @@
 namespace syncopate {
 namespace {
 
-// As many trees as a group has parts let each part be the middle of some of them, which keeps the
-// trees shallow; very many of them have too little data each.
+// With fewer trees than this, members take turns less often as the middle of a rack, and the trees
+// get deep; very many have too little data each.
+constexpr int kTreesAtFirst = 64;
 constexpr int kTreesMax = 512;
-constexpr int kTreesAtFirstMin = 16;
-constexpr int kTreesAtFirstMax = 64;
 
 // The linear program: minimise T such that no resource carries more than its rate times T. Columns:
 // T; for each group but the first and each kind of tree the positive part of its surplus; for
@@ -217,11 +216,8 @@ absl::StatusOr<std::optional<SuggestedTrees>> SuggestForTreeNetwork(const Topolo
   if (!groups.has_value() || network.resources().empty()) return std::nullopt;
   SYNCOPATE_ASSIGN_OR_RETURN(const TreeSurplus surplus, SolveTreeNetwork(*groups, network));
   const int most = trees_max > 0 ? std::min(trees_max, kTreesMax) : kTreesMax;
-  size_t parts = 0;
-  for (const TreeGroup& group : *groups) parts = std::max(parts, group.children.size());
-  const int first = std::clamp(static_cast<int>(parts), kTreesAtFirstMin, kTreesAtFirstMax);
   WholeTrees best;
-  for (int trees = std::min(first, most); trees <= most; trees += 1 + trees / 16) {
+  for (int trees = std::min(kTreesAtFirst, most); trees <= most; trees += 1 + trees / 16) {
     WholeTrees whole = RoundTo(trees, *groups, surplus, network);
     if (best.trees == 0 || whole.seconds_per_byte < best.seconds_per_byte) best = std::move(whole);
     if (best.seconds_per_byte <= surplus.seconds_per_byte * (1 + loss)) break;
