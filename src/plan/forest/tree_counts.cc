@@ -19,12 +19,12 @@ constexpr int kAny = std::numeric_limits<int>::max();
 class Rounding {
  public:
   Rounding(const std::vector<TreeGroup>& groups, const std::vector<double>& surplus, bool reduce,
-           int trees, const PackingNetwork& network, std::vector<double>& bytes)
+           int trees, absl::Span<const double> rates, std::vector<double>& bytes)
       : groups_(groups),
         surplus_(surplus),
         reduce_(reduce),
         trees_(trees),
-        network_(network),
+        rates_(rates),
         bytes_(bytes),
         least_(groups.size(), 0),
         most_(groups.size(), kAny),
@@ -135,8 +135,7 @@ class Rounding {
   double BusyWith(int group, double more) const {
     double busy = 0;
     for (const int resource : LoadedBySurplus(group)) {
-      busy =
-          std::max(busy, (bytes_[resource] + more / trees_) / network_.resources()[resource].rate);
+      busy = std::max(busy, (bytes_[resource] + more / trees_) / rates_[resource]);
     }
     return busy;
   }
@@ -175,7 +174,7 @@ class Rounding {
   const std::vector<double>& surplus_;
   const bool reduce_;
   const int trees_;
-  const PackingNetwork& network_;
+  const absl::Span<const double> rates_;
   std::vector<double>& bytes_;
   std::vector<int> least_;  // by group, for a single tree
   std::vector<int> most_;
@@ -238,9 +237,9 @@ std::vector<Part> Join(std::vector<Part> parts, bool holds_all, WorkerTree& tree
 
 std::vector<std::vector<int>> WholeSurpluses(const std::vector<TreeGroup>& groups,
                                              const std::vector<double>& surplus, bool reduce,
-                                             int trees, const PackingNetwork& network,
+                                             int trees, absl::Span<const double> rates,
                                              std::vector<double>& bytes) {
-  return Rounding(groups, surplus, reduce, trees, network, bytes).Run();
+  return Rounding(groups, surplus, reduce, trees, rates, bytes).Run();
 }
 
 WorkerTree BuildTree(const std::vector<TreeGroup>& groups, absl::Span<const int> surplus,

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "plan/forest/packing_network.h"
 #include "plan/forest/tree_groups.h"
 #include "plan/forest/worker_tree.h"
 
@@ -15,11 +14,12 @@ namespace syncopate {
 // `surplus`, never of the other sign, and that add up in each tree. Few members have children in
 // any one tree, so that the trees are shallow.
 //
-// `bytes`: what each resource carries with the averages; changed to what it carries with the whole
-// numbers. Where rounding loads somebody more it chooses those with the most time left.
+// `rates` by resource. `bytes`: what each carries with the averages; changed to what it carries
+// with the whole numbers. Where rounding loads somebody more it chooses those with the most time
+// left.
 std::vector<std::vector<int>> WholeSurpluses(const std::vector<TreeGroup>& groups,
                                              const std::vector<double>& surplus, bool reduce,
-                                             int trees, const PackingNetwork& network,
+                                             int trees, absl::Span<const double> rates,
                                              std::vector<double>& bytes);
 
 // A tree with this root in which every member has as many children as its surplus says, and one

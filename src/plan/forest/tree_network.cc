@@ -18,6 +18,10 @@ namespace {
 // get deep; very many have too little data each.
 constexpr int kTreesAtFirst = 64;
 constexpr int kTreesMax = 512;
+// How much of their time parts of the network that do not limit the plan should be busy.
+constexpr double kHeadroom[] = {0.75, 0.85, 0.95};
+constexpr double kHeadroomLoss = 1e-4;
+constexpr double kNoPrice = 1e-6;  // of a second of it
 
 // The linear program: minimise T such that no resource carries more than its rate times T. Columns:
 // T; for each group but the first and each kind of tree the positive part of its surplus; for
@@ -25,12 +29,12 @@ constexpr int kTreesMax = 512;
 // members and each kind of tree how surpluses add up.
 class SurplusProgram {
  public:
-  SurplusProgram(const std::vector<TreeGroup>& groups, const PackingNetwork& network)
-      : groups_(groups), network_(network), sum_row_(groups.size(), -1) {
-    const size_t resources = network.resources().size();
-    for (const PackingResource& resource : network.resources()) {
-      scale_ = std::max(scale_, resource.rate);
-    }
+  SurplusProgram(const std::vector<TreeGroup>& groups, absl::Span<const double> rates)
+      : groups_(groups),
+        rates_(rates),
+        scale_(*std::max_element(rates.begin(), rates.end())),
+        sum_row_(groups.size(), -1) {
+    const size_t resources = rates.size();
     std::vector<double> always(resources, 0);  // what a resource carries in any tree
     for (const TreeGroup& group : groups) {
       for (const int resource : group.out) always[resource] += 1;
@@ -51,7 +55,7 @@ class SurplusProgram {
     }
     std::map<int, double> time;
     for (size_t i = 0; i < resources; ++i) {
-      time[static_cast<int>(i)] = -network.resources()[i].rate / scale_;
+      time[static_cast<int>(i)] = -rates[i] / scale_;
     }
     AddColumn(time, 1);
     for (const bool reduce : {false, true}) {
@@ -86,9 +90,9 @@ class SurplusProgram {
       }
     }
     double second = 0;  // what a second of all resources costs
-    for (size_t i = 0; i < network_.resources().size(); ++i) {
+    for (size_t i = 0; i < rates_.size(); ++i) {
       result.prices.push_back(std::max(0.0, -lp.dualRowSolution()[i]));
-      second += result.prices.back() * network_.resources()[i].rate;
+      second += result.prices.back() * rates_[i];
     }
     for (double& price : result.prices) price /= second;
     return result;
@@ -118,8 +122,8 @@ class SurplusProgram {
   }
 
   const std::vector<TreeGroup>& groups_;
-  const PackingNetwork& network_;
-  double scale_ = 0;          // rates are divided by it
+  const absl::Span<const double> rates_;
+  const double scale_;        // rates are divided by it
   std::vector<int> sum_row_;  // by group: of broadcast trees; the next one is of reduce trees
   std::vector<double> row_lower_;
   std::vector<double> row_upper_;
@@ -153,15 +157,14 @@ struct WholeTrees {
 };
 
 WholeTrees RoundTo(int trees, const std::vector<TreeGroup>& groups, const TreeSurplus& surplus,
-                   const PackingNetwork& network) {
+                   absl::Span<const double> rates) {
   WholeTrees whole;
   whole.trees = trees;
   std::vector<double> bytes = surplus.bytes;
-  whole.broadcast = WholeSurpluses(groups, surplus.broadcast, false, trees, network, bytes);
-  whole.reduce = WholeSurpluses(groups, surplus.reduce, true, trees, network, bytes);
+  whole.broadcast = WholeSurpluses(groups, surplus.broadcast, false, trees, rates, bytes);
+  whole.reduce = WholeSurpluses(groups, surplus.reduce, true, trees, rates, bytes);
   for (size_t i = 0; i < bytes.size(); ++i) {
-    whole.seconds_per_byte =
-        std::max(whole.seconds_per_byte, bytes[i] / network.resources()[i].rate);
+    whole.seconds_per_byte = std::max(whole.seconds_per_byte, bytes[i] / rates[i]);
   }
   return whole;
 }
@@ -199,12 +202,31 @@ std::vector<TreePair> BuildPairs(const std::vector<TreeGroup>& groups, const Who
   return pairs;
 }
 
+// What limits the plan has to be busy all the time; the rest of the network is left some headroom
+// if there is such a solution.
+absl::StatusOr<TreeSurplus> WithHeadroom(const std::vector<TreeGroup>& groups,
+                                         absl::Span<const double> rates,
+                                         const TreeSurplus& surplus) {
+  for (const double part : kHeadroom) {
+    std::vector<double> slower(rates.begin(), rates.end());
+    for (size_t i = 0; i < slower.size(); ++i) {
+      if (surplus.prices[i] * rates[i] < kNoPrice) slower[i] *= part;
+    }
+    SYNCOPATE_ASSIGN_OR_RETURN(TreeSurplus found, SolveTreeNetwork(groups, slower));
+    if (found.seconds_per_byte > surplus.seconds_per_byte * (1 + kHeadroomLoss)) continue;
+    found.prices = surplus.prices;
+    found.seconds_per_byte = surplus.seconds_per_byte;
+    return found;
+  }
+  return surplus;
+}
+
 }  // namespace
 
 absl::StatusOr<TreeSurplus> SolveTreeNetwork(const std::vector<TreeGroup>& groups,
-                                             const PackingNetwork& network) {
-  SYNCOPATE_ASSIGN_OR_RETURN(TreeSurplus surplus, SurplusProgram(groups, network).Solve());
-  surplus.bytes = BytesOf(groups, surplus, network.resources().size());
+                                             absl::Span<const double> rates) {
+  SYNCOPATE_ASSIGN_OR_RETURN(TreeSurplus surplus, SurplusProgram(groups, rates).Solve());
+  surplus.bytes = BytesOf(groups, surplus, rates.size());
   return surplus;
 }
 
@@ -214,11 +236,14 @@ absl::StatusOr<std::optional<SuggestedTrees>> SuggestForTreeNetwork(const Topolo
                                                                     double loss, int trees_max) {
   const std::optional<std::vector<TreeGroup>> groups = FindTreeGroups(topology, placement, network);
   if (!groups.has_value() || network.resources().empty()) return std::nullopt;
-  SYNCOPATE_ASSIGN_OR_RETURN(const TreeSurplus surplus, SolveTreeNetwork(*groups, network));
+  std::vector<double> rates;
+  for (const PackingResource& resource : network.resources()) rates.push_back(resource.rate);
+  SYNCOPATE_ASSIGN_OR_RETURN(TreeSurplus surplus, SolveTreeNetwork(*groups, rates));
+  SYNCOPATE_ASSIGN_OR_RETURN(surplus, WithHeadroom(*groups, rates, surplus));
   const int most = trees_max > 0 ? std::min(trees_max, kTreesMax) : kTreesMax;
   WholeTrees best;
   for (int trees = std::min(kTreesAtFirst, most); trees <= most; trees += 1 + trees / 16) {
-    WholeTrees whole = RoundTo(trees, *groups, surplus, network);
+    WholeTrees whole = RoundTo(trees, *groups, surplus, rates);
     if (best.trees == 0 || whole.seconds_per_byte < best.seconds_per_byte) best = std::move(whole);
     if (best.seconds_per_byte <= surplus.seconds_per_byte * (1 + loss)) break;
   }

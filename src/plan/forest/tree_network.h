@@ -32,9 +32,9 @@ struct TreeSurplus {
   std::vector<double> prices;  // by resource: the dual solution; a second of all costs 1
   double seconds_per_byte = 0;
 };
-// FailedPrecondition if the solver fails.
+// `rates` by resource. FailedPrecondition if the solver fails.
 absl::StatusOr<TreeSurplus> SolveTreeNetwork(const std::vector<TreeGroup>& groups,
-                                             const PackingNetwork& network);
+                                             absl::Span<const double> rates);
 
 struct SuggestedTrees {
   std::vector<TreePair> pairs;  // over members, with shares
