@@ -25,7 +25,7 @@ constexpr size_t kEvenPairsMax = 5;
 constexpr size_t kHeadroomCellsMax = 100000;
 // Larger networks are planned without column generation if their links form a tree; beyond the
 // second number also if that misses the gap.
-constexpr int kColumnsSize = 160;
+constexpr int kColumnsSize = 96;
 constexpr int kColumnsSizeMax = 256;
 
 // The same tree over ranks.

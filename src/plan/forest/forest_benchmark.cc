@@ -1,20 +1,21 @@
 // How long forest plans take, and how near they come to what their certificates prove possible.
 //
-//   forest_benchmark            all rows, about two minutes
-//   forest_benchmark 1024       networks of that many workers
-//   forest_benchmark replan     planning again after one capacity has changed
+//   forest_benchmark [plan|again [TEXT]]
 //
+// "plan" times plans from nothing, "again" those of 64 workers after the rate of one link has
+// changed. TEXT takes only the rows that contain it: "1024", "unequal", "DGX".
 // Prints Markdown tables. Planning is PlanForest(): all from the topology to the proved
 // certificate.
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/parse.h"
 #include "base/status.h"
 #include "model/program_validator.h"
 #include "model/topology_makers.h"
@@ -147,9 +148,8 @@ absl::Status MeasureAgain(const Case& each) {
   return absl::OkStatus();
 }
 
-int Main(const std::string& only) {
-  const bool again = only == "replan";
-  const int workers = again ? 64 : std::atoi(only.c_str());
+int Main(const std::string& what, const std::string& text) {
+  const bool again = what == "again";
   if (again) {
     std::printf(
         "| network | rate of one link | from nothing, s | again, s | times quicker | gap from "
@@ -160,7 +160,8 @@ int Main(const std::string& only) {
         "proof, s |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   }
   for (const Case& each : Cases()) {
-    if (workers != 0 && each.workers != workers) continue;
+    if (again && each.workers != 64) continue;
+    if (!absl::StrContains(absl::StrCat(each.workers, " ", each.name), text)) continue;
     const absl::Status status = again ? MeasureAgain(each) : Measure(each);
     if (status.ok()) continue;
     std::fprintf(stderr, "%s: %s\n", each.name.c_str(), status.ToString().c_str());
@@ -172,4 +173,6 @@ int Main(const std::string& only) {
 }  // namespace
 }  // namespace syncopate
 
-int main(int argc, char** argv) { return syncopate::Main(argc > 1 ? argv[1] : ""); }
+int main(int argc, char** argv) {
+  return syncopate::Main(argc > 1 ? argv[1] : "plan", argc > 2 ? argv[2] : "");
+}
