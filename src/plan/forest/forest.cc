@@ -23,9 +23,10 @@ constexpr size_t kCandidatesMax = 3000;
 constexpr size_t kEvenPairsMax = 5;
 // Larger programs are not solved again to keep parts of the network from being busy all the time.
 constexpr size_t kHeadroomCellsMax = 100000;
-// Larger networks are planned without column generation if their links form a tree; beyond the
-// second number also if that misses the gap.
+// Networks of more members are planned without column generation if their links form a tree: from
+// nothing, again after rates have changed, and also if the gap is missed.
 constexpr int kColumnsSize = 96;
+constexpr int kColumnsSizeAgain = 32;
 constexpr int kColumnsSizeMax = 256;
 
 // The same tree over ranks.
@@ -152,14 +153,37 @@ absl::Status ForestPlanner::Update(const Topology& topology) {
   return absl::OkStatus();
 }
 
+bool ForestPlanner::AllActive() const {
+  return active_.size() == static_cast<size_t>(network_->size());
+}
+
+double ForestPlanner::SecondsMax(const Packing& packing) const {
+  if (!AllActive()) return packing.seconds_per_byte * (1 + options_.loss);
+  return std::max(packing.bound * (1 + options_.loss),
+                  packing.seconds_per_byte * (1 + options_.loss / 2));
+}
+
+absl::StatusOr<bool> ForestPlanner::SharesForOldTrees(double seconds_max) {
+  if (pairs_.empty()) return false;
+  std::vector<TreePair> same = pairs_;
+  SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(*network_, same));
+  if (seconds > seconds_max) return false;
+  pairs_ = std::move(same);
+  return true;
+}
+
 absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseTrees(const Packing& packing) {
-  const double seconds_max = packing.seconds_per_byte * (1 + options_.loss);
-  if (!pairs_.empty()) {  // the trees of the last plan may still be good enough
-    std::vector<TreePair> same = pairs_;
-    SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(*network_, same));
-    if (seconds <= seconds_max) return same;
-  }
+  const double seconds_max = SecondsMax(packing);
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool same, SharesForOldTrees(seconds_max));
+  if (same) return pairs_;
   if (options_.few && network_->size() <= kFewPairsMembersMax) return ChooseFewTrees(packing);
+  if (!pairs_.empty() && network_->size() > kColumnsSizeAgain && options_.depth_max == 0) {
+    // Quickly: those of the last plan and what it lacks.
+    std::vector<TreePair> both = pairs_;
+    both.insert(both.end(), packing.pairs.begin(), packing.pairs.end());
+    SYNCOPATE_RETURN_IF_ERROR(ShareOut(*network_, both).status());
+    return KeepFew(*network_, both, seconds_max);
+  }
   // The shallowest trees that are good enough: short pipelines, and nearly all workers busy from
   // the beginning to the end.
   std::vector<TreePair> known = packer_->KnownPairs();
@@ -187,7 +211,7 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseTrees(const Packing& 
 
 absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseFewTrees(const Packing& packing) const {
   const std::vector<int> active = ActiveMembers();
-  const double seconds_max = packing.seconds_per_byte * (1 + options_.loss);
+  const double seconds_max = SecondsMax(packing);
   // The roots in the order of how good a single pair of each is, then several of them together.
   std::vector<std::pair<double, int>> roots;
   std::vector<TreePair> best;
@@ -221,7 +245,7 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseFewTrees(const Packin
 // message that comes a little late would hold up everything.
 absl::StatusOr<std::vector<TreePair>> ForestPlanner::KeepFewWithHeadroom(
     const Packing& packing, std::vector<TreePair> candidates, const std::vector<TreePair>& found) {
-  const double seconds_max = packing.seconds_per_byte * (1 + options_.loss);
+  const double seconds_max = SecondsMax(packing);
   if (candidates.size() * network_->resources().size() <= kHeadroomCellsMax) {
     for (const double part : {0.75, 0.85, 0.95}) {
       const PackingNetwork network = network_->WithHeadroom(packing.prices, part);
@@ -232,9 +256,9 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::KeepFewWithHeadroom(
   return KeepFew(*network_, found, seconds_max);
 }
 
-absl::StatusOr<std::optional<ForestPlan>> ForestPlanner::PlanLarge() {
-  if (network_->size() <= kColumnsSize || options_.stages != Stages::kOne ||
-      active_.size() != static_cast<size_t>(network_->size())) {
+absl::StatusOr<std::optional<ForestPlan>> ForestPlanner::PlanTreeNetwork() {
+  if (network_->size() <= (pairs_.empty() ? kColumnsSize : kColumnsSizeAgain) ||
+      options_.stages != Stages::kOne || !AllActive()) {
     return std::nullopt;
   }
   const double loss = std::max(options_.loss, options_.gap);
@@ -256,7 +280,8 @@ absl::StatusOr<std::optional<ForestPlan>> ForestPlanner::PlanLarge() {
     }
     SYNCOPATE_RETURN_IF_ERROR(ShareOut(*network_, pairs).status());
   }
-  ForestPlan plan = Finish(packing, std::move(pairs));
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool same, SharesForOldTrees(packing.bound * (1 + loss)));
+  ForestPlan plan = Finish(packing, same ? pairs_ : std::move(pairs));
   const bool good = plan.certificate.gap() <= loss || options_.depth_max > 0 ||
                     options_.trees_max > 0 || network_->size() > kColumnsSizeMax;
   if (good) return plan;
@@ -266,8 +291,8 @@ absl::StatusOr<std::optional<ForestPlan>> ForestPlanner::PlanLarge() {
 
 absl::StatusOr<ForestPlan> ForestPlanner::Plan() {
   if (active_.size() == 1 || network_->resources().empty()) return PlanNothing();
-  SYNCOPATE_ASSIGN_OR_RETURN(std::optional<ForestPlan> large, PlanLarge());
-  if (large.has_value()) return *std::move(large);
+  SYNCOPATE_ASSIGN_OR_RETURN(std::optional<ForestPlan> plan, PlanTreeNetwork());
+  if (plan.has_value()) return *std::move(plan);
   SYNCOPATE_ASSIGN_OR_RETURN(const Packing packing, packer_->Solve());
   if (options_.stages != Stages::kOne) return Describe(packing, packing.pairs);
   SYNCOPATE_ASSIGN_OR_RETURN(std::vector<TreePair> pairs, ChooseTrees(packing));
