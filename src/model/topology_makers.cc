@@ -181,6 +181,33 @@ Topology TwoRackTopology(int devices_per_rack, double nic_bandwidth, double upli
   return topology;
 }
 
+Topology SwitchTreeTopology(absl::Span<const int> fanout, absl::Span<const double> rates,
+                            double latency, double spread, uint64_t seed) {
+  Random random(seed);
+  Topology topology;
+  topology.source = "declared: tree of switches";
+  std::vector<int> level = {AddNode(topology, "switch", NodeKind::kSwitch)};
+  int devices = 0;
+  for (size_t depth = 0; depth < fanout.size(); ++depth) {
+    std::vector<int> next;
+    for (const int above : level) {
+      for (int i = 0; i < fanout[depth]; ++i) {
+        const int node = depth + 1 == fanout.size()
+                             ? AddDevice(topology, devices++)
+                             : AddNode(topology, absl::StrCat(topology.nodes[above].id, ".", i),
+                                       NodeKind::kSwitch);
+        topology.nodes[node].group = topology.nodes[above].id;
+        const auto rate = [&] { return rates[depth] * (1 + spread * (2 * random.Unit() - 1)); };
+        AttachByNic(topology, node, above, rate(), latency / 2);
+        topology.links.back().bandwidth = topology.capacities.back().bandwidth = rate();
+        next.push_back(node);
+      }
+    }
+    level = std::move(next);
+  }
+  return topology;
+}
+
 Topology RandomTopology(int devices, uint64_t seed) {
   Random random(seed);
   Topology topology;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "model/topology.h"
 
 namespace syncopate {
@@ -41,6 +42,13 @@ Topology MeshTopology(int devices, double bandwidth, double latency);
 // way between racks has twice the latency of one inside.
 Topology TwoRackTopology(int devices_per_rack, double nic_bandwidth, double uplink_bandwidth,
                          double latency);
+
+// Switches below switches, devices below the last: `fanout` {8, 4, 16} is 8 pods of 4 racks of 16
+// devices. `rates` likewise: of an uplink of a pod, of a rack, of a NIC, in each direction. Each is
+// multiplied by a random number between 1 - spread and 1 + spread (spread < 1; 0: equal rates). A
+// way to a neighbour has `latency`, one further up proportionally more.
+Topology SwitchTreeTopology(absl::Span<const int> fanout, absl::Span<const double> rates,
+                            double latency, double spread, uint64_t seed);
 
 // Some valid topology of that many devices, for tests: stars, meshes, trees of switches, several
 // devices a host, uneven rates, half-duplex NICs. The same seed gives the same one.

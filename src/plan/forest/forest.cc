@@ -10,6 +10,7 @@
 #include "plan/forest/even_pairs.h"
 #include "plan/forest/few_trees.h"
 #include "plan/forest/steiner.h"
+#include "plan/forest/tree_network.h"
 
 namespace syncopate {
 namespace {
@@ -22,6 +23,11 @@ constexpr size_t kCandidatesMax = 3000;
 constexpr size_t kEvenPairsMax = 5;
 // Larger programs are not solved again to keep parts of the network from being busy all the time.
 constexpr size_t kHeadroomCellsMax = 100000;
+// Networks of more members are planned without column generation if their links form a tree: from
+// nothing, again after rates have changed, and also if the gap is missed.
+constexpr int kColumnsSize = 96;
+constexpr int kColumnsSizeAgain = 32;
+constexpr int kColumnsSizeMax = 256;
 
 // The same tree over ranks.
 WorkerTree OverRanks(const WorkerTree& tree, const std::vector<int>& ranks, size_t workers) {
@@ -86,6 +92,15 @@ int DepthOf(const TreePair& pair) {
   return std::max(DepthOf(pair.reduce), DepthOf(pair.broadcast));
 }
 
+// Hangs workers that are deeper on the last ancestor that may have children.
+void LimitDepth(int most, WorkerTree& tree) {
+  std::vector<int> depth(tree.parent.size(), 0);
+  for (const auto& [parent, child] : EdgesFromRoot(tree)) {  // parents are in place already
+    if (depth[parent] == most) tree.parent[child] = tree.parent[parent];
+    depth[child] = depth[tree.parent[child]] + 1;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ForestPlanner> ForestPlanner::Make(const Topology& topology,
@@ -138,14 +153,37 @@ absl::Status ForestPlanner::Update(const Topology& topology) {
   return absl::OkStatus();
 }
 
+bool ForestPlanner::AllActive() const {
+  return active_.size() == static_cast<size_t>(network_->size());
+}
+
+double ForestPlanner::SecondsMax(const Packing& packing) const {
+  if (!AllActive()) return packing.seconds_per_byte * (1 + options_.loss);
+  return std::max(packing.bound * (1 + options_.loss),
+                  packing.seconds_per_byte * (1 + options_.loss / 2));
+}
+
+absl::StatusOr<bool> ForestPlanner::SharesForOldTrees(double seconds_max) {
+  if (pairs_.empty()) return false;
+  std::vector<TreePair> same = pairs_;
+  SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(*network_, same));
+  if (seconds > seconds_max) return false;
+  pairs_ = std::move(same);
+  return true;
+}
+
 absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseTrees(const Packing& packing) {
-  const double seconds_max = packing.seconds_per_byte * (1 + options_.loss);
-  if (!pairs_.empty()) {  // the trees of the last plan may still be good enough
-    std::vector<TreePair> same = pairs_;
-    SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(*network_, same));
-    if (seconds <= seconds_max) return same;
-  }
+  const double seconds_max = SecondsMax(packing);
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool same, SharesForOldTrees(seconds_max));
+  if (same) return pairs_;
   if (options_.few && network_->size() <= kFewPairsMembersMax) return ChooseFewTrees(packing);
+  if (!pairs_.empty() && network_->size() > kColumnsSizeAgain && options_.depth_max == 0) {
+    // Quickly: those of the last plan and what it lacks.
+    std::vector<TreePair> both = pairs_;
+    both.insert(both.end(), packing.pairs.begin(), packing.pairs.end());
+    SYNCOPATE_RETURN_IF_ERROR(ShareOut(*network_, both).status());
+    return KeepFew(*network_, both, seconds_max);
+  }
   // The shallowest trees that are good enough: short pipelines, and nearly all workers busy from
   // the beginning to the end.
   std::vector<TreePair> known = packer_->KnownPairs();
@@ -173,7 +211,7 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseTrees(const Packing& 
 
 absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseFewTrees(const Packing& packing) const {
   const std::vector<int> active = ActiveMembers();
-  const double seconds_max = packing.seconds_per_byte * (1 + options_.loss);
+  const double seconds_max = SecondsMax(packing);
   // The roots in the order of how good a single pair of each is, then several of them together.
   std::vector<std::pair<double, int>> roots;
   std::vector<TreePair> best;
@@ -207,7 +245,7 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseFewTrees(const Packin
 // message that comes a little late would hold up everything.
 absl::StatusOr<std::vector<TreePair>> ForestPlanner::KeepFewWithHeadroom(
     const Packing& packing, std::vector<TreePair> candidates, const std::vector<TreePair>& found) {
-  const double seconds_max = packing.seconds_per_byte * (1 + options_.loss);
+  const double seconds_max = SecondsMax(packing);
   if (candidates.size() * network_->resources().size() <= kHeadroomCellsMax) {
     for (const double part : {0.75, 0.85, 0.95}) {
       const PackingNetwork network = network_->WithHeadroom(packing.prices, part);
@@ -218,8 +256,43 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::KeepFewWithHeadroom(
   return KeepFew(*network_, found, seconds_max);
 }
 
+absl::StatusOr<std::optional<ForestPlan>> ForestPlanner::PlanTreeNetwork() {
+  if (network_->size() <= (pairs_.empty() ? kColumnsSize : kColumnsSizeAgain) ||
+      options_.stages != Stages::kOne || !AllActive()) {
+    return std::nullopt;
+  }
+  const double loss = std::max(options_.loss, options_.gap);
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      std::optional<SuggestedTrees> found,
+      SuggestForTreeNetwork(topology_, placement_, *network_, loss, options_.trees_max));
+  if (!found.has_value()) return std::nullopt;
+  Packing packing;
+  packing.pairs = std::move(found->pairs);
+  packing.seconds_per_byte = found->seconds_per_byte;
+  packing.stage_seconds[0] = found->seconds_per_byte;
+  packing.prices = std::move(found->prices);
+  packing.bound = found->bound;
+  std::vector<TreePair> pairs = packing.pairs;
+  if (options_.depth_max > 0) {
+    for (TreePair& pair : pairs) {
+      LimitDepth(options_.depth_max, pair.reduce);
+      LimitDepth(options_.depth_max, pair.broadcast);
+    }
+    SYNCOPATE_RETURN_IF_ERROR(ShareOut(*network_, pairs).status());
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool same, SharesForOldTrees(packing.bound * (1 + loss)));
+  ForestPlan plan = Finish(packing, same ? pairs_ : std::move(pairs));
+  const bool good = plan.certificate.gap() <= loss || options_.depth_max > 0 ||
+                    options_.trees_max > 0 || network_->size() > kColumnsSizeMax;
+  if (good) return plan;
+  packer_->Suggest(packing.pairs, packing.prices);
+  return std::nullopt;
+}
+
 absl::StatusOr<ForestPlan> ForestPlanner::Plan() {
   if (active_.size() == 1 || network_->resources().empty()) return PlanNothing();
+  SYNCOPATE_ASSIGN_OR_RETURN(std::optional<ForestPlan> plan, PlanTreeNetwork());
+  if (plan.has_value()) return *std::move(plan);
   SYNCOPATE_ASSIGN_OR_RETURN(const Packing packing, packer_->Solve());
   if (options_.stages != Stages::kOne) return Describe(packing, packing.pairs);
   SYNCOPATE_ASSIGN_OR_RETURN(std::vector<TreePair> pairs, ChooseTrees(packing));
@@ -227,6 +300,10 @@ absl::StatusOr<ForestPlan> ForestPlanner::Plan() {
     pairs.resize(options_.trees_max);
     SYNCOPATE_RETURN_IF_ERROR(ShareOut(*network_, pairs).status());
   }
+  return Finish(packing, std::move(pairs));
+}
+
+ForestPlan ForestPlanner::Finish(const Packing& packing, std::vector<TreePair> pairs) {
   std::erase_if(pairs, [](const TreePair& pair) { return pair.share <= 0; });
   std::stable_sort(pairs.begin(), pairs.end(),
                    [](const TreePair& a, const TreePair& b) { return a.share > b.share; });

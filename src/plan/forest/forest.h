@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -80,6 +81,17 @@ class ForestPlanner {
   absl::StatusOr<std::vector<TreePair>> KeepFewWithHeadroom(const Packing& packing,
                                                             std::vector<TreePair> candidates,
                                                             const std::vector<TreePair>& found);
+  bool AllActive() const;
+  // How long a plan of few trees may take. If all are active it is near the bound too, not only
+  // near the packing.
+  double SecondsMax(const Packing& packing) const;
+  // Whether the trees of the last plan are still good enough; gives them their best shares then.
+  absl::StatusOr<bool> SharesForOldTrees(double seconds_max);
+  // For many workers in a network whose links form a tree; nothing for others, or if the plan is
+  // not good enough and there is another way.
+  absl::StatusOr<std::optional<ForestPlan>> PlanTreeNetwork();
+  // The plan of these pairs, with its proof.
+  ForestPlan Finish(const Packing& packing, std::vector<TreePair> pairs);
   ForestPlan PlanNothing() const;
   ForestPlan Describe(const Packing& packing, std::vector<TreePair> pairs) const;
 
