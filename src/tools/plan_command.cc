@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
@@ -103,6 +104,26 @@ absl::StatusOr<CollectiveRequest> MakeRequest(const PlanArguments& arguments, in
   return request;
 }
 
+// Larger networks take long by the published programs.
+constexpr size_t kWorkersComparedMax = 64;
+
+absl::Status PlanAsForest(const PlanArguments& arguments, PlanReport& report) {
+  report.forest.emplace();
+  SYNCOPATE_ASSIGN_OR_RETURN(report.forest->options, ParseForestOptions(arguments.forest));
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      report.selection,
+      SelectForest(report.request, SizeOf(report.type), report.topology, report.placement,
+                   arguments.steps_max, MonotonicClock(), *report.forest));
+  if (arguments.explain && report.request.active.size() > 1 &&
+      report.placement.size() <= kWorkersComparedMax) {
+    SYNCOPATE_RETURN_IF_ERROR(
+        CompareWithPublished(report.topology, report.placement, *report.forest));
+  }
+  if (!report.has_program()) return absl::OkStatus();
+  SYNCOPATE_ASSIGN_OR_RETURN(report.proof, ProveProgram(report.selection.program));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<PlanReport> MakeReport(const PlanArguments& arguments) {
   PlanReport report;
   if (arguments.workers < 0 || arguments.workers > limits::kWorkersMax) {
@@ -126,8 +147,13 @@ absl::StatusOr<PlanReport> MakeReport(const PlanArguments& arguments) {
     return absl::InvalidArgumentError(
         absl::StrCat(arguments.topology, ": ", placement.status().message()));
   }
+  report.placement = *placement;
+  if (arguments.algorithm == "forest") {
+    SYNCOPATE_RETURN_IF_ERROR(PlanAsForest(arguments, report));
+    return report;
+  }
   SelectOptions options;
-  options.algorithm = arguments.algorithm;
+  if (arguments.algorithm != "auto") options.algorithm = arguments.algorithm;
   options.pieces = arguments.pieces;
   options.steps_max = arguments.steps_max;
   SYNCOPATE_ASSIGN_OR_RETURN(report.selection, SelectProgram(report.request, SizeOf(report.type),
@@ -166,6 +192,9 @@ absl::Status Plan(const PlanArguments& arguments, std::ostream& out) {
     }
     SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.output, text));
   }
+  if (!arguments.svg.empty()) {
+    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.svg, PlanToSvg(report)));
+  }
   if (arguments.json) {
     out << PlanToJson(report);
     return absl::OkStatus();
@@ -181,6 +210,7 @@ constexpr char kExamples[] =
     "  syncopate plan --topology net.json --bytes 100M     on a network, a worker a device\n"
     "  syncopate plan --collective broadcast -n 8 --active 0-3,6 --root 2 --bytes 64K\n"
     "  syncopate plan -n 4 --algorithm ring --pieces 4 --export msccl -o ring.xml\n"
+    "  syncopate plan --topology net.json --strategy forest --explain --svg net.svg\n"
     "A topology file is described in docs/topology.md.";
 
 }  // namespace
@@ -221,7 +251,19 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   plan->add_option("--target", arguments->target,
                    "send-receive: who receives (the last active worker)")
       ->check(CLI::NonNegativeNumber);
-  plan->add_option("--algorithm", arguments->algorithm, "consider only this one");
+  plan->add_option("--strategy,--algorithm", arguments->algorithm,
+                   "consider only this one: ring, forest, ... (auto: all)");
+  plan->add_flag("--no-relays", arguments->forest.no_relays,
+                 "forest: workers that are not active pass nothing on");
+  plan->add_option("--trees", arguments->forest.trees, "forest: at most so many pairs of trees")
+      ->check(CLI::PositiveNumber);
+  plan->add_option("--depth", arguments->forest.depth, "forest: trees of at most this depth")
+      ->check(CLI::PositiveNumber);
+  plan->add_option("--loss", arguments->forest.loss,
+                   "forest: how much slower fewer trees may be, as 1% or 0.01 (1%)");
+  plan->add_option("--stages", arguments->forest.stages,
+                   "forest: one (the default), two; to compare, separate or paper: the published "
+                   "linear programs (4) and (8)");
   plan->add_option("--pieces", arguments->pieces, "consider only this number of pieces")
       ->check(CLI::PositiveNumber);
   plan->add_option("--steps-max", arguments->steps_max,
@@ -235,6 +277,8 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
                    "give out the program itself: text (docs/program.md) or msccl (XML)");
   plan->add_option("-o,--output", arguments->output,
                    "file for the exported program; without, standard output");
+  plan->add_option("--svg", arguments->svg,
+                   "file for a picture of the network, its loads and the trees");
   plan->footer(kExamples);
   plan->callback(
       [arguments, &exit_code] { exit_code = RunPlan(*arguments, std::cout, std::cerr); });

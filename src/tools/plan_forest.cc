@@ -1,0 +1,210 @@
+#include "tools/plan_forest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/parse.h"
+#include "base/status.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::pair<absl::string_view, Stages> kStages[] = {
+    {"one", Stages::kOne},
+    {"two", Stages::kTwo},
+    {"separate", Stages::kSeparate},
+    {"paper", Stages::kEqualOverlapped},
+};
+// More would be no plan for this network any more.
+constexpr double kLossMax = 0.5;
+
+absl::StatusOr<double> ParseLoss(absl::string_view text) {
+  absl::string_view number = text;
+  const bool percent = absl::ConsumeSuffix(&number, "%");
+  const absl::StatusOr<double> value = ParseDouble(number, 0, kLossMax * (percent ? 100 : 1));
+  if (value.ok()) return *value / (percent ? 100 : 1);
+  return absl::InvalidArgumentError(absl::StrCat("--loss: \"", text, "\" is not a part from 0 to ",
+                                                 kLossMax, "; write 1% or 0.01"));
+}
+
+absl::StatusOr<Stages> ParseStages(absl::string_view text) {
+  for (const auto& [name, stages] : kStages) {
+    if (text == name) return stages;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--stages: \"", text, "\" is not a way to plan; choose one, two, separate or paper"));
+}
+
+// Sub-chunks smaller than this are not tried: a message costs more than its bytes.
+constexpr uint64_t kChunkBytesMin = 4096;
+
+// Of the program with about this many bytes in a sub-chunk: two steps an edge.
+uint64_t EstimatedSteps(const ForestPlan& plan, double bytes, double chunk_bytes) {
+  double steps = 0;
+  for (const TreePair& pair : plan.pairs) {
+    const double chunks = std::max(1.0, std::round(pair.share * bytes / chunk_bytes));
+    const auto edges = EdgesFromRoot(pair.reduce).size() + EdgesFromRoot(pair.broadcast).size();
+    steps += 2 * chunks * static_cast<double>(edges);
+  }
+  return static_cast<uint64_t>(steps);
+}
+
+uint64_t LargestChunk(const Program& program) {
+  uint64_t largest = 0;
+  for (size_t i = 1; i < program.data_bounds.size(); ++i) {
+    largest = std::max(largest, program.data_bounds[i] - program.data_bounds[i - 1]);
+  }
+  return largest;
+}
+
+// Children by worker, in order of their ranks.
+void AppendTree(const std::vector<std::vector<int>>& children, int at, std::string& text) {
+  absl::StrAppend(&text, at);
+  if (children[at].empty()) return;
+  std::vector<int> leaves;
+  std::vector<int> others;
+  for (const int child : children[at]) {
+    (children[child].empty() ? leaves : others).push_back(child);
+  }
+  text += '(';
+  if (!leaves.empty()) absl::StrAppend(&text, FormatRanks(leaves));
+  for (const int child : others) {
+    if (text.back() != '(') text += ' ';
+    AppendTree(children, child, text);
+  }
+  text += ')';
+}
+
+}  // namespace
+
+absl::string_view Name(Stages stages) {
+  for (const auto& [name, value] : kStages) {
+    if (stages == value) return name;
+  }
+  return "one";
+}
+
+absl::StatusOr<ForestOptions> ParseForestOptions(const ForestArguments& arguments) {
+  ForestOptions options;
+  options.relays = !arguments.no_relays;
+  if (arguments.trees < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--trees: ", arguments.trees, " is not a positive number"));
+  }
+  if (arguments.depth < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--depth: ", arguments.depth, " is not a positive number"));
+  }
+  options.trees_max = arguments.trees;
+  options.depth_max = arguments.depth;
+  if (!arguments.loss.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(options.loss, ParseLoss(arguments.loss));
+  }
+  if (!arguments.stages.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(options.stages, ParseStages(arguments.stages));
+  }
+  return options;
+}
+
+absl::Status CheckForest(const Topology& topology, absl::Span<const int> placement,
+                         ForestReport& report) {
+  if (report.options.stages != Stages::kOne) return absl::OkStatus();
+  SYNCOPATE_RETURN_IF_ERROR(
+      At("the plan's certificate does not hold",
+         CheckCertificate(topology, placement, report.plan.active, report.options.relays,
+                          report.plan.pairs, report.plan.certificate)));
+  report.checked = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Selection> SelectForest(const CollectiveRequest& request, size_t bytes_per_element,
+                                       const Topology& topology, absl::Span<const int> placement,
+                                       uint64_t steps_max, const Clock& clock,
+                                       ForestReport& report) {
+  if (request.collective != Collective::kAllReduce) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("forest is an algorithm for all-reduce, not for ", Name(request.collective)));
+  }
+  const int64_t begin_ns = clock.NowNs();
+  SYNCOPATE_ASSIGN_OR_RETURN(report.plan,
+                             PlanForest(topology, placement, request.active, report.options));
+  report.plan_seconds = static_cast<double>(clock.NowNs() - begin_ns) * 1e-9;
+  SYNCOPATE_RETURN_IF_ERROR(CheckForest(topology, placement, report));
+
+  Selection selection;
+  const double bytes = static_cast<double>(request.elements * bytes_per_element);
+  const double largest = report.plan.pairs.empty() ? bytes : report.plan.pairs[0].share * bytes;
+  double chunk = std::max(largest, static_cast<double>(kChunkBytesMin));
+  for (; chunk >= kChunkBytesMin; chunk /= 2) {
+    Candidate candidate;
+    candidate.algorithm = "forest";
+    const uint64_t steps = EstimatedSteps(report.plan, bytes, chunk);
+    if (steps > steps_max) {
+      if (!selection.candidates.empty()) break;
+      candidate.skipped = absl::StrCat("its program has ", steps, " steps, more than the ",
+                                       steps_max, " that are played; --steps-max allows more");
+      selection.candidates.push_back(candidate);
+      return selection;
+    }
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        Program program,
+        MakeForestProgram(request, report.plan, static_cast<uint64_t>(chunk) / bytes_per_element));
+    SYNCOPATE_ASSIGN_OR_RETURN(ProgramCost cost,
+                               CostOf(program, topology, placement, bytes_per_element));
+    candidate.variant =
+        absl::StrCat("sub-chunks of ", FormatBytes(LargestChunk(program) * bytes_per_element));
+    candidate.seconds = cost.seconds;
+    candidate.messages = cost.messages;
+    candidate.bytes_sent_max = cost.bytes_sent_max;
+    candidate.bytes_sent_total = cost.bytes_sent_total;
+    const bool better =
+        selection.candidates.empty() || cost.seconds < selection.candidates[0].seconds;
+    // The best first; the others in the order in which they were tried.
+    if (better) {
+      selection.candidates.insert(selection.candidates.begin(), candidate);
+      report.chunk_bytes = LargestChunk(program) * bytes_per_element;
+      selection.program = std::move(program);
+      selection.cost = std::move(cost);
+    } else {
+      selection.candidates.push_back(candidate);
+      if (candidate.seconds > 1.2 * selection.candidates[0].seconds) break;
+    }
+  }
+  for (Candidate& candidate : selection.candidates) candidate.best_pieces = true;
+  selection.why = absl::StrCat("forest is the only algorithm that was asked for");
+  return selection;
+}
+
+absl::Status CompareWithPublished(const Topology& topology, absl::Span<const int> placement,
+                                  ForestReport& report) {
+  const auto solve = [&](Stages stages) -> absl::StatusOr<double> {
+    ForestOptions options;
+    options.relays = report.options.relays;
+    options.gap = report.options.gap;
+    options.stages = stages;
+    SYNCOPATE_ASSIGN_OR_RETURN(const ForestPlan plan,
+                               PlanForest(topology, placement, report.plan.active, options));
+    return plan.seconds_per_byte;
+  };
+  SYNCOPATE_ASSIGN_OR_RETURN(report.separate_seconds, solve(Stages::kSeparate));
+  SYNCOPATE_ASSIGN_OR_RETURN(report.overlapped_seconds, solve(Stages::kEqualOverlapped));
+  return absl::OkStatus();
+}
+
+std::string TreeText(const WorkerTree& tree) {
+  std::vector<std::vector<int>> children(tree.parent.size());
+  for (size_t worker = 0; worker < tree.parent.size(); ++worker) {
+    const int parent = tree.parent[worker];
+    if (parent >= 0 && parent != static_cast<int>(worker)) {
+      children[parent].push_back(static_cast<int>(worker));
+    }
+  }
+  std::string text;
+  AppendTree(children, tree.root, text);
+  return text;
+}
+
+}  // namespace syncopate
