@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 namespace syncopate {
 namespace {
@@ -106,11 +107,13 @@ class Layouter {
   }
 
   void PlaceInLayers() {
-    size_t widest = 1;
-    for (const std::vector<int>& nodes : by_level_) widest = std::max(widest, nodes.size());
-    layout_.width = std::max(380.0, 2 * kMargin + kLayerSpacing * static_cast<double>(widest - 1));
-    layout_.height = 2 * kMargin + kLayerHeight * top_;
     const double devices = static_cast<double>(by_level_[0].size());
+    layout_.width = std::max(380.0, 2 * kMargin + kDeviceSpacing * (devices - 1));
+    for (int level = 1; level <= top_; ++level) {
+      const double nodes = static_cast<double>(by_level_[level].size());
+      layout_.width = std::max(layout_.width, 2 * kMargin + kLayerSpacing * (nodes - 1));
+    }
+    layout_.height = 2 * kMargin + kLayerHeight * top_;
     const double left = (layout_.width - kDeviceSpacing * (devices - 1)) / 2;
     for (size_t i = 0; i < by_level_[0].size(); ++i) {
       layout_.nodes[by_level_[0][i]] = {left + kDeviceSpacing * static_cast<double>(i),

@@ -28,6 +28,13 @@ namespace {
 
 constexpr uint64_t kBytesMax = uint64_t{1} << 40;
 
+// Why MSCCL cannot have a program, and what to do.
+absl::Status WithAdvice(const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("--export: ", status.message(),
+                                                  "; --export text can express every program"));
+}
+
 absl::StatusOr<Topology> LoadTopology(const PlanArguments& arguments) {
   if (arguments.topology.empty()) {
     if (arguments.workers < 1) {
@@ -70,11 +77,14 @@ absl::StatusOr<CollectiveRequest> MakeRequest(const PlanArguments& arguments, in
   CollectiveRequest request;
   SYNCOPATE_ASSIGN_OR_RETURN(request.collective, ParseCollective(arguments.collective));
   request.workers = workers;
-  if (arguments.active.empty()) {
+  if (!arguments.active) {
     request.active.resize(static_cast<size_t>(workers));
     std::iota(request.active.begin(), request.active.end(), 0);
+  } else if (arguments.active->empty()) {
+    return absl::InvalidArgumentError(
+        "--active: no worker is active; name those that are, as 0-3,6");
   } else {
-    absl::StatusOr<std::vector<int>> active = ParseRanks(arguments.active, workers);
+    absl::StatusOr<std::vector<int>> active = ParseRanks(*arguments.active, workers);
     if (!active.ok()) return At("--active", active.status());
     request.active = *std::move(active);
   }
@@ -120,6 +130,11 @@ absl::Status PlanAsForest(const PlanArguments& arguments, PlanReport& report) {
         CompareWithPublished(report.topology, report.placement, *report.forest));
   }
   if (!report.has_program()) return absl::OkStatus();
+  if (arguments.export_form == "msccl") {
+    SYNCOPATE_RETURN_IF_ERROR(
+        WithAdvice(CutEvenlyForMscclExport(report.request, SizeOf(report.type), report.topology,
+                                           report.placement, report.selection, *report.forest)));
+  }
   SYNCOPATE_ASSIGN_OR_RETURN(report.proof, ProveProgram(report.selection.program));
   return absl::OkStatus();
 }
@@ -162,9 +177,15 @@ absl::StatusOr<PlanReport> MakeReport(const PlanArguments& arguments) {
   return report;
 }
 
-absl::StatusOr<std::string> Export(const PlanArguments& arguments, const Program& program) {
-  if (arguments.export_form == "msccl") return ToMscclXml(program);
-  return ToText(program);
+absl::StatusOr<std::string> Export(const PlanArguments& arguments, const PlanReport& report) {
+  if (!report.has_program()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--export: there is no program: ", report.selection.candidates[0].skipped));
+  }
+  if (arguments.export_form != "msccl") return ToText(report.selection.program);
+  absl::StatusOr<std::string> xml = ToMscclXml(report.selection.program);
+  if (!xml.ok()) return WithAdvice(xml.status());
+  return xml;
 }
 
 absl::Status CheckForms(const PlanArguments& arguments) {
@@ -178,6 +199,14 @@ absl::Status CheckForms(const PlanArguments& arguments) {
         "--export: the program and the report would both go to standard output; name a file for "
         "the program with -o");
   }
+  const std::string& algorithm = arguments.algorithm;
+  if (arguments.forest != ForestArguments() && !algorithm.empty() && algorithm != "auto" &&
+      algorithm != "forest") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--no-relays, --trees, --depth, --loss and --stages are for forest plans, not "
+                     "for ",
+                     algorithm, "; use --strategy forest"));
+  }
   return absl::OkStatus();
 }
 
@@ -185,7 +214,7 @@ absl::Status Plan(const PlanArguments& arguments, std::ostream& out) {
   SYNCOPATE_RETURN_IF_ERROR(CheckForms(arguments));
   SYNCOPATE_ASSIGN_OR_RETURN(const PlanReport report, MakeReport(arguments));
   if (!arguments.export_form.empty() || !arguments.output.empty()) {
-    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, Export(arguments, report.selection.program));
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, Export(arguments, report));
     if (arguments.output.empty()) {
       out << text;
       return absl::OkStatus();
@@ -245,7 +274,9 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   plan->add_option("--cores", arguments->cores, "cores of the machine where there is no topology")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  plan->add_option("--active", arguments->active, "workers that take part, as 0-3,6 (all)");
+  plan->add_option_function<std::string>(
+      "--active", [arguments](const std::string& ranks) { arguments->active = ranks; },
+      "workers that take part, as 0-3,6 (all)");
   plan->add_option("--root", arguments->root, "the root, or who sends (the first active worker)")
       ->check(CLI::NonNegativeNumber);
   plan->add_option("--target", arguments->target,
@@ -256,9 +287,9 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   plan->add_flag("--no-relays", arguments->forest.no_relays,
                  "forest: workers that are not active pass nothing on");
   plan->add_option("--trees", arguments->forest.trees, "forest: at most so many pairs of trees")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 20));
   plan->add_option("--depth", arguments->forest.depth, "forest: trees of at most this depth")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 20));
   plan->add_option("--loss", arguments->forest.loss,
                    "forest: how much slower fewer trees may be, as 1% or 0.01 (1%)");
   plan->add_option("--stages", arguments->forest.stages,

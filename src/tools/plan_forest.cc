@@ -8,6 +8,8 @@
 #include "absl/strings/strip.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "model/program_msccl.h"
+#include "plan/collective/fluid_time.h"
 
 namespace syncopate {
 namespace {
@@ -38,6 +40,9 @@ absl::StatusOr<Stages> ParseStages(absl::string_view text) {
       "--stages: \"", text, "\" is not a way to plan; choose one, two, separate or paper"));
 }
 
+// MSCCL cuts data evenly, and has at most 256 steps between two workers: the finer the cut, the
+// nearer to the shares, until there are too many.
+constexpr uint32_t kEqualChunks[] = {256, 192, 128, 96, 64, 48, 32, 24, 16, 8, 4, 2, 1};
 // Sub-chunks smaller than this are not tried: a message costs more than its bytes.
 constexpr uint64_t kChunkBytesMin = 4096;
 
@@ -58,6 +63,13 @@ uint64_t LargestChunk(const Program& program) {
     largest = std::max(largest, program.data_bounds[i] - program.data_bounds[i - 1]);
   }
   return largest;
+}
+
+void SetCost(const ProgramCost& cost, Candidate& candidate) {
+  candidate.seconds = cost.seconds;
+  candidate.messages = cost.messages;
+  candidate.bytes_sent_max = cost.bytes_sent_max;
+  candidate.bytes_sent_total = cost.bytes_sent_total;
 }
 
 // Children by worker, in order of their ranks.
@@ -156,10 +168,7 @@ absl::StatusOr<Selection> SelectForest(const CollectiveRequest& request, size_t 
                                CostOf(program, topology, placement, bytes_per_element));
     candidate.variant =
         absl::StrCat("sub-chunks of ", FormatBytes(LargestChunk(program) * bytes_per_element));
-    candidate.seconds = cost.seconds;
-    candidate.messages = cost.messages;
-    candidate.bytes_sent_max = cost.bytes_sent_max;
-    candidate.bytes_sent_total = cost.bytes_sent_total;
+    SetCost(cost, candidate);
     const bool better =
         selection.candidates.empty() || cost.seconds < selection.candidates[0].seconds;
     // The best first; the others in the order in which they were tried.
@@ -176,6 +185,40 @@ absl::StatusOr<Selection> SelectForest(const CollectiveRequest& request, size_t 
   for (Candidate& candidate : selection.candidates) candidate.best_pieces = true;
   selection.why = absl::StrCat("forest is the only algorithm that was asked for");
   return selection;
+}
+
+absl::Status CutEvenlyForMscclExport(const CollectiveRequest& request, size_t bytes_per_element,
+                                     const Topology& topology, absl::Span<const int> placement,
+                                     Selection& selection, ForestReport& report) {
+  absl::Status refused = absl::FailedPreconditionError("MSCCL cannot express it: there is no data");
+  const double packed =
+      report.plan.seconds_per_byte * static_cast<double>(request.elements * bytes_per_element);
+  for (const uint32_t chunks : kEqualChunks) {
+    if (chunks > request.elements) continue;
+    SYNCOPATE_ASSIGN_OR_RETURN(Program program,
+                               MakeEvenForestProgram(request, report.plan, chunks));
+    if (const absl::StatusOr<std::string> xml = ToMscclXml(program); !xml.ok()) {
+      refused = xml.status();
+      continue;
+    }
+    SYNCOPATE_ASSIGN_OR_RETURN(ProgramCost cost,
+                               CostOf(program, topology, placement, bytes_per_element));
+    if (report.equal_chunks > 0 && cost.seconds >= selection.candidates[0].seconds) continue;
+    SYNCOPATE_ASSIGN_OR_RETURN(const FluidTime time,
+                               FluidTimeOf(program, topology, placement, bytes_per_element, {}));
+    report.equal_chunks = chunks;
+    report.equal_chunks_loss = packed > 0 ? std::max(0.0, time.pipelined / packed - 1) : 0;
+    report.chunk_bytes = LargestChunk(program) * bytes_per_element;
+    Candidate candidate;
+    candidate.algorithm = "forest";
+    candidate.variant = absl::StrCat(chunks, " equal chunks");
+    candidate.best_pieces = true;
+    SetCost(cost, candidate);
+    selection.candidates = {candidate};
+    selection.program = std::move(program);
+    selection.cost = std::move(cost);
+  }
+  return report.equal_chunks > 0 ? absl::OkStatus() : refused;
 }
 
 absl::Status CompareWithPublished(const Topology& topology, absl::Span<const int> placement,

@@ -38,6 +38,10 @@ struct ForestReport {
   double plan_seconds = 0;   // that planning took
   uint64_t chunk_bytes = 0;  // the largest sub-chunk of the program
   bool checked = false;      // CheckCertificate() was satisfied
+  // If the program was cut for runtimes with equal chunks: how many, and how much longer the
+  // busiest part of the network is busy than with the plan's own shares.
+  uint32_t equal_chunks = 0;
+  double equal_chunks_loss = 0;
   // Seconds a byte by the published linear programs (4) and (8), where they were asked for.
   std::optional<double> separate_seconds;
   std::optional<double> overlapped_seconds;
@@ -54,6 +58,12 @@ absl::StatusOr<Selection> SelectForest(const CollectiveRequest& request, size_t 
                                        const Topology& topology, absl::Span<const int> placement,
                                        uint64_t steps_max, const Clock& clock,
                                        ForestReport& report);
+
+// Puts in place of the selection's program the quickest one of equal chunks that MSCCL can express.
+// FailedPrecondition if there is none.
+absl::Status CutEvenlyForMscclExport(const CollectiveRequest& request, size_t bytes_per_element,
+                                     const Topology& topology, absl::Span<const int> placement,
+                                     Selection& selection, ForestReport& report);
 
 // Checks what the plan claims. FailedPrecondition if the certificate does not hold. Plans of more
 // than one stage have none: they stay unchecked.

@@ -33,6 +33,12 @@ std::string RateText(double rate) {
 
 std::string Percent(double part) { return absl::StrFormat("%.2f %%", 100 * part); }
 
+// How much slower it became for the sake of fewer or shallower trees.
+double LossOf(const ForestPlan& plan) {
+  if (plan.packed_seconds <= 0) return 0;
+  return std::max(0.0, plan.seconds_per_byte / plan.packed_seconds - 1);
+}
+
 int DepthOf(const TreePair& pair) {
   return std::max(DepthOf(pair.reduce), DepthOf(pair.broadcast));
 }
@@ -47,9 +53,7 @@ void AppendCertificate(const ForestReport& report, double bytes, std::string& te
             absl::StrCat(RateText(report.rate()), " of a worker's data, ",
                          FormatSeconds(plan.seconds_per_byte * bytes), " for these bytes"),
             text);
-  AppendRow("bound",
-            absl::StrCat(RateText(report.bound()), ": no packing of trees is quicker, not even ",
-                         "without latencies"),
+  AppendRow("bound", absl::StrCat(RateText(report.bound()), ": no packing of trees is quicker"),
             text);
   AppendRow("gap", Percent(plan.certificate.gap()), text);
   AppendRow("checked",
@@ -58,18 +62,24 @@ void AppendCertificate(const ForestReport& report, double bytes, std::string& te
                 : absl::StrCat("no: --stages ", Name(report.options.stages),
                                " is for comparison; only one stage has a certificate"),
             text);
-  std::string trees = absl::StrCat(plan.pairs.size(), plan.pairs.size() == 1 ? " pair" : " pairs");
+  std::string trees = absl::StrCat(plan.pairs.size(), plan.pairs.size() == 1 ? " pair" : " pairs",
+                                   " of a reduce and a broadcast tree");
   if (plan.packed_pairs > 0) {
-    const double loss = plan.seconds_per_byte / plan.packed_seconds - 1;
-    absl::StrAppend(&trees, " of a reduce and a broadcast tree, chosen from ", plan.packed_pairs,
-                    " at a loss of ", Percent(std::max(0.0, loss)));
+    absl::StrAppend(&trees, " (", plan.packed_pairs, " in the best packing), at a loss of ",
+                    Percent(LossOf(plan)));
   }
   AppendRow("trees", trees, text);
   AppendRow("depth", absl::StrCat(plan.depth), text);
   if (report.chunk_bytes > 0) AppendRow("sub-chunks", BytesText(report.chunk_bytes), text);
+  if (report.equal_chunks > 0) {
+    AppendRow("equal",
+              absl::StrCat(report.equal_chunks, " chunks of one size for MSCCL, at a loss of ",
+                           Percent(report.equal_chunks_loss)),
+              text);
+  }
   AppendRow("planning",
             absl::StrCat(FormatSeconds(report.plan_seconds), ", ", plan.rounds,
-                         " rounds of column generation"),
+                         plan.rounds == 1 ? " round" : " rounds", " of column generation"),
             text);
   AppendRow("stages",
             plan.stage_seconds[1] > 0
@@ -199,9 +209,7 @@ void AddForestToJson(const ForestReport& report, const Topology& topology, uint6
   json["checked"] = report.checked;
   json["trees"] = plan.pairs.size();
   json["trees_packed"] = plan.packed_pairs;
-  json["loss"] = plan.packed_seconds > 0
-                     ? std::max(0.0, plan.seconds_per_byte / plan.packed_seconds - 1)
-                     : 0.0;
+  json["loss"] = LossOf(plan);
   json["depth"] = plan.depth;
   json["packing_rounds"] = plan.rounds;
   json["plan_seconds"] = report.plan_seconds;
@@ -211,6 +219,10 @@ void AddForestToJson(const ForestReport& report, const Topology& topology, uint6
   if (report.overlapped_seconds) json["lp8_seconds"] = *report.overlapped_seconds * size;
   json["relays"] = report.options.relays;
   json["chunk_bytes"] = report.chunk_bytes;
+  if (report.equal_chunks > 0) {
+    json["equal_chunks"] = report.equal_chunks;
+    json["equal_chunks_loss"] = report.equal_chunks_loss;
+  }
   json["loads"] = Json::array();
   Json prices = Json::array();
   for (const ForestPart& part : BusiestFirst(plan)) {

@@ -100,7 +100,12 @@ class NetworkDrawing {
       return std::lround(BusyOf(a) * 1e6) < std::lround(BusyOf(b) * 1e6);
     });
     std::map<std::pair<int, int>, int> drawn;  // how many lie between two nodes already
-    const size_t unlabelled = order.size() > kLabelledLinks ? order.size() - kLabelledLinks / 2 : 0;
+    // Where devices are joined directly, labels would lie on one another.
+    const bool few = order.size() <= kLabelledLinks;
+    const bool meshed = std::any_of(order.begin(), order.end(), [&](size_t link) {
+      return layout_.level[topology_.links[link].from] == layout_.level[topology_.links[link].to];
+    });
+    const size_t unlabelled = few ? 0 : order.size() - (meshed ? 0 : kLabelledLinks / 2);
     for (size_t i = 0; i < order.size(); ++i) {
       const Topology::Link& link = topology_.links[order[i]];
       DrawLink(order[i], drawn[{link.from, link.to}]++, i >= unlabelled);
@@ -134,7 +139,10 @@ class NetworkDrawing {
   }
 
   void DrawNodes() {
-    const bool small = Devices(topology_).size() > 32;
+    const double devices = static_cast<double>(Devices(topology_).size());
+    const bool small = devices > 32;
+    // So that those of a circle do not touch.
+    const double radius = std::min(small ? 8.0 : 13.0, 1.2 * layout_.width / devices);
     std::vector<std::vector<int>> ranks(topology_.nodes.size());
     for (size_t rank = 0; rank < picture_.placement.size(); ++rank) {
       ranks[picture_.placement[rank]].push_back(static_cast<int>(rank));
@@ -153,12 +161,12 @@ class NetworkDrawing {
       const bool active = std::any_of(here.begin(), here.end(), [&](int rank) {
         return std::binary_search(picture_.active.begin(), picture_.active.end(), rank);
       });
-      svg_.Circle(at.x, at.y, small ? 8 : 13, active ? "#fbe7a1" : "#ffffff", kLineColour,
+      svg_.Circle(at.x, at.y, radius, active ? "#fbe7a1" : "#ffffff", kLineColour,
                   absl::StrCat("device ", each.id,
                                here.empty() ? ", no worker"
                                : active     ? ""
                                             : ", not active"));
-      if (!here.empty()) {
+      if (!here.empty() && radius > 6) {
         svg_.Words(at.x, at.y + (small ? 3 : 4),
                    here.size() == 1 ? absl::StrCat(here[0]) : absl::StrCat(here[0], "+"),
                    {.size = small ? 8 : 11, .anchor = "middle", .bold = true});
