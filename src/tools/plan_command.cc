@@ -117,26 +117,64 @@ absl::StatusOr<CollectiveRequest> MakeRequest(const PlanArguments& arguments, in
 // Larger networks take long by the published programs.
 constexpr size_t kWorkersComparedMax = 64;
 
-absl::Status PlanAsForest(const PlanArguments& arguments, PlanReport& report) {
+// Where forest was asked for: plans, and leaves a selection without a program if that would be too
+// large to be played.
+absl::Status PlanForestFirst(const SelectOptions& options, PlanReport& report) {
   report.forest.emplace();
-  SYNCOPATE_ASSIGN_OR_RETURN(report.forest->options, ParseForestOptions(arguments.forest));
-  SYNCOPATE_ASSIGN_OR_RETURN(
-      report.selection,
-      SelectForest(report.request, SizeOf(report.type), report.topology, report.placement,
-                   arguments.steps_max, MonotonicClock(), *report.forest));
+  report.forest->options = options.forest;
+  SYNCOPATE_RETURN_IF_ERROR(PlanTimed(report.topology, report.placement, report.request.active,
+                                      MonotonicClock(), *report.forest));
+  const uint64_t steps = LeastStepsOf(report.forest->plan);
+  if (steps > options.steps_max) {
+    Candidate& candidate = report.selection.candidates.emplace_back();
+    candidate.algorithm = std::string(kForest);
+    candidate.skipped =
+        absl::StrCat("its program has at least ", steps, " steps, more than the ",
+                     options.steps_max, " that are played; --steps-max allows more");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Select(const SelectOptions& options, PlanReport& report) {
+  absl::StatusOr<Selection> selection = SelectProgram(report.request, SizeOf(report.type),
+                                                      report.topology, report.placement, options);
+  if (selection.ok()) {
+    report.selection = *std::move(selection);
+    return absl::OkStatus();
+  }
+  if (report.forest && absl::IsResourceExhausted(selection.status())) {
+    Candidate& candidate = report.selection.candidates.emplace_back();
+    candidate.algorithm = std::string(kForest);
+    candidate.skipped = absl::StrCat(selection.status().message(), "; --steps-max allows more");
+    return absl::OkStatus();
+  }
+  if (absl::IsNotFound(selection.status()) && report.request.collective == Collective::kAllReduce) {
+    return absl::NotFoundError(absl::StrCat(selection.status().message(), " or ", kForest));
+  }
+  return selection.status();
+}
+
+// The chosen plan is a forest: its proof is checked, and what the report shows of it found out.
+absl::Status ReportForest(const PlanArguments& arguments, const SelectOptions& options,
+                          PlanReport& report) {
+  if (!report.forest) {
+    report.forest.emplace();
+    report.forest->options = options.forest;
+    SYNCOPATE_RETURN_IF_ERROR(PlanTimed(report.topology, report.placement, report.request.active,
+                                        MonotonicClock(), *report.forest));
+  }
+  if (report.selection.forest) report.forest->plan = *report.selection.forest;
+  SYNCOPATE_RETURN_IF_ERROR(CheckForest(report.topology, report.placement, *report.forest));
   if (arguments.explain && report.request.active.size() > 1 &&
       report.placement.size() <= kWorkersComparedMax) {
     SYNCOPATE_RETURN_IF_ERROR(
         CompareWithPublished(report.topology, report.placement, *report.forest));
   }
   if (!report.has_program()) return absl::OkStatus();
-  if (arguments.export_form == "msccl") {
-    SYNCOPATE_RETURN_IF_ERROR(
-        WithAdvice(CutEvenlyForMscclExport(report.request, SizeOf(report.type), report.topology,
-                                           report.placement, report.selection, *report.forest)));
-  }
-  SYNCOPATE_ASSIGN_OR_RETURN(report.proof, ProveProgram(report.selection.program));
-  return absl::OkStatus();
+  report.forest->chunk_bytes = LargestChunk(report.selection.program) * SizeOf(report.type);
+  if (arguments.export_form != "msccl") return absl::OkStatus();
+  return WithAdvice(CutEvenlyForMscclExport(report.request, SizeOf(report.type), report.topology,
+                                            report.placement, report.selection, *report.forest));
 }
 
 absl::StatusOr<PlanReport> MakeReport(const PlanArguments& arguments) {
@@ -163,17 +201,21 @@ absl::StatusOr<PlanReport> MakeReport(const PlanArguments& arguments) {
         absl::StrCat(arguments.topology, ": ", placement.status().message()));
   }
   report.placement = *placement;
-  if (arguments.algorithm == "forest") {
-    SYNCOPATE_RETURN_IF_ERROR(PlanAsForest(arguments, report));
-    return report;
-  }
   SelectOptions options;
   if (arguments.algorithm != "auto") options.algorithm = arguments.algorithm;
   options.pieces = arguments.pieces;
   options.steps_max = arguments.steps_max;
-  SYNCOPATE_ASSIGN_OR_RETURN(report.selection, SelectProgram(report.request, SizeOf(report.type),
-                                                             report.topology, *placement, options));
-  SYNCOPATE_ASSIGN_OR_RETURN(report.proof, ProveProgram(report.selection.program));
+  SYNCOPATE_ASSIGN_OR_RETURN(options.forest, ParseForestOptions(arguments.forest));
+  if (options.algorithm == kForest && report.request.collective == Collective::kAllReduce) {
+    SYNCOPATE_RETURN_IF_ERROR(PlanForestFirst(options, report));
+  }
+  if (report.selection.candidates.empty()) SYNCOPATE_RETURN_IF_ERROR(Select(options, report));
+  if (report.selection.candidates[0].algorithm == kForest) {
+    SYNCOPATE_RETURN_IF_ERROR(ReportForest(arguments, options, report));
+  }
+  if (report.has_program()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(report.proof, ProveProgram(report.selection.program));
+  }
   return report;
 }
 
@@ -201,7 +243,7 @@ absl::Status CheckForms(const PlanArguments& arguments) {
   }
   const std::string& algorithm = arguments.algorithm;
   if (arguments.forest != ForestArguments() && !algorithm.empty() && algorithm != "auto" &&
-      algorithm != "forest") {
+      algorithm != kForest) {
     return absl::InvalidArgumentError(
         absl::StrCat("--no-relays, --trees, --depth, --loss and --stages are for forest plans, not "
                      "for ",

@@ -1,7 +1,6 @@
 #include "tools/plan_forest.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -43,35 +42,6 @@ absl::StatusOr<Stages> ParseStages(absl::string_view text) {
 // MSCCL cuts data evenly, and has at most 256 steps between two workers: the finer the cut, the
 // nearer to the shares, until there are too many.
 constexpr uint32_t kEqualChunks[] = {256, 192, 128, 96, 64, 48, 32, 24, 16, 8, 4, 2, 1};
-// Sub-chunks smaller than this are not tried: a message costs more than its bytes.
-constexpr uint64_t kChunkBytesMin = 4096;
-
-// Of the program with about this many bytes in a sub-chunk: two steps an edge.
-uint64_t EstimatedSteps(const ForestPlan& plan, double bytes, double chunk_bytes) {
-  double steps = 0;
-  for (const TreePair& pair : plan.pairs) {
-    const double chunks = std::max(1.0, std::round(pair.share * bytes / chunk_bytes));
-    const auto edges = EdgesFromRoot(pair.reduce).size() + EdgesFromRoot(pair.broadcast).size();
-    steps += 2 * chunks * static_cast<double>(edges);
-  }
-  return static_cast<uint64_t>(steps);
-}
-
-uint64_t LargestChunk(const Program& program) {
-  uint64_t largest = 0;
-  for (size_t i = 1; i < program.data_bounds.size(); ++i) {
-    largest = std::max(largest, program.data_bounds[i] - program.data_bounds[i - 1]);
-  }
-  return largest;
-}
-
-void SetCost(const ProgramCost& cost, Candidate& candidate) {
-  candidate.seconds = cost.seconds;
-  candidate.messages = cost.messages;
-  candidate.bytes_sent_max = cost.bytes_sent_max;
-  candidate.bytes_sent_total = cost.bytes_sent_total;
-}
-
 // Children by worker, in order of their ranks.
 void AppendTree(const std::vector<std::vector<int>>& children, int at, std::string& text) {
   absl::StrAppend(&text, at);
@@ -132,59 +102,28 @@ absl::Status CheckForest(const Topology& topology, absl::Span<const int> placeme
   return absl::OkStatus();
 }
 
-absl::StatusOr<Selection> SelectForest(const CollectiveRequest& request, size_t bytes_per_element,
-                                       const Topology& topology, absl::Span<const int> placement,
-                                       uint64_t steps_max, const Clock& clock,
-                                       ForestReport& report) {
-  if (request.collective != Collective::kAllReduce) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("forest is an algorithm for all-reduce, not for ", Name(request.collective)));
-  }
+absl::Status PlanTimed(const Topology& topology, absl::Span<const int> placement,
+                       absl::Span<const int> active, const Clock& clock, ForestReport& report) {
   const int64_t begin_ns = clock.NowNs();
-  SYNCOPATE_ASSIGN_OR_RETURN(report.plan,
-                             PlanForest(topology, placement, request.active, report.options));
+  SYNCOPATE_ASSIGN_OR_RETURN(report.plan, PlanForest(topology, placement, active, report.options));
   report.plan_seconds = static_cast<double>(clock.NowNs() - begin_ns) * 1e-9;
-  SYNCOPATE_RETURN_IF_ERROR(CheckForest(topology, placement, report));
+  return absl::OkStatus();
+}
 
-  Selection selection;
-  const double bytes = static_cast<double>(request.elements * bytes_per_element);
-  const double largest = report.plan.pairs.empty() ? bytes : report.plan.pairs[0].share * bytes;
-  double chunk = std::max(largest, static_cast<double>(kChunkBytesMin));
-  for (; chunk >= kChunkBytesMin; chunk /= 2) {
-    Candidate candidate;
-    candidate.algorithm = "forest";
-    const uint64_t steps = EstimatedSteps(report.plan, bytes, chunk);
-    if (steps > steps_max) {
-      if (!selection.candidates.empty()) break;
-      candidate.skipped = absl::StrCat("its program has ", steps, " steps, more than the ",
-                                       steps_max, " that are played; --steps-max allows more");
-      selection.candidates.push_back(candidate);
-      return selection;
-    }
-    SYNCOPATE_ASSIGN_OR_RETURN(
-        Program program,
-        MakeForestProgram(request, report.plan, static_cast<uint64_t>(chunk) / bytes_per_element));
-    SYNCOPATE_ASSIGN_OR_RETURN(ProgramCost cost,
-                               CostOf(program, topology, placement, bytes_per_element));
-    candidate.variant =
-        absl::StrCat("sub-chunks of ", FormatBytes(LargestChunk(program) * bytes_per_element));
-    SetCost(cost, candidate);
-    const bool better =
-        selection.candidates.empty() || cost.seconds < selection.candidates[0].seconds;
-    // The best first; the others in the order in which they were tried.
-    if (better) {
-      selection.candidates.insert(selection.candidates.begin(), candidate);
-      report.chunk_bytes = LargestChunk(program) * bytes_per_element;
-      selection.program = std::move(program);
-      selection.cost = std::move(cost);
-    } else {
-      selection.candidates.push_back(candidate);
-      if (candidate.seconds > 1.2 * selection.candidates[0].seconds) break;
-    }
+uint64_t LeastStepsOf(const ForestPlan& plan) {
+  uint64_t edges = 0;
+  for (const TreePair& pair : plan.pairs) {
+    edges += EdgesFromRoot(pair.reduce).size() + EdgesFromRoot(pair.broadcast).size();
   }
-  for (Candidate& candidate : selection.candidates) candidate.best_pieces = true;
-  selection.why = absl::StrCat("forest is the only algorithm that was asked for");
-  return selection;
+  return 2 * edges;  // each is sent and received
+}
+
+uint64_t LargestChunk(const Program& program) {
+  uint64_t largest = 0;
+  for (size_t i = 1; i < program.data_bounds.size(); ++i) {
+    largest = std::max(largest, program.data_bounds[i] - program.data_bounds[i - 1]);
+  }
+  return largest;
 }
 
 absl::Status CutEvenlyForMscclExport(const CollectiveRequest& request, size_t bytes_per_element,
@@ -209,12 +148,13 @@ absl::Status CutEvenlyForMscclExport(const CollectiveRequest& request, size_t by
     report.equal_chunks = chunks;
     report.equal_chunks_loss = packed > 0 ? std::max(0.0, time.pipelined / packed - 1) : 0;
     report.chunk_bytes = LargestChunk(program) * bytes_per_element;
-    Candidate candidate;
-    candidate.algorithm = "forest";
-    candidate.variant = absl::StrCat(chunks, " equal chunks");
-    candidate.best_pieces = true;
-    SetCost(cost, candidate);
-    selection.candidates = {candidate};
+    Candidate& winner = selection.candidates[0];
+    winner.variant = absl::StrCat(chunks, " equal chunks");
+    winner.seconds = cost.seconds;
+    winner.messages = cost.messages;
+    winner.bytes_sent_max = cost.bytes_sent_max;
+    winner.bytes_sent_total = cost.bytes_sent_total;
+    selection.why = "MSCCL cuts data into equal chunks, so the best of these cuts was taken";
     selection.program = std::move(program);
     selection.cost = std::move(cost);
   }

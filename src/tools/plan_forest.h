@@ -51,15 +51,17 @@ struct ForestReport {
   double bound() const { return 1 / plan.certificate.bound; }
 };
 
-// Plans, checks the certificate, and chooses the sub-chunks with which the cost model predicts the
-// program to be quickest. A program of more than `steps_max` steps is not played: then the
-// selection has a skipped candidate that says so, and no program.
-absl::StatusOr<Selection> SelectForest(const CollectiveRequest& request, size_t bytes_per_element,
-                                       const Topology& topology, absl::Span<const int> placement,
-                                       uint64_t steps_max, const Clock& clock,
-                                       ForestReport& report);
+// Plans and notes how long that took.
+absl::Status PlanTimed(const Topology& topology, absl::Span<const int> placement,
+                       absl::Span<const int> active, const Clock& clock, ForestReport& report);
 
-// Puts in place of the selection's program the quickest one of equal chunks that MSCCL can express.
+// The steps that the plan's program has at least, whatever its sub-chunks.
+uint64_t LeastStepsOf(const ForestPlan& plan);
+
+// In elements.
+uint64_t LargestChunk(const Program& program);
+
+// Puts in place of the winner's program the quickest one of equal chunks that MSCCL can express.
 // FailedPrecondition if there is none.
 absl::Status CutEvenlyForMscclExport(const CollectiveRequest& request, size_t bytes_per_element,
                                      const Topology& topology, absl::Span<const int> placement,
