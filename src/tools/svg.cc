@@ -66,6 +66,7 @@ void SvgPicture::Circle(double x, double y, double radius, absl::string_view fil
 }
 
 void SvgPicture::Words(double x, double y, absl::string_view text, const SvgWords& style) {
+  if (text.empty()) return;
   absl::StrAppend(&body_,
                   absl::StrFormat("<text x='%.1f' y='%.1f' font-size='%d'", x, y, style.size));
   if (style.anchor != "start") absl::StrAppend(&body_, " text-anchor='", style.anchor, "'");
