@@ -9,7 +9,8 @@ namespace syncopate {
 namespace {
 
 constexpr size_t kDevicesInARowMax = 24;
-constexpr double kMargin = 50, kDeviceSpacing = 84, kLayerHeight = 140, kLayerSpacing = 110;
+constexpr double kMargin = 50, kDeviceSpacing = 84, kLayerHeightMin = 140, kLayerHeightMax = 240,
+                 kLayerSpacing = 110;
 constexpr double kRadiusMin = 190, kRadiusMax = 420, kRadiusPerDevice = 12;
 
 // Which nodes a link joins, in either direction; each neighbour once, in order.
@@ -113,7 +114,9 @@ class Layouter {
       const double nodes = static_cast<double>(by_level_[level].size());
       layout_.width = std::max(layout_.width, 2 * kMargin + kLayerSpacing * (nodes - 1));
     }
-    layout_.height = 2 * kMargin + kLayerHeight * top_;
+    // Lines that are not too flat.
+    const double layer = std::clamp(0.28 * layout_.width, kLayerHeightMin, kLayerHeightMax);
+    layout_.height = 2 * kMargin + layer * top_;
     const double left = (layout_.width - kDeviceSpacing * (devices - 1)) / 2;
     for (size_t i = 0; i < by_level_[0].size(); ++i) {
       layout_.nodes[by_level_[0][i]] = {left + kDeviceSpacing * static_cast<double>(i),
@@ -122,8 +125,7 @@ class Layouter {
     for (int level = 1; level <= top_; ++level) {
       std::vector<int>& nodes = by_level_[level];
       for (const int node : nodes) {
-        layout_.nodes[node] = {MiddleBelow(node).x,
-                               layout_.height - kMargin - kLayerHeight * level};
+        layout_.nodes[node] = {MiddleBelow(node).x, layout_.height - kMargin - layer * level};
       }
       std::stable_sort(nodes.begin(), nodes.end(),
                        [&](int a, int b) { return layout_.nodes[a].x < layout_.nodes[b].x; });

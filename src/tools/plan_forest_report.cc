@@ -180,10 +180,12 @@ std::vector<ForestPart> BusiestFirst(const ForestPlan& plan) {
   for (const PartPrice& price : plan.certificate.prices) find(price.part).price += price.price;
   std::vector<ForestPart> sorted;
   for (const auto& [key, part] : parts) sorted.push_back(part);
-  // What differs by rounding alone keeps its order.
+  // What differs by rounding alone is sorted by its price: of a link and its only capacity the one
+  // that counts.
   const auto rounded = [](double value) { return std::llround(value * 1e6); };
   std::stable_sort(sorted.begin(), sorted.end(), [&](const ForestPart& a, const ForestPart& b) {
-    return rounded(a.utilisation) > rounded(b.utilisation);
+    return std::make_pair(rounded(a.utilisation), a.price) >
+           std::make_pair(rounded(b.utilisation), b.price);
   });
   return sorted;
 }

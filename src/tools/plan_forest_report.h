@@ -13,7 +13,8 @@
 
 namespace syncopate {
 
-// A link or capacity that the plan uses or that its certificate prices, the busiest first.
+// A link or capacity that the plan uses or that its certificate prices, the busiest first;
+// of those that are equally busy, the one with the highest price.
 struct ForestPart {
   NetworkPart part;
   double bytes = 0;        // that cross it for each byte of data
