@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
@@ -26,6 +27,13 @@ namespace syncopate {
 namespace {
 
 constexpr uint64_t kBytesMax = uint64_t{1} << 40;
+
+// Why MSCCL cannot have a program, and what to do.
+absl::Status WithAdvice(const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("--export: ", status.message(),
+                                                  "; --export text can express every program"));
+}
 
 absl::StatusOr<Topology> LoadTopology(const PlanArguments& arguments) {
   if (arguments.topology.empty()) {
@@ -69,11 +77,14 @@ absl::StatusOr<CollectiveRequest> MakeRequest(const PlanArguments& arguments, in
   CollectiveRequest request;
   SYNCOPATE_ASSIGN_OR_RETURN(request.collective, ParseCollective(arguments.collective));
   request.workers = workers;
-  if (arguments.active.empty()) {
+  if (!arguments.active) {
     request.active.resize(static_cast<size_t>(workers));
     std::iota(request.active.begin(), request.active.end(), 0);
+  } else if (arguments.active->empty()) {
+    return absl::InvalidArgumentError(
+        "--active: no worker is active; name those that are, as 0-3,6");
   } else {
-    absl::StatusOr<std::vector<int>> active = ParseRanks(arguments.active, workers);
+    absl::StatusOr<std::vector<int>> active = ParseRanks(*arguments.active, workers);
     if (!active.ok()) return At("--active", active.status());
     request.active = *std::move(active);
   }
@@ -103,6 +114,69 @@ absl::StatusOr<CollectiveRequest> MakeRequest(const PlanArguments& arguments, in
   return request;
 }
 
+// Larger networks take long by the published programs.
+constexpr size_t kWorkersComparedMax = 64;
+
+// Where forest was asked for: plans, and leaves a selection without a program if that would be too
+// large to be played.
+absl::Status PlanForestFirst(const SelectOptions& options, PlanReport& report) {
+  report.forest.emplace();
+  report.forest->options = options.forest;
+  SYNCOPATE_RETURN_IF_ERROR(PlanTimed(report.topology, report.placement, report.request.active,
+                                      MonotonicClock(), *report.forest));
+  const uint64_t steps = LeastStepsOf(report.forest->plan);
+  if (steps > options.steps_max) {
+    Candidate& candidate = report.selection.candidates.emplace_back();
+    candidate.algorithm = std::string(kForest);
+    candidate.skipped =
+        absl::StrCat("its program has at least ", steps, " steps, more than the ",
+                     options.steps_max, " that are played; --steps-max allows more");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Select(const SelectOptions& options, PlanReport& report) {
+  absl::StatusOr<Selection> selection = SelectProgram(report.request, SizeOf(report.type),
+                                                      report.topology, report.placement, options);
+  if (selection.ok()) {
+    report.selection = *std::move(selection);
+    return absl::OkStatus();
+  }
+  if (report.forest && absl::IsResourceExhausted(selection.status())) {
+    Candidate& candidate = report.selection.candidates.emplace_back();
+    candidate.algorithm = std::string(kForest);
+    candidate.skipped = absl::StrCat(selection.status().message(), "; --steps-max allows more");
+    return absl::OkStatus();
+  }
+  if (absl::IsNotFound(selection.status()) && report.request.collective == Collective::kAllReduce) {
+    return absl::NotFoundError(absl::StrCat(selection.status().message(), " or ", kForest));
+  }
+  return selection.status();
+}
+
+// The chosen plan is a forest: its proof is checked, and what the report shows of it found out.
+absl::Status ReportForest(const PlanArguments& arguments, const SelectOptions& options,
+                          PlanReport& report) {
+  if (!report.forest) {
+    report.forest.emplace();
+    report.forest->options = options.forest;
+    SYNCOPATE_RETURN_IF_ERROR(PlanTimed(report.topology, report.placement, report.request.active,
+                                        MonotonicClock(), *report.forest));
+  }
+  if (report.selection.forest) report.forest->plan = *report.selection.forest;
+  SYNCOPATE_RETURN_IF_ERROR(CheckForest(report.topology, report.placement, *report.forest));
+  if (arguments.explain && report.request.active.size() > 1 &&
+      report.placement.size() <= kWorkersComparedMax) {
+    SYNCOPATE_RETURN_IF_ERROR(
+        CompareWithPublished(report.topology, report.placement, *report.forest));
+  }
+  if (!report.has_program()) return absl::OkStatus();
+  report.forest->chunk_bytes = LargestChunk(report.selection.program) * SizeOf(report.type);
+  if (arguments.export_form != "msccl") return absl::OkStatus();
+  return WithAdvice(CutEvenlyForMscclExport(report.request, SizeOf(report.type), report.topology,
+                                            report.placement, report.selection, *report.forest));
+}
+
 absl::StatusOr<PlanReport> MakeReport(const PlanArguments& arguments) {
   PlanReport report;
   if (arguments.workers < 0 || arguments.workers > limits::kWorkersMax) {
@@ -126,19 +200,34 @@ absl::StatusOr<PlanReport> MakeReport(const PlanArguments& arguments) {
     return absl::InvalidArgumentError(
         absl::StrCat(arguments.topology, ": ", placement.status().message()));
   }
+  report.placement = *placement;
   SelectOptions options;
-  options.algorithm = arguments.algorithm;
+  if (arguments.algorithm != "auto") options.algorithm = arguments.algorithm;
   options.pieces = arguments.pieces;
   options.steps_max = arguments.steps_max;
-  SYNCOPATE_ASSIGN_OR_RETURN(report.selection, SelectProgram(report.request, SizeOf(report.type),
-                                                             report.topology, *placement, options));
-  SYNCOPATE_ASSIGN_OR_RETURN(report.proof, ProveProgram(report.selection.program));
+  SYNCOPATE_ASSIGN_OR_RETURN(options.forest, ParseForestOptions(arguments.forest));
+  if (options.algorithm == kForest && report.request.collective == Collective::kAllReduce) {
+    SYNCOPATE_RETURN_IF_ERROR(PlanForestFirst(options, report));
+  }
+  if (report.selection.candidates.empty()) SYNCOPATE_RETURN_IF_ERROR(Select(options, report));
+  if (report.selection.candidates[0].algorithm == kForest) {
+    SYNCOPATE_RETURN_IF_ERROR(ReportForest(arguments, options, report));
+  }
+  if (report.has_program()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(report.proof, ProveProgram(report.selection.program));
+  }
   return report;
 }
 
-absl::StatusOr<std::string> Export(const PlanArguments& arguments, const Program& program) {
-  if (arguments.export_form == "msccl") return ToMscclXml(program);
-  return ToText(program);
+absl::StatusOr<std::string> Export(const PlanArguments& arguments, const PlanReport& report) {
+  if (!report.has_program()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--export: there is no program: ", report.selection.candidates[0].skipped));
+  }
+  if (arguments.export_form != "msccl") return ToText(report.selection.program);
+  absl::StatusOr<std::string> xml = ToMscclXml(report.selection.program);
+  if (!xml.ok()) return WithAdvice(xml.status());
+  return xml;
 }
 
 absl::Status CheckForms(const PlanArguments& arguments) {
@@ -152,6 +241,14 @@ absl::Status CheckForms(const PlanArguments& arguments) {
         "--export: the program and the report would both go to standard output; name a file for "
         "the program with -o");
   }
+  const std::string& algorithm = arguments.algorithm;
+  if (arguments.forest != ForestArguments() && !algorithm.empty() && algorithm != "auto" &&
+      algorithm != kForest) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--no-relays, --trees, --depth, --loss and --stages are for forest plans, not "
+                     "for ",
+                     algorithm, "; use --strategy forest"));
+  }
   return absl::OkStatus();
 }
 
@@ -159,12 +256,15 @@ absl::Status Plan(const PlanArguments& arguments, std::ostream& out) {
   SYNCOPATE_RETURN_IF_ERROR(CheckForms(arguments));
   SYNCOPATE_ASSIGN_OR_RETURN(const PlanReport report, MakeReport(arguments));
   if (!arguments.export_form.empty() || !arguments.output.empty()) {
-    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, Export(arguments, report.selection.program));
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, Export(arguments, report));
     if (arguments.output.empty()) {
       out << text;
       return absl::OkStatus();
     }
     SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.output, text));
+  }
+  if (!arguments.svg.empty()) {
+    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.svg, PlanToSvg(report)));
   }
   if (arguments.json) {
     out << PlanToJson(report);
@@ -181,6 +281,7 @@ constexpr char kExamples[] =
     "  syncopate plan --topology net.json --bytes 100M     on a network, a worker a device\n"
     "  syncopate plan --collective broadcast -n 8 --active 0-3,6 --root 2 --bytes 64K\n"
     "  syncopate plan -n 4 --algorithm ring --pieces 4 --export msccl -o ring.xml\n"
+    "  syncopate plan --topology net.json --strategy forest --explain --svg net.svg\n"
     "A topology file is described in docs/topology.md.";
 
 }  // namespace
@@ -215,13 +316,27 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   plan->add_option("--cores", arguments->cores, "cores of the machine where there is no topology")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  plan->add_option("--active", arguments->active, "workers that take part, as 0-3,6 (all)");
+  plan->add_option_function<std::string>(
+      "--active", [arguments](const std::string& ranks) { arguments->active = ranks; },
+      "workers that take part, as 0-3,6 (all)");
   plan->add_option("--root", arguments->root, "the root, or who sends (the first active worker)")
       ->check(CLI::NonNegativeNumber);
   plan->add_option("--target", arguments->target,
                    "send-receive: who receives (the last active worker)")
       ->check(CLI::NonNegativeNumber);
-  plan->add_option("--algorithm", arguments->algorithm, "consider only this one");
+  plan->add_option("--strategy,--algorithm", arguments->algorithm,
+                   "consider only this one: ring, forest, ... (auto: all)");
+  plan->add_flag("--no-relays", arguments->forest.no_relays,
+                 "forest: workers that are not active pass nothing on");
+  plan->add_option("--trees", arguments->forest.trees, "forest: at most so many pairs of trees")
+      ->check(CLI::Range(1, 1 << 20));
+  plan->add_option("--depth", arguments->forest.depth, "forest: trees of at most this depth")
+      ->check(CLI::Range(1, 1 << 20));
+  plan->add_option("--loss", arguments->forest.loss,
+                   "forest: how much slower fewer trees may be, as 1% or 0.01 (1%)");
+  plan->add_option("--stages", arguments->forest.stages,
+                   "forest: one (the default), two; to compare, separate or paper: the published "
+                   "linear programs (4) and (8)");
   plan->add_option("--pieces", arguments->pieces, "consider only this number of pieces")
       ->check(CLI::PositiveNumber);
   plan->add_option("--steps-max", arguments->steps_max,
@@ -235,6 +350,8 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
                    "give out the program itself: text (docs/program.md) or msccl (XML)");
   plan->add_option("-o,--output", arguments->output,
                    "file for the exported program; without, standard output");
+  plan->add_option("--svg", arguments->svg,
+                   "file for a picture of the network, its loads and the trees");
   plan->footer(kExamples);
   plan->callback(
       [arguments, &exit_code] { exit_code = RunPlan(*arguments, std::cout, std::cerr); });

@@ -4,10 +4,12 @@
 #define SYNCOPATE_TOOLS_PLAN_COMMAND_H_
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "tools/plan_forest.h"
 
 namespace syncopate {
 
@@ -17,18 +19,20 @@ struct PlanArguments {
   int workers = 0;  // 0: one for each device of the topology
   std::string bytes = "1M";
   std::string type = "float32";
-  std::string topology;  // a file; empty: this host, with `cores`
-  int cores = 2;         // of the host where there is no file
-  std::string active;    // ranks; empty: all
-  int root = -1;         // -1: the first active one
-  int target = -1;       // send-receive; -1: the last active one
-  std::string algorithm;
+  std::string topology;               // a file; empty: this host, with `cores`
+  int cores = 2;                      // of the host where there is no file
+  std::optional<std::string> active;  // ranks; none: all
+  int root = -1;                      // -1: the first active one
+  int target = -1;                    // send-receive; -1: the last active one
+  std::string algorithm;              // empty or "auto": all
+  ForestArguments forest;
   int pieces = 0;
   uint64_t steps_max = 1 << 16;
   bool explain = false;
   bool json = false;
   std::string export_form;  // "text", "msccl"; empty: none, or text if there is an `output`
   std::string output;       // a file for the export; empty: `out`
+  std::string svg;          // a file for a picture
 };
 
 // Does what the arguments say and returns the exit code: 0 done, 1 failed, 2 bad input. Errors are

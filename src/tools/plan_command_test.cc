@@ -1,11 +1,7 @@
 #include "tools/plan_command.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/parse.h"
@@ -15,6 +11,7 @@
 #include "model/topology_makers.h"
 #include "nlohmann/json.hpp"
 #include "tools/command_line.h"
+#include "tools/plan_command_testing.h"
 
 namespace syncopate {
 namespace {
@@ -23,42 +20,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-struct Result {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-};
-
-Result RunIt(const PlanArguments& arguments) {
-  std::ostringstream out, err;
-  Result result;
-  result.exit_code = RunPlan(arguments, out, err);
-  result.out = out.str();
-  result.err = err.str();
-  return result;
-}
-
-PlanArguments OnHost(int workers, const std::string& bytes) {
-  PlanArguments arguments;
-  arguments.workers = workers;
-  arguments.bytes = bytes;
-  return arguments;
-}
-
-// A file that is gone when the test is over.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& contents)
-      : path_(::testing::TempDir() + "/plan_command_test_" + std::to_string(getpid())) {
-    EXPECT_TRUE(WriteFile(path_, contents).ok());
-  }
-  ~TemporaryFile() { unlink(path_.c_str()); }
-  const std::string& path() const { return path_; }
-
- private:
-  const std::string path_;
-};
 
 TEST(PlanCommandTest, SummaryOfTheChosenProgram) {
   const Result result = RunIt(OnHost(4, "1M"));
@@ -172,6 +133,18 @@ TEST(PlanCommandTest, ExportsTheProgram) {
   EXPECT_EQ(*ReadFile(file.path(), 1 << 20), text.out);
 }
 
+// An empty list is not the same as none.
+TEST(PlanCommandTest, EmptyListOfActiveWorkers) {
+  CLI::App app("test", "syncopate");
+  int exit_code = -1;
+  AddPlanCommand(app, exit_code);
+  const char* words[] = {"syncopate", "plan", "-n", "4", "--active", ""};
+  testing::internal::CaptureStderr();
+  RunCommandLine(app, static_cast<int>(std::size(words)), words, exit_code);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("--active: no worker is active"));
+  EXPECT_EQ(exit_code, 2);
+}
+
 // What MSCCL cannot say is a failure, not bad usage.
 TEST(PlanCommandTest, ExportThatCannotBe) {
   PlanArguments arguments = OnHost(4, "1M");
@@ -210,6 +183,10 @@ const BadInput kBadInputs[] = {
      "--bytes: 1022 is not a multiple of the 4 bytes of a float32"},
     {"Type", [](PlanArguments& a) { a.type = "float8"; }, "--type: \"float8\" is not a type"},
     {"Collective", [](PlanArguments& a) { a.collective = "all-reverse"; }, "all-reverse"},
+    {"NobodyActive", [](PlanArguments& a) { a.active = ""; }, "--active: no worker is active"},
+    {"NegativeActive", [](PlanArguments& a) { a.active = "-1"; }, "--active: \"-1\" is not a list"},
+    {"ActiveBeyondTheLast", [](PlanArguments& a) { a.active = "2,4"; },
+     "--active: \"2,4\" is not a list of ranks from 0 to 3"},
     {"Active", [](PlanArguments& a) { a.active = "0-9"; }, "--active: \"0-9\" is not a list"},
     {"Root",
      [](PlanArguments& a) {
@@ -222,6 +199,54 @@ const BadInput kBadInputs[] = {
     {"TargetWithoutUse", [](PlanArguments& a) { a.target = 0; }, "--target: all-reduce has none"},
     {"Algorithm", [](PlanArguments& a) { a.algorithm = "star"; },
      "\"star\" is not an algorithm for all-reduce; choose ring, direct"},
+    {"Trees",
+     [](PlanArguments& a) {
+       a.algorithm = "forest";
+       a.forest.trees = -1;
+     },
+     "--trees: -1 is not a positive number"},
+    {"Depth",
+     [](PlanArguments& a) {
+       a.algorithm = "forest";
+       a.forest.depth = -2;
+     },
+     "--depth: -2 is not a positive number"},
+    {"Loss",
+     [](PlanArguments& a) {
+       a.algorithm = "forest";
+       a.forest.loss = "one";
+     },
+     "--loss: \"one\" is not a part from 0 to 0.5; write 1% or 0.01"},
+    {"LossOfAll",
+     [](PlanArguments& a) {
+       a.algorithm = "forest";
+       a.forest.loss = "100%";
+     },
+     "--loss: \"100%\" is not a part from 0 to 0.5; write 1% or 0.01"},
+    {"LossThatIsNoNumber",
+     [](PlanArguments& a) {
+       a.algorithm = "forest";
+       a.forest.loss = "nan";
+     },
+     "--loss: \"nan\""},
+    {"Stages",
+     [](PlanArguments& a) {
+       a.algorithm = "forest";
+       a.forest.stages = "three";
+     },
+     "--stages: \"three\" is not a way to plan; choose one, two, separate or paper"},
+    {"ForestOptionsOfAnother",
+     [](PlanArguments& a) {
+       a.algorithm = "ring";
+       a.forest.trees = 2;
+     },
+     "are for forest plans, not for ring; use --strategy forest"},
+    {"ForestOfAnotherCollective",
+     [](PlanArguments& a) {
+       a.algorithm = "forest";
+       a.collective = "broadcast";
+     },
+     "forest"},
     {"Pieces", [](PlanArguments& a) { a.pieces = -1; }, "--pieces: -1 is not"},
     {"MissingFile", [](PlanArguments& a) { a.topology = "/nonexistent/net.json"; },
      "/nonexistent/net.json"},
@@ -257,6 +282,64 @@ TEST(PlanCommandTest, AFaultInTheFileIsNamedWithItsPlace) {
   EXPECT_THAT(result.err,
               HasSubstr(file.path() + ": nodes[0].kind: \"divice\" is not a kind; write device"));
 }
+
+struct BadTopology {
+  const char* name;
+  const char* links;  // of a network of devices a, b, c and a switch s
+  const char* message;
+};
+
+class PlanCommandBadTopologyTest : public ::testing::TestWithParam<BadTopology> {};
+
+TEST_P(PlanCommandBadTopologyTest, OneLineAndExitCode2) {
+  const TemporaryFile file(
+      std::string(R"({"nodes": [{"id": "a", "kind": "device"}, {"id": "b", "kind": "device"},
+                     {"id": "c", "kind": "device"}, {"id": "s", "kind": "switch"}], "links": [)") +
+      R"({"id": "a>s", "from": "a", "to": "s", "bandwidth": 1e9, "latency": 1e-5},
+         {"id": "s>a", "from": "s", "to": "a", "bandwidth": 1e9, "latency": 1e-5},
+         {"id": "b>s", "from": "b", "to": "s", "bandwidth": 1e9, "latency": 1e-5},
+         {"id": "s>b", "from": "s", "to": "b", "bandwidth": 1e9, "latency": 1e-5})" +
+      GetParam().links + "]}");
+  for (const char* algorithm : {"forest", ""}) {
+    PlanArguments arguments;
+    arguments.topology = file.path();
+    arguments.algorithm = algorithm;
+    const Result result = RunIt(arguments);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, StartsWith("syncopate plan: " + file.path() + ": "));
+    EXPECT_THAT(result.err, HasSubstr(GetParam().message));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
+  }
+}
+
+const BadTopology kBadTopologies[] = {
+    {"Disconnected", "", "\"c\""},
+    {"OneWayOnly", R"(, {"id": "c>s", "from": "c", "to": "s", "bandwidth": 1e9, "latency": 0})",
+     "\"c\""},
+    {"ZeroBandwidth", R"(, {"id": "c>s", "from": "c", "to": "s", "bandwidth": 0, "latency": 0})",
+     "links[4].bandwidth"},
+    {"NegativeBandwidth",
+     R"(, {"id": "c>s", "from": "c", "to": "s", "bandwidth": -1e9, "latency": 0})",
+     "links[4].bandwidth"},
+    {"BandwidthInWords",
+     R"(, {"id": "c>s", "from": "c", "to": "s", "bandwidth": "NaN", "latency": 0})",
+     "links[4].bandwidth"},
+    {"BandwidthNotANumber",
+     R"(, {"id": "c>s", "from": "c", "to": "s", "bandwidth": NaN, "latency": 0})", ""},
+    {"InfiniteBandwidth",
+     R"(, {"id": "c>s", "from": "c", "to": "s", "bandwidth": 1e999, "latency": 0})", ""},
+    {"NegativeLatency",
+     R"(, {"id": "c>s", "from": "c", "to": "s", "bandwidth": 1e9, "latency": -1})",
+     "links[4].latency"},
+};
+
+std::string BadTopologyName(const ::testing::TestParamInfo<BadTopology>& topology) {
+  return topology.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PlanCommandBadTopologyTest, ::testing::ValuesIn(kBadTopologies),
+                         BadTopologyName);
 
 TEST(PlanCommandTest, FlagsReachTheCommand) {
   CLI::App app("test", "syncopate");

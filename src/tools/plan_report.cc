@@ -11,6 +11,8 @@
 #include "base/units.h"
 #include "model/program_checks.h"
 #include "nlohmann/json.hpp"
+#include "tools/plan_forest_report.h"
+#include "tools/plan_picture.h"
 
 namespace syncopate {
 namespace {
@@ -152,6 +154,10 @@ std::string FormatSummary(const PlanReport& report) {
                    report.topology.version, ", digest ", DigestOf(report.topology).ToString()),
       text);
   AppendRow("algorithm", Describe(winner), text);
+  if (!report.has_program()) {
+    AppendRow("program", absl::StrCat("none: ", winner.skipped), text);
+    return text;
+  }
   AppendRow("rounds", absl::StrCat(report.proof.rounds), text);
   AppendRow("messages", absl::StrCat(winner.messages), text);
   AppendRow("bytes sent",
@@ -175,7 +181,11 @@ std::string FormatSummary(const PlanReport& report) {
 std::string FormatExplanation(const PlanReport& report) {
   const Selection& selection = report.selection;
   std::string text;
+  if (report.forest) {
+    absl::StrAppend(&text, FormatForest(*report.forest, report.topology, DataBytes(report)), "\n");
+  }
   AppendCandidates(selection.candidates, text);
+  if (!report.has_program()) return text;
   absl::StrAppend(&text, "\nwhy: ", selection.why, "\n");
   if (selection.cost.critical_chain.empty()) return text;
   absl::StrAppend(&text, "\nbusiest parts of the topology while its steps run:\n");
@@ -200,22 +210,28 @@ std::string PlanToJson(const PlanReport& report) {
                {"topology_digest", DigestOf(report.topology).ToString()},
                {"algorithm", winner.algorithm},
                {"variant", winner.variant},
-               {"pieces", winner.pieces},
-               {"rounds", report.proof.rounds},
+               {"pieces", winner.pieces}};
+  if (HasRoot(request.collective)) json["root"] = request.root;
+  if (report.forest) AddForestToJson(*report.forest, report.topology, DataBytes(report), json);
+  json["candidates"] = Json::array();
+  for (const Candidate& candidate : selection.candidates) {
+    json["candidates"].push_back(CandidateToJson(candidate));
+  }
+  if (!report.has_program()) {
+    json["predicted_seconds"] = Json();
+    return json.dump(2) + "\n";
+  }
+  json.update({{"rounds", report.proof.rounds},
                {"messages", winner.messages},
                {"bytes_sent_max", winner.bytes_sent_max},
                {"bytes_sent_total", winner.bytes_sent_total},
                {"same_bits", report.proof.same_bits_everywhere},
                {"predicted_us", winner.seconds * 1e6},
+               {"predicted_seconds", winner.seconds},
                {"in_place", winner.in_place},
                {"digest", DigestOf(selection.program).ToString()},
                {"why", selection.why},
-               {"candidates", Json::array()},
-               {"critical_chain", Json::array()}};
-  if (HasRoot(request.collective)) json["root"] = request.root;
-  for (const Candidate& candidate : selection.candidates) {
-    json["candidates"].push_back(CandidateToJson(candidate));
-  }
+               {"critical_chain", Json::array()}});
   for (const ProgramCost::ChainStep& element : selection.cost.critical_chain) {
     json["critical_chain"].push_back({{"worker", element.worker},
                                       {"step", element.step},
@@ -223,6 +239,37 @@ std::string PlanToJson(const PlanReport& report) {
                                       {"end_us", element.end * 1e6}});
   }
   return json.dump(2) + "\n";
+}
+
+std::string PlanToSvg(const PlanReport& report) {
+  PlanPicture picture;
+  picture.placement = report.placement;
+  picture.active = report.request.active;
+  picture.links.resize(report.topology.links.size(), 0);
+  picture.capacities.resize(report.topology.capacities.size(), 0);
+  if (report.forest) {
+    const ForestPlan& plan = report.forest->plan;
+    picture.pairs = plan.pairs;
+    for (const ForestLoad& load : plan.loads) {
+      (load.part.is_link ? picture.links : picture.capacities)[load.part.index] = load.utilisation;
+    }
+    picture.title =
+        plan.seconds_per_byte > 0
+            ? absl::StrFormat("forest: %s of a worker's data, at most %s are possible, gap %.2f %%",
+                              FormatRate(report.forest->rate()), FormatRate(report.forest->bound()),
+                              100 * plan.certificate.gap())
+            : "forest: nothing crosses the network";
+  } else {
+    const ProgramCost& cost = report.selection.cost;
+    for (size_t i = 0; i < cost.links.size(); ++i) picture.links[i] = cost.links[i].utilisation;
+    for (size_t i = 0; i < cost.capacities.size(); ++i) {
+      picture.capacities[i] = cost.capacities[i].utilisation;
+    }
+    picture.title =
+        absl::StrCat(Describe(report.selection.candidates[0]), ": ", RequestText(report),
+                     ", predicted ", FormatSeconds(report.selection.candidates[0].seconds));
+  }
+  return DrawPlan(report.topology, picture);
 }
 
 }  // namespace syncopate

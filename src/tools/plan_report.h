@@ -2,12 +2,15 @@
 #ifndef SYNCOPATE_TOOLS_PLAN_REPORT_H_
 #define SYNCOPATE_TOOLS_PLAN_REPORT_H_
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "model/program_validator.h"
 #include "model/topology.h"
 #include "plan/collective/select.h"
 #include "syncopate/data_type.h"
+#include "tools/plan_forest.h"
 
 namespace syncopate {
 
@@ -17,6 +20,11 @@ struct PlanReport {
   Topology topology;
   Selection selection;
   ProgramProof proof;  // of selection.program
+  std::vector<int> placement;
+  std::optional<ForestReport> forest;  // if the chosen plan is one
+
+  // Whether the chosen plan has a program; one that is too large to be played has none.
+  bool has_program() const { return selection.candidates[0].skipped.empty(); }
 };
 
 // What was asked for and what was chosen.
@@ -25,6 +33,8 @@ std::string FormatSummary(const PlanReport& report);
 std::string FormatExplanation(const PlanReport& report);
 // All of it as one object.
 std::string PlanToJson(const PlanReport& report);
+// The network, how busy its parts are and the trees of a forest plan, as SVG.
+std::string PlanToSvg(const PlanReport& report);
 
 }  // namespace syncopate
 

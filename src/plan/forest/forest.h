@@ -114,6 +114,12 @@ absl::StatusOr<ForestPlan> PlanForest(const Topology& topology, absl::Span<const
 absl::StatusOr<Program> MakeForestProgram(const CollectiveRequest& request, const ForestPlan& plan,
                                           uint64_t chunk_elements);
 
+// Likewise for runtimes that cut all data evenly: `chunks` of one size (or one element more), a
+// whole number of them for each pair, as near to its share as that allows. Pairs whose share is too
+// small for one are left out, so the plan becomes a little slower.
+absl::StatusOr<Program> MakeEvenForestProgram(const CollectiveRequest& request,
+                                              const ForestPlan& plan, uint32_t chunks);
+
 }  // namespace syncopate
 
 #endif  // SYNCOPATE_PLAN_FOREST_FOREST_H_

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/limits.h"
 #include "base/status.h"
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
@@ -59,6 +60,34 @@ absl::StatusOr<std::vector<uint64_t>> Cut(uint64_t elements, const std::vector<T
     SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<uint64_t> cuts, CutEvenly(end - begin, chunks));
     for (size_t cut = 1; cut < cuts.size(); ++cut) bounds.push_back(begin + cuts[cut]);
     ranges.back().count = static_cast<uint32_t>(chunks);
+  }
+  return bounds;
+}
+
+// Equal chunks, a whole number of them for each pair: those that its share is worth, and one more
+// for the pairs that would lose most. Fills `ranges`.
+std::vector<uint64_t> CutInto(uint64_t elements, const std::vector<TreePair>& pairs,
+                              uint32_t chunks, std::vector<Range>& ranges) {
+  std::vector<double> lost;
+  uint32_t given = 0;
+  for (const TreePair& pair : pairs) {
+    const double worth = pair.share * chunks;
+    const uint32_t count = std::min(chunks - given, static_cast<uint32_t>(worth));
+    ranges.push_back({0, count});
+    lost.push_back(worth - count);
+    given += count;
+  }
+  for (; given < chunks; ++given) {
+    const auto most = std::max_element(lost.begin(), lost.end());
+    ++ranges[most - lost.begin()].count;
+    *most -= 1;
+  }
+  for (size_t i = 1; i < ranges.size(); ++i) {
+    ranges[i].first = ranges[i - 1].first + ranges[i - 1].count;
+  }
+  std::vector<uint64_t> bounds;
+  for (uint64_t i = 0; i <= chunks; ++i) {
+    bounds.push_back(elements / chunks * i + std::min(i, elements % chunks));
   }
   return bounds;
 }
@@ -139,18 +168,16 @@ class Pacing {
   std::vector<Wait> waits_;
 };
 
-}  // namespace
-
-absl::StatusOr<Program> MakeForestProgram(const CollectiveRequest& request, const ForestPlan& plan,
-                                          uint64_t chunk_elements) {
+absl::Status CheckRequest(const CollectiveRequest& request, const ForestPlan& plan) {
   SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kAllReduce, request, {}));
-  if (request.workers != plan.workers || request.active != plan.active) {
-    return absl::InvalidArgumentError("the plan is for other workers than the request");
-  }
-  std::vector<Range> ranges;
-  SYNCOPATE_ASSIGN_OR_RETURN(
-      std::vector<uint64_t> bounds,
-      Cut(request.elements, plan.pairs, std::max<uint64_t>(1, chunk_elements), ranges));
+  if (request.workers == plan.workers && request.active == plan.active) return absl::OkStatus();
+  return absl::InvalidArgumentError("the plan is for other workers than the request");
+}
+
+// The data is cut at `bounds`; `ranges` by pair.
+absl::StatusOr<Program> MakeProgram(const CollectiveRequest& request, const ForestPlan& plan,
+                                    std::vector<uint64_t> bounds,
+                                    const std::vector<Range>& ranges) {
   const bool relays = request.active.size() != static_cast<size_t>(request.workers);
   std::vector<uint64_t> scratch = relays ? bounds : std::vector<uint64_t>{0};
   uint32_t chunks = 1;
@@ -195,6 +222,30 @@ absl::StatusOr<Program> MakeForestProgram(const CollectiveRequest& request, cons
   SYNCOPATE_ASSIGN_OR_RETURN(Program program, builder.Finish());
   pacing.AddWaits(program);
   return program;
+}
+
+}  // namespace
+
+absl::StatusOr<Program> MakeForestProgram(const CollectiveRequest& request, const ForestPlan& plan,
+                                          uint64_t chunk_elements) {
+  SYNCOPATE_RETURN_IF_ERROR(CheckRequest(request, plan));
+  std::vector<Range> ranges;
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      std::vector<uint64_t> bounds,
+      Cut(request.elements, plan.pairs, std::max<uint64_t>(1, chunk_elements), ranges));
+  return MakeProgram(request, plan, std::move(bounds), ranges);
+}
+
+absl::StatusOr<Program> MakeEvenForestProgram(const CollectiveRequest& request,
+                                              const ForestPlan& plan, uint32_t chunks) {
+  SYNCOPATE_RETURN_IF_ERROR(CheckRequest(request, plan));
+  if (chunks < 1 || chunks > limits::kChunksMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(chunks, " is not a number of chunks from 1 to ", limits::kChunksMax));
+  }
+  std::vector<Range> ranges;
+  std::vector<uint64_t> bounds = CutInto(request.elements, plan.pairs, chunks, ranges);
+  return MakeProgram(request, plan, std::move(bounds), ranges);
 }
 
 }  // namespace syncopate

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
+#include "tools/svg.h"
 
 namespace syncopate::reproduce {
 namespace {
@@ -14,16 +13,6 @@ constexpr double kLeft = 70, kRight = 20, kBar = 9, kGroupGap = 22;
 constexpr double kPanelHeight = 170, kPanelTop = 42, kPanelBottom = 46, kChartTop = 66;
 constexpr const char* kColours[] = {"#1b6ca8", "#e07b39", "#c9a227", "#7a9e7e", "#8d6a9f",
                                     "#b04a5a", "#9aa5b1", "#5b8e9c", "#c48b9f", "#6b7a3f"};
-
-std::string Escape(const std::string& text) {
-  return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
-}
-
-std::string Words(double x, double y, const std::string& text, int size, const char* anchor,
-                  const char* more = "") {
-  return absl::StrFormat("<text x='%.1f' y='%.1f' font-size='%d' text-anchor='%s'%s>%s</text>\n", x,
-                         y, size, anchor, more, Escape(text));
-}
 
 const char* Colour(size_t series) { return kColours[series % std::size(kColours)]; }
 
@@ -65,7 +54,7 @@ double HeightOf(const BarChart& chart) {
          static_cast<double>(chart.panels.size()) * (kPanelTop + kPanelHeight + kPanelBottom);
 }
 
-void AppendPanel(const BarChart& chart, const BarPanel& panel, double top, std::string& svg) {
+void DrawPanel(const BarChart& chart, const BarPanel& panel, double top, SvgPicture& svg) {
   double most = 0;
   for (const BarPanel::Group& group : panel.groups) {
     for (const double value : group.values) most = std::max(most, value);
@@ -75,47 +64,40 @@ void AppendPanel(const BarChart& chart, const BarPanel& panel, double top, std::
   const double scale = kPanelHeight / most;
   const double right =
       kLeft + GroupWidth(chart) * static_cast<double>(std::max<size_t>(1, panel.groups.size()));
-  absl::StrAppend(&svg, Words(kLeft, top + 14, panel.title, 13, "start", " font-weight='bold'"));
+  svg.Words(kLeft, top + 14, panel.title, {.size = 13, .bold = true});
   const double tick = Tick(most);
   for (int i = 0; i * tick <= most; ++i) {
     const double y = base - i * tick * scale;
-    absl::StrAppend(&svg, absl::StrFormat("<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' "
-                                          "stroke='#ccd'/>\n",
-                                          kLeft, y, right, y));
-    absl::StrAppend(&svg, Words(kLeft - 6, y + 4, absl::StrFormat("%g", i * tick), 11, "end"));
+    svg.Line(kLeft, y, right, y, "#ccd", 1);
+    svg.Words(kLeft - 6, y + 4, absl::StrFormat("%g", i * tick), {.size = 11, .anchor = "end"});
   }
-  absl::StrAppend(&svg, Words(kLeft - 6, base - kPanelHeight - 8, chart.unit, 11, "end"));
+  svg.Words(kLeft - 6, base - kPanelHeight - 8, chart.unit, {.size = 11, .anchor = "end"});
   for (size_t g = 0; g < panel.groups.size(); ++g) {
     const BarPanel::Group& group = panel.groups[g];
     const double middle = kLeft + GroupWidth(chart) * (static_cast<double>(g) + 0.5);
     const double x = middle - kBar * static_cast<double>(chart.series.size()) / 2;
     for (size_t s = 0; s < group.values.size(); ++s) {
       const double height = group.values[s] * scale;
-      absl::StrAppend(
-          &svg, absl::StrFormat("<rect x='%.1f' y='%.1f' width='%.1f' height='%.1f' "
-                                "fill='%s'><title>%s %g %s</title></rect>\n",
-                                x + kBar * static_cast<double>(s), base - height, kBar - 1, height,
-                                Colour(s), Escape(s < chart.series.size() ? chart.series[s] : ""),
-                                group.values[s], Escape(chart.unit)));
+      svg.Box(x + kBar * static_cast<double>(s), base - height, kBar - 1, height, Colour(s), "", 0,
+              absl::StrFormat("%s %g %s", s < chart.series.size() ? chart.series[s] : "",
+                              group.values[s], chart.unit));
     }
-    absl::StrAppend(&svg, Words(middle, base + 16, group.label, 11, "middle"));
-    absl::StrAppend(&svg, Words(middle, base + 31, group.note, 11, "middle", " fill='#1b6ca8'"));
+    svg.Words(middle, base + 16, group.label, {.size = 11, .anchor = "middle"});
+    svg.Words(middle, base + 31, group.note, {.size = 11, .anchor = "middle", .fill = "#1b6ca8"});
   }
 }
 
-void AppendChart(const BarChart& chart, double top, std::string& svg) {
-  absl::StrAppend(&svg, Words(20, top + 24, chart.title, 16, "start", " font-weight='bold'"));
+void DrawChart(const BarChart& chart, double top, SvgPicture& svg) {
+  svg.Words(20, top + 24, chart.title, {.size = 16, .bold = true});
   double x = kLeft;
   for (size_t s = 0; s < chart.series.size(); ++s) {
-    absl::StrAppend(&svg, absl::StrFormat("<rect x='%.1f' y='%.1f' width='11' height='11' "
-                                          "fill='%s'/>\n",
-                                          x, top + 38, Colour(s)));
-    absl::StrAppend(&svg, Words(x + 15, top + 48, chart.series[s], 12, "start"));
+    svg.Box(x, top + 38, 11, 11, Colour(s));
+    svg.Words(x + 15, top + 48, chart.series[s]);
     x += LegendStep(chart.series[s]);
   }
   double panel_top = top + kChartTop;
   for (const BarPanel& panel : chart.panels) {
-    AppendPanel(chart, panel, panel_top, svg);
+    DrawPanel(chart, panel, panel_top, svg);
     panel_top += kPanelTop + kPanelHeight + kPanelBottom;
   }
 }
@@ -128,16 +110,13 @@ std::string BarsToSvg(const std::vector<BarChart>& charts) {
     width = std::max(width, WidthOf(chart));
     height += HeightOf(chart);
   }
-  std::string svg = absl::StrFormat(
-      "<svg xmlns='http://www.w3.org/2000/svg' width='%.0f' height='%.0f' viewBox='0 0 %.0f %.0f' "
-      "font-family='sans-serif' fill='#223'>\n<rect width='100%%' height='100%%' fill='white'/>\n",
-      width, height, width, height);
+  SvgPicture svg;
   double top = 0;
   for (const BarChart& chart : charts) {
-    AppendChart(chart, top, svg);
+    DrawChart(chart, top, svg);
     top += HeightOf(chart);
   }
-  return absl::StrCat(svg, "</svg>\n");
+  return svg.Finish(width, height);
 }
 
 }  // namespace syncopate::reproduce

@@ -28,7 +28,7 @@ BarChart Chart() {
 TEST(BarsTest, OneBarForEachValueAndOneBoxForEachSeries) {
   const std::string svg = BarsToSvg({Chart()});
   EXPECT_EQ(CountOf(svg, "<title>"), 6u);
-  EXPECT_EQ(CountOf(svg, "width='11'"), 2u);
+  EXPECT_EQ(CountOf(svg, "width='11.0'"), 2u);
   EXPECT_EQ(svg.find("<svg "), 0u);
   EXPECT_EQ(svg.substr(svg.size() - 7), "</svg>\n");
 }
