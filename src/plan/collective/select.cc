@@ -34,6 +34,7 @@ constexpr size_t kBestOrderWorkersMax = 128;
 constexpr size_t kLocalTreeWorkersMax = 64;
 // Planning trees for more workers takes seconds, and has to be asked for.
 constexpr int kForestWorkersMax = 64;
+constexpr size_t kForestLinksMax = 400;
 // Sub-chunks of a forest, and the least data of a tree.
 constexpr uint64_t kForestChunkMax = uint64_t{1} << 20;
 constexpr uint64_t kForestChunkMin = uint64_t{1} << 15;
@@ -308,9 +309,9 @@ absl::Status Selector::TryForest() {
       Skip(std::move(candidate), "the workers share memory");
       return absl::OkStatus();
     }
-    if (request_.workers > kForestWorkersMax) {
-      Skip(std::move(candidate),
-           absl::StrCat("for more than ", kForestWorkersMax, " workers it must be asked for"));
+    if (request_.workers > kForestWorkersMax || topology_.links.size() > kForestLinksMax) {
+      Skip(std::move(candidate), absl::StrCat("for more than ", kForestWorkersMax, " workers or ",
+                                              kForestLinksMax, " links it must be asked for"));
       return absl::OkStatus();
     }
   }
