@@ -243,10 +243,10 @@ TEST(SelectTest, WhySaysByHowMuchAndWhatLimits) {
 
 TEST(SelectTest, TakesAForestWhereNicsDiffer) {
   Topology topology = StarTopology(8, 1e8, 1e-5);
-  for (const int slow : {1, 3, 4}) {
+  for (const int slow : {3}) {
     for (Topology::Link& link : topology.links) {
       if (link.from == Devices(topology)[slow] || link.to == Devices(topology)[slow]) {
-        link.bandwidth = 0.6e8;
+        link.bandwidth = 0.45e8;
       }
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 
 #include "base/random.h"
 #include "gmock/gmock.h"
@@ -9,6 +10,7 @@
 #include "model/program_cost.h"
 #include "model/program_validator.h"
 #include "model/topology_makers.h"
+#include "plan/forest/exact_testing.h"
 
 namespace syncopate {
 namespace {
@@ -117,6 +119,56 @@ TEST(ForestTest, RandomActiveSets) {
     SCOPED_TRACE(seed);
     PlanAndCheck(RandomTopology(workers, seed), workers, active);
   }
+}
+
+// Against the best that all trees together can do, with workers that only relay.
+TEST(ForestTest, NearTheExactOptimumWithRelays) {
+  Random random(11);
+  double sum = 0;
+  double worst = 1;
+  const int graphs = 60;
+  for (int graph = 0; graph < graphs; ++graph) {
+    SCOPED_TRACE(graph);
+    const int workers = 4 + static_cast<int>(random.Below(2));
+    Topology topology =
+        graph % 2 == 0 ? MeshTopology(workers, 1e9, 1e-5) : StarTopology(workers, 1e9, 1e-5);
+    for (Topology::Link& link : topology.links) {
+      link.bandwidth *= 0.1 + 0.1 * static_cast<double>(random.Below(10));
+    }
+    std::vector<int> active = AllOf(workers);
+    for (uint64_t out = 1 + random.Below(2); out > 0; --out) {
+      active.erase(active.begin() + static_cast<ptrdiff_t>(random.Below(active.size())));
+    }
+    const std::vector<int> placement = *PlaceInOrder(topology, workers);
+    const absl::StatusOr<PackingNetwork> network =
+        PackingNetwork::Make(topology, placement, AllOf(workers));
+    ASSERT_TRUE(network.ok());
+    std::vector<double> capacities;
+    for (const PackingResource& resource : network->resources()) {
+      capacities.push_back(resource.rate);
+    }
+    EdgeResources edges(static_cast<size_t>(workers) * workers);
+    for (int from = 0; from < workers; ++from) {
+      for (int to = 0; to < workers; ++to) {
+        const absl::Span<const int> loads = network->Loads(from, to);
+        edges[from * workers + to].assign(loads.begin(), loads.end());
+      }
+    }
+    const double exact = ExactForestSeconds(workers, active, capacities, edges);
+    ForestOptions options;
+    options.loss = 0;
+    options.gap = 1e-6;
+    const ForestPlan plan = PlanAndCheck(topology, workers, active, options);
+    const double ratio = plan.seconds_per_byte / exact;
+    EXPECT_GE(ratio, 1 - 1e-6);
+    EXPECT_LE(plan.certificate.bound, exact * (1 + 1e-6));
+    sum += ratio;
+    worst = std::max(worst, ratio);
+  }
+  EXPECT_LE(sum / graphs, 1.05);
+  EXPECT_LE(worst, 1.15);
+  RecordProperty("mean", std::to_string(sum / graphs));
+  RecordProperty("worst", std::to_string(worst));
 }
 
 TEST(ForestTest, NoStagesAreBetterThanOne) {
