@@ -1,5 +1,6 @@
 #include "tools/bench/report.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -39,7 +40,12 @@ std::string Percent(const std::optional<double>& value) {
   return value ? absl::StrFormat("%.1f", *value) : "N/A";
 }
 
-double Rounded(double value) { return std::round(value * 1000) / 1000; }
+// To three decimals, and of small values to four digits.
+double Rounded(double value) {
+  const double magnitude = value == 0 ? 0 : std::floor(std::log10(std::abs(value)));
+  const double scale = std::pow(10, std::max(3.0, 3 - magnitude));
+  return std::round(value * scale) / scale;
+}
 
 }  // namespace
 
