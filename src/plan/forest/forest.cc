@@ -181,13 +181,11 @@ absl::Status ForestPlanner::Update(const Topology& topology) {
   } else if (StillHold(turns_, *network_, ActiveMembers())) {
     *joined_ = JoinImages(*network_, ActiveMembers(), turns_.generators);
     packer_->RatesChanged();
-  } else {  // every link for itself from now on, starting from where the last plan stood
-    std::vector<double> prices;
-    if (!prices_.empty()) prices = PricesApart(*network_, *joined_, prices_);
+  } else {  // every link for itself from now on; the old prices would only hold up the search
     pairs_ = ImagesOf(pairs_, turns_);
     joined_.reset();
     MakePacker();
-    packer_->Suggest(pairs_, std::move(prices));
+    packer_->Suggest(pairs_, {});
   }
   return absl::OkStatus();
 }
@@ -341,7 +339,6 @@ absl::StatusOr<ForestPlan> ForestPlanner::Plan() {
   Tidy(pairs);
   pairs_ = pairs;
   if (joined_ != nullptr) {
-    prices_ = packing.prices;
     packing.prices = PricesApart(*network_, *joined_, packing.prices);
     pairs = ImagesOf(pairs, turns_);
   }

@@ -109,9 +109,7 @@ class ForestPlanner {
   std::unique_ptr<PackingNetwork> joined_;
   Turns turns_;
   std::unique_ptr<Packer> packer_;  // of packed()
-  // Of the last plan, over members of packed(); and prices of the joined network.
-  std::vector<TreePair> pairs_;
-  std::vector<double> prices_;
+  std::vector<TreePair> pairs_;     // of the last plan, over members, packed into packed()
 };
 
 // Make() and Plan() at once.
