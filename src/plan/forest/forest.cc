@@ -95,6 +95,18 @@ int DepthOf(const TreePair& pair) {
   return std::max(DepthOf(pair.reduce), DepthOf(pair.broadcast));
 }
 
+// How many can limit a plan: a link that draws on a slower capacity never does.
+size_t ResourcesThatCount(const Topology& topology, const PackingNetwork& network) {
+  return std::count_if(
+      network.resources().begin(), network.resources().end(), [&](const PackingResource& each) {
+        if (!each.part.is_link) return true;
+        const std::vector<int>& capacities = topology.links[each.part.index].capacities;
+        return std::none_of(capacities.begin(), capacities.end(), [&](int capacity) {
+          return topology.capacities[capacity].bandwidth <= each.rate;
+        });
+      });
+}
+
 // Those with a share, the largest first.
 void Tidy(std::vector<TreePair>& pairs) {
   std::erase_if(pairs, [](const TreePair& pair) { return pair.share <= 0; });
@@ -152,7 +164,8 @@ void ForestPlanner::MakePacker() {
 }
 
 void ForestPlanner::JoinWhatTurns() {
-  if (network_->size() <= kColumnsSizeAgain || network_->resources().size() <= kResourcesApart ||
+  if (network_->size() <= kColumnsSizeAgain ||
+      ResourcesThatCount(topology_, *network_) <= kResourcesApart ||
       options_.stages != Stages::kOne ||
       FindTreeGroups(topology_, placement_, *network_).has_value()) {
     return;
