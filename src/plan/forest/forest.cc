@@ -10,6 +10,7 @@
 #include "plan/forest/even_pairs.h"
 #include "plan/forest/few_trees.h"
 #include "plan/forest/steiner.h"
+#include "plan/forest/tree_groups.h"
 #include "plan/forest/tree_network.h"
 
 namespace syncopate {
@@ -28,6 +29,8 @@ constexpr size_t kHeadroomCellsMax = 100000;
 constexpr int kColumnsSize = 96;
 constexpr int kColumnsSizeAgain = 32;
 constexpr int kColumnsSizeMax = 256;
+// Networks with more resources are planned by their turns, if they have any.
+constexpr size_t kResourcesApart = 1500;
 
 // The same tree over ranks.
 WorkerTree OverRanks(const WorkerTree& tree, const std::vector<int>& ranks, size_t workers) {
@@ -92,6 +95,25 @@ int DepthOf(const TreePair& pair) {
   return std::max(DepthOf(pair.reduce), DepthOf(pair.broadcast));
 }
 
+// How many can limit a plan: a link that draws on a slower capacity never does.
+size_t ResourcesThatCount(const Topology& topology, const PackingNetwork& network) {
+  return std::count_if(
+      network.resources().begin(), network.resources().end(), [&](const PackingResource& each) {
+        if (!each.part.is_link) return true;
+        const std::vector<int>& capacities = topology.links[each.part.index].capacities;
+        return std::none_of(capacities.begin(), capacities.end(), [&](int capacity) {
+          return topology.capacities[capacity].bandwidth <= each.rate;
+        });
+      });
+}
+
+// Those with a share, the largest first.
+void Tidy(std::vector<TreePair>& pairs) {
+  std::erase_if(pairs, [](const TreePair& pair) { return pair.share <= 0; });
+  std::stable_sort(pairs.begin(), pairs.end(),
+                   [](const TreePair& a, const TreePair& b) { return a.share > b.share; });
+}
+
 // Hangs workers that are deeper on the last ancestor that may have children.
 void LimitDepth(int most, WorkerTree& tree) {
   std::vector<int> depth(tree.parent.size(), 0);
@@ -128,12 +150,30 @@ absl::StatusOr<ForestPlanner> ForestPlanner::Make(const Topology& topology,
   SYNCOPATE_ASSIGN_OR_RETURN(PackingNetwork network,
                              PackingNetwork::Make(topology, placement, ranks));
   planner.network_ = std::make_unique<PackingNetwork>(std::move(network));
-  PackingOptions packing;
-  packing.stages = options.stages;
-  packing.gap = options.gap;
-  packing.rounds_max = options.rounds_max;
-  planner.packer_ = std::make_unique<Packer>(*planner.network_, planner.ActiveMembers(), packing);
+  planner.JoinWhatTurns();
+  planner.MakePacker();
   return planner;
+}
+
+void ForestPlanner::MakePacker() {
+  PackingOptions packing;
+  packing.stages = options_.stages;
+  packing.gap = options_.gap;
+  packing.rounds_max = options_.rounds_max;
+  packer_ = std::make_unique<Packer>(packed(), ActiveMembers(), packing);
+}
+
+void ForestPlanner::JoinWhatTurns() {
+  if (network_->size() <= kColumnsSizeAgain ||
+      ResourcesThatCount(topology_, *network_) <= kResourcesApart ||
+      options_.stages != Stages::kOne ||
+      FindTreeGroups(topology_, placement_, *network_).has_value()) {
+    return;
+  }
+  const std::vector<int> active = ActiveMembers();
+  turns_ = FindTurns(topology_, placement_, *network_, active);
+  if (turns_.generators.empty()) return;
+  joined_ = std::make_unique<PackingNetwork>(JoinImages(*network_, active, turns_.generators));
 }
 
 std::vector<int> ForestPlanner::ActiveMembers() const {
@@ -149,7 +189,17 @@ std::vector<int> ForestPlanner::ActiveMembers() const {
 absl::Status ForestPlanner::Update(const Topology& topology) {
   SYNCOPATE_RETURN_IF_ERROR(network_->UpdateRates(topology));
   topology_ = topology;
-  packer_->RatesChanged();
+  if (joined_ == nullptr) {
+    packer_->RatesChanged();
+  } else if (StillHold(turns_, *network_, ActiveMembers())) {
+    *joined_ = JoinImages(*network_, ActiveMembers(), turns_.generators);
+    packer_->RatesChanged();
+  } else {  // every link for itself from now on; the old prices would only hold up the search
+    pairs_ = ImagesOf(pairs_, turns_);
+    joined_.reset();
+    MakePacker();
+    packer_->Suggest(pairs_, {});
+  }
   return absl::OkStatus();
 }
 
@@ -166,7 +216,7 @@ double ForestPlanner::SecondsMax(const Packing& packing) const {
 absl::StatusOr<bool> ForestPlanner::SharesForOldTrees(double seconds_max) {
   if (pairs_.empty()) return false;
   std::vector<TreePair> same = pairs_;
-  SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(*network_, same));
+  SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(packed(), same));
   if (seconds > seconds_max) return false;
   pairs_ = std::move(same);
   return true;
@@ -181,8 +231,8 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseTrees(const Packing& 
     // Quickly: those of the last plan and what it lacks.
     std::vector<TreePair> both = pairs_;
     both.insert(both.end(), packing.pairs.begin(), packing.pairs.end());
-    SYNCOPATE_RETURN_IF_ERROR(ShareOut(*network_, both).status());
-    return KeepFew(*network_, both, seconds_max);
+    SYNCOPATE_RETURN_IF_ERROR(ShareOut(packed(), both).status());
+    return KeepFew(packed(), both, seconds_max);
   }
   // The shallowest trees that are good enough: short pipelines, and nearly all workers busy from
   // the beginning to the end.
@@ -198,15 +248,15 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseTrees(const Packing& 
     if (candidates.size() == before) continue;
     if (candidates.size() > kCandidatesMax) break;
     std::vector<TreePair> some = candidates;
-    SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(*network_, some));
+    SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(packed(), some));
     if (seconds <= seconds_max) return KeepFewWithHeadroom(packing, std::move(candidates), some);
-    if (depth == options_.depth_max) return KeepFew(*network_, some, seconds * (1 + options_.loss));
+    if (depth == options_.depth_max) return KeepFew(packed(), some, seconds * (1 + options_.loss));
   }
   if (options_.depth_max > 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("no tree of depth ", options_.depth_max, " joins the active workers"));
   }
-  return KeepFew(*network_, packing.pairs, seconds_max);
+  return KeepFew(packed(), packing.pairs, seconds_max);
 }
 
 absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseFewTrees(const Packing& packing) const {
@@ -217,13 +267,12 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseFewTrees(const Packin
   std::vector<TreePair> best;
   double best_seconds = EdgeCosts::kNone;
   const auto look = [&](std::vector<TreePair> pairs) -> absl::StatusOr<double> {
-    SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(*network_, pairs));
+    SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(packed(), pairs));
     if (seconds < best_seconds) best_seconds = seconds, best = std::move(pairs);
     return seconds;
   };
   for (const int root : active) {
-    SYNCOPATE_ASSIGN_OR_RETURN(const double seconds,
-                               look(FindEvenPairs(*network_, active, {root})));
+    SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, look(FindEvenPairs(packed(), active, {root})));
     roots.emplace_back(seconds, root);
   }
   std::stable_sort(roots.begin(), roots.end());
@@ -232,13 +281,13 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseFewTrees(const Packin
     if (best_seconds <= seconds_max || together.size() == kEvenPairsMax) break;
     together.push_back(root);
     if (together.size() == 1) continue;
-    SYNCOPATE_RETURN_IF_ERROR(look(FindEvenPairs(*network_, active, together)).status());
+    SYNCOPATE_RETURN_IF_ERROR(look(FindEvenPairs(packed(), active, together)).status());
   }
-  if (best_seconds <= seconds_max) return KeepFew(*network_, best, seconds_max);
+  if (best_seconds <= seconds_max) return KeepFew(packed(), best, seconds_max);
   // With the packing's own trees it is always enough.
   best.insert(best.end(), packing.pairs.begin(), packing.pairs.end());
-  SYNCOPATE_RETURN_IF_ERROR(ShareOut(*network_, best).status());
-  return KeepFew(*network_, best, seconds_max);
+  SYNCOPATE_RETURN_IF_ERROR(ShareOut(packed(), best).status());
+  return KeepFew(packed(), best, seconds_max);
 }
 
 // What limits the plan has to be busy all the time. The rest of the network had better not be: a
@@ -246,14 +295,14 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseFewTrees(const Packin
 absl::StatusOr<std::vector<TreePair>> ForestPlanner::KeepFewWithHeadroom(
     const Packing& packing, std::vector<TreePair> candidates, const std::vector<TreePair>& found) {
   const double seconds_max = SecondsMax(packing);
-  if (candidates.size() * network_->resources().size() <= kHeadroomCellsMax) {
+  if (candidates.size() * packed().resources().size() <= kHeadroomCellsMax) {
     for (const double part : {0.75, 0.85, 0.95}) {
-      const PackingNetwork network = network_->WithHeadroom(packing.prices, part);
+      const PackingNetwork network = packed().WithHeadroom(packing.prices, part);
       SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, ShareOut(network, candidates));
       if (seconds <= seconds_max) return KeepFew(network, candidates, seconds_max);
     }
   }
-  return KeepFew(*network_, found, seconds_max);
+  return KeepFew(packed(), found, seconds_max);
 }
 
 absl::StatusOr<std::optional<ForestPlan>> ForestPlanner::PlanTreeNetwork() {
@@ -281,7 +330,11 @@ absl::StatusOr<std::optional<ForestPlan>> ForestPlanner::PlanTreeNetwork() {
     SYNCOPATE_RETURN_IF_ERROR(ShareOut(*network_, pairs).status());
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const bool same, SharesForOldTrees(packing.bound * (1 + loss)));
-  ForestPlan plan = Finish(packing, same ? pairs_ : std::move(pairs));
+  if (!same) {
+    Tidy(pairs);
+    pairs_ = std::move(pairs);
+  }
+  ForestPlan plan = Finish(packing, pairs_);
   const bool good = plan.certificate.gap() <= loss || options_.depth_max > 0 ||
                     options_.trees_max > 0 || network_->size() > kColumnsSizeMax;
   if (good) return plan;
@@ -293,21 +346,25 @@ absl::StatusOr<ForestPlan> ForestPlanner::Plan() {
   if (active_.size() == 1 || network_->resources().empty()) return PlanNothing();
   SYNCOPATE_ASSIGN_OR_RETURN(std::optional<ForestPlan> plan, PlanTreeNetwork());
   if (plan.has_value()) return *std::move(plan);
-  SYNCOPATE_ASSIGN_OR_RETURN(const Packing packing, packer_->Solve());
+  SYNCOPATE_ASSIGN_OR_RETURN(Packing packing, packer_->Solve());
   if (options_.stages != Stages::kOne) return Describe(packing, packing.pairs);
   SYNCOPATE_ASSIGN_OR_RETURN(std::vector<TreePair> pairs, ChooseTrees(packing));
+  Tidy(pairs);
+  pairs_ = pairs;
+  if (joined_ != nullptr) {
+    packing.prices = PricesApart(*network_, *joined_, packing.prices);
+    pairs = ImagesOf(pairs, turns_);
+  }
   if (options_.trees_max > 0 && pairs.size() > static_cast<size_t>(options_.trees_max)) {
     pairs.resize(options_.trees_max);
     SYNCOPATE_RETURN_IF_ERROR(ShareOut(*network_, pairs).status());
+    Tidy(pairs);
+    if (joined_ == nullptr) pairs_ = pairs;
   }
   return Finish(packing, std::move(pairs));
 }
 
-ForestPlan ForestPlanner::Finish(const Packing& packing, std::vector<TreePair> pairs) {
-  std::erase_if(pairs, [](const TreePair& pair) { return pair.share <= 0; });
-  std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const TreePair& a, const TreePair& b) { return a.share > b.share; });
-  pairs_ = pairs;
+ForestPlan ForestPlanner::Finish(const Packing& packing, std::vector<TreePair> pairs) const {
   ForestPlan plan = Describe(packing, std::move(pairs));
   Prove(*network_, ActiveMembers(), packing.prices, plan.certificate);
   return plan;

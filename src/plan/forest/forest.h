@@ -16,6 +16,7 @@
 #include "plan/collective/request.h"
 #include "plan/forest/certificate.h"
 #include "plan/forest/packing.h"
+#include "plan/forest/turns.h"
 
 namespace syncopate {
 
@@ -81,6 +82,10 @@ class ForestPlanner {
   absl::StatusOr<std::vector<TreePair>> KeepFewWithHeadroom(const Packing& packing,
                                                             std::vector<TreePair> candidates,
                                                             const std::vector<TreePair>& found);
+  // The network that trees are packed into.
+  const PackingNetwork& packed() const { return joined_ != nullptr ? *joined_ : *network_; }
+  void MakePacker();
+  void JoinWhatTurns();
   bool AllActive() const;
   // How long a plan of few trees may take. If all are active it is near the bound too, not only
   // near the packing.
@@ -91,7 +96,7 @@ class ForestPlanner {
   // not good enough and there is another way.
   absl::StatusOr<std::optional<ForestPlan>> PlanTreeNetwork();
   // The plan of these pairs, with its proof.
-  ForestPlan Finish(const Packing& packing, std::vector<TreePair> pairs);
+  ForestPlan Finish(const Packing& packing, std::vector<TreePair> pairs) const;
   ForestPlan PlanNothing() const;
   ForestPlan Describe(const Packing& packing, std::vector<TreePair> pairs) const;
 
@@ -100,8 +105,11 @@ class ForestPlanner {
   std::vector<int> active_;
   ForestOptions options_;
   std::unique_ptr<PackingNetwork> network_;
-  std::unique_ptr<Packer> packer_;
-  std::vector<TreePair> pairs_;  // of the last plan, over members
+  // If the network has so many links alike that only one of each kind is looked at; else null.
+  std::unique_ptr<PackingNetwork> joined_;
+  Turns turns_;
+  std::unique_ptr<Packer> packer_;  // of packed()
+  std::vector<TreePair> pairs_;     // of the last plan, over members, packed into packed()
 };
 
 // Make() and Plan() at once.

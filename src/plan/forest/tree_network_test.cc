@@ -68,6 +68,7 @@ Topology UnevenTree(uint64_t seed) {
 
 TEST(TreeGroupsTest, FollowsRacksAndPods) {
   const Topology topology = SwitchTreeTopology({3, 2, 4}, {1e9, 1e9, 1e9}, 1e-5, 0, 1);
+  ASSERT_EQ(Validate(topology), absl::OkStatus());
   const auto groups =
       FindTreeGroups(topology, *PlaceInOrder(topology, 24), NetworkOf(topology, 24));
   ASSERT_TRUE(groups.has_value());
