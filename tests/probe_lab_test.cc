@@ -46,7 +46,9 @@ bool CannotCarryLabs(const Subprocess& process) {
 TEST(ProbeLabTest, FindsRandomLabs) {
   if (geteuid() != 0) GTEST_SKIP() << "labs need root";
   std::string said;
-  for (int tries = 0; tries < 2; ++tries) {
+  // Other machines on the same hardware may take processor time from this one for a minute or two,
+  // and then no measurement is right.
+  for (int tries = 0; tries < 4; ++tries) {
     Subprocess probe({SYNCOPATE_BINARY, "probe", "--self-test", "2", "--seed", "3"});
     const int code = probe.Wait();
     if (code != 0 && CannotCarryLabs(probe)) GTEST_SKIP() << probe.err();
