@@ -51,6 +51,10 @@ struct OperationSpec {
   int64_t deadline_ns = 0;
 };
 
+// How many bytes are moved before other operations get a turn: small enough that an urgent one
+// waits for some tens of microseconds, large enough that turns cost nothing.
+inline constexpr uint64_t kQuantumBytes = 1 << 20;
+
 class Operation {
  public:
   Operation(OperationSpec spec, uint64_t sequence, Transport& transport, ScratchPool& pool);
