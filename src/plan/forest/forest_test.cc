@@ -11,15 +11,10 @@
 #include "model/program_validator.h"
 #include "model/topology_makers.h"
 #include "plan/forest/exact_testing.h"
+#include "plan/forest/forest_testing.h"
 
 namespace syncopate {
 namespace {
-
-std::vector<int> AllOf(int workers) {
-  std::vector<int> all(workers);
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
 
 CollectiveRequest AllReduce(int workers, std::vector<int> active, uint64_t elements) {
   CollectiveRequest request;

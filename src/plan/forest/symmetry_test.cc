@@ -4,17 +4,12 @@
 
 #include "gtest/gtest.h"
 #include "model/topology_makers.h"
+#include "plan/forest/forest_testing.h"
 #include "plan/forest/packing.h"
 #include "plan/forest/paper_topologies.h"
 
 namespace syncopate {
 namespace {
-
-std::vector<int> AllOf(size_t size) {
-  std::vector<int> all(size);
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
 
 PackingNetwork NetworkOf(const Topology& topology) {
   const size_t workers = Devices(topology).size();

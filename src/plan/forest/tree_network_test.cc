@@ -12,16 +12,11 @@
 #include "plan/forest/arborescence.h"
 #include "plan/forest/few_trees.h"
 #include "plan/forest/forest.h"
+#include "plan/forest/forest_testing.h"
 #include "plan/forest/tree_counts.h"
 
 namespace syncopate {
 namespace {
-
-std::vector<int> AllOf(int workers) {
-  std::vector<int> all(workers);
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
 
 PackingNetwork NetworkOf(const Topology& topology, int workers) {
   return *PackingNetwork::Make(topology, *PlaceInOrder(topology, workers), AllOf(workers));

@@ -8,16 +8,11 @@
 #include "model/topology_makers.h"
 #include "plan/forest/few_trees.h"
 #include "plan/forest/forest.h"
+#include "plan/forest/forest_testing.h"
 #include "plan/forest/paper_topologies.h"
 
 namespace syncopate {
 namespace {
-
-std::vector<int> AllOf(int workers) {
-  std::vector<int> all(workers);
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
 
 TEST(TurnsTest, OneForEachWorkerOfAMesh) {
   for (const int workers : {2, 5, 6, 8}) {
