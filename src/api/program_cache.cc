@@ -25,6 +25,11 @@ absl::StatusOr<Program> ProgramCache::PlanForHost(const ProgramKey& key) const {
     algorithm = QuickSelect(static_cast<int>(key.request.active.size()), costs)
                     .Algorithm(key.request.collective, key.request.elements * key.element_bytes);
   }
+  if (algorithm == kForest) {
+    return absl::InvalidArgumentError(
+        "a forest needs a network, but these workers share the memory of one host; leave the "
+        "algorithm open, or choose direct");
+  }
   SYNCOPATE_ASSIGN_OR_RETURN(const PlannerInfo* planner,
                              FindPlanner(key.request.collective, algorithm));
   return planner->plan(key.request, {});
