@@ -315,13 +315,17 @@ absl::Status Selector::TryForest() {
       return absl::OkStatus();
     }
   }
+  // Who asks for a forest gets the one that its certificate is nearest to.
+  const bool chooses = options_.algorithm.empty();
   std::vector<ForestOptions> variants = {options_.forest};
   if (request_.workers <= kFewPairsMembersMax && !options_.forest.few) {
     variants.push_back(options_.forest);
     variants.back().few = true;
-    variants.push_back(variants.back());
-    variants.back().trees_max = 1;
-    variants.back().loss = kOnePairLoss;
+    if (chooses) {
+      variants.push_back(variants.back());
+      variants.back().trees_max = 1;
+      variants.back().loss = kOnePairLoss;
+    }
   }
   // Small buffers: fewer trees, so that each still has messages that are worth sending.
   const uint64_t bytes = request_.elements * bytes_per_element_;
@@ -361,7 +365,9 @@ absl::Status Selector::TryTrees(const ForestPlan& plan) {
       candidate.variant =
           absl::StrCat(plan.pairs.size(), plan.pairs.size() == 1 ? " pair" : " pairs",
                        " of trees, ", FormatBytes(chunk), " chunks");
-      if (plan.pairs.size() > 1) candidate.slower = kSeveralPairsSlower;
+      if (options_.algorithm.empty() && plan.pairs.size() > 1) {
+        candidate.slower = kSeveralPairsSlower;
+      }
       SYNCOPATE_ASSIGN_OR_RETURN(
           Program program,
           MakeForestProgram(request_, plan, std::max<uint64_t>(1, chunk / bytes_per_element_)));

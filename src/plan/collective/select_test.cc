@@ -265,6 +265,22 @@ TEST(SelectTest, TakesAForestWhereNicsDiffer) {
   EXPECT_EQ(asked->program.algorithm, "forest");
 }
 
+// Whoever asks for a forest gets what the certificate promises, not the one that is easiest to run.
+TEST(SelectTest, AForestThatIsAskedForIsNearItsBound) {
+  Topology topology = StarTopology(8, 1e8, 1e-5);
+  for (Topology::Link& link : topology.links) {
+    if (link.from % 3 == 1) link.bandwidth = 0.6e8;
+    if (link.to % 3 == 2) link.bandwidth = 0.7e8;
+  }
+  SelectOptions options;
+  options.algorithm = "forest";
+  const absl::StatusOr<Selection> asked =
+      SelectProgram(AllReduce(8, 1 << 22), 4, topology, *PlaceInOrder(topology, 8), options);
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  EXPECT_LE(asked->forest->certificate.gap(), 0.0101);
+  EXPECT_EQ(asked->candidates[0].slower, 1);
+}
+
 TEST(SelectTest, RefusesBadRequests) {
   const Topology star = StarTopology(4, 1e9, 1e-5);
   const std::vector<int> placement = *PlaceInOrder(star, 4);
