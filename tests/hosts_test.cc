@@ -188,6 +188,32 @@ TEST_P(HostsTest, ManyAtOnceAndInGroups) {
   });
 }
 
+// The others of its host may have messages for other hosts only, and must not be forgotten.
+TEST_P(HostsTest, AHostsFirstWorkerMayMakeTheGroupLast) {
+  RunAll([](Worker& worker) {
+    const int n = worker.size();
+    std::vector<int> all(static_cast<size_t>(n));
+    std::iota(all.begin(), all.end(), 0);
+    for (int root = 0; root < n; ++root) {
+      std::vector<int32_t> data(45000, worker.rank() + 1);
+      Call call;
+      call.collective = Collective::kReduce;
+      call.data = Array::Of(data.data(), data.size());
+      call.op = ReduceOp::kMax;
+      call.root = root;
+      // After the barrier, the others have begun.
+      if (worker.rank() == 0) REQUIRE(worker.world().Barrier().ok());
+      absl::StatusOr<Group> group = worker.NewGroup(all);
+      REQUIRE(group.ok());
+      Handle handle = group->Start(call);
+      if (worker.rank() != 0) REQUIRE(worker.world().Barrier().ok());
+      REQUIRE(handle.Wait().ok());
+      if (worker.rank() == root) REQUIRE(data.front() == n && data.back() == n);
+    }
+    return 0;
+  });
+}
+
 TEST_P(HostsTest, DifferentCallsAreAnErrorAndTheGroupGoesOn) {
   RunAll([](Worker& worker) {
     std::vector<float> data(1000, 1);

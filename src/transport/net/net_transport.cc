@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
@@ -332,7 +333,8 @@ class NetSession final : public Session {
   }
 
   bool Enter(Gate gate, int member) override {
-    if (local_ != nullptr) EnterLocal(gate);
+    if (member == port_.self_) local_wanted_[static_cast<size_t>(gate)] = local_ != nullptr;
+    EnterLocal();
     MutexLock lock(&transport_.mutex());
     if (member != port_.self_) return true;  // nobody does another's part here
     const bool entered = group_.agreement->Enter(sequence_, gate, prompt_);
@@ -341,6 +343,7 @@ class NetSession final : public Session {
   }
 
   GateState State(Gate gate) override {
+    EnterLocal();
     MutexLock lock(&transport_.mutex());
     // Those who were promised our result still read it.
     if (gate == Gate::kFinish && operation_.results_left > 0) return GateState::kOpen;
@@ -421,14 +424,21 @@ class NetSession final : public Session {
     return local_ == nullptr ? -1 : port_.local_index_[static_cast<size_t>(member)];
   }
 
-  void EnterLocal(Gate gate) {
-    local_->Enter(gate, port_.local_index_[static_cast<size_t>(port_.self_)]);
+  // Enters the gates of this host that were wanted and could not be entered yet: its first member
+  // may make the group later than we begin. Who has no message from or for this host must try again
+  // too, since the others wait for it.
+  void EnterLocal() {
+    for (const Gate gate : {Gate::kStart, Gate::kFinish}) {
+      bool& wanted = local_wanted_[static_cast<size_t>(gate)];
+      if (!wanted) continue;
+      wanted = !local_->Enter(gate, port_.local_index_[static_cast<size_t>(port_.self_)]);
+    }
   }
 
   // Members on this host can read each other's memory once all of them have begun.
   bool LocalReady() {
     if (local_ready_) return true;
-    EnterLocal(Gate::kStart);
+    EnterLocal();
     if (local_->State(Gate::kStart) != GateState::kPassed) return false;
     for (size_t member = 0; member < port_.members_.size(); ++member) {
       if (LocalIndex(static_cast<int>(member)) < 0) continue;
@@ -450,6 +460,7 @@ class NetSession final : public Session {
   const uint64_t sequence_;
   const bool prompt_;
   std::unique_ptr<Session> local_;
+  std::array<bool, 2> local_wanted_ = {};  // by gate: to be entered
   bool local_ready_ = false;
 };
 
