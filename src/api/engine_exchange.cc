@@ -50,14 +50,14 @@ class EngineExchange final : public RecordExchange {
     key.element_bytes = sizeof(int64_t);
     key.self = group_->self;
     key.ranks = group_->members;
-    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledProgram> program, programs_.Get(key));
+    SYNCOPATE_ASSIGN_OR_RETURN(const PlannedProgram planned, programs_.Get(key));
     Record all(workers * mine.size());
     std::copy(
         mine.begin(), mine.end(),
         all.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(group_->self) * mine.size()));
     auto pending = std::make_unique<EnginePending>(engine_, std::move(all));
     pending->Start({.group = group_,
-                    .program = std::move(program),
+                    .program = planned.program,
                     .data = nullptr,
                     .type = DataType::kInt64,
                     .op = ReduceOp::kSum,

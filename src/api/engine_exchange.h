@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "api/network_watch.h"
 #include "api/program_cache.h"
+#include "api/record_exchange.h"
 #include "engine/engine.h"
 
 namespace syncopate {

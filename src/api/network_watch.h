@@ -23,8 +23,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "api/network.h"
+#include "api/record_exchange.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "probe/upkeep.h"
@@ -32,25 +32,6 @@
 #include "transport/transport.h"
 
 namespace syncopate {
-
-// An all-gather of records of one size among all workers. Thread-safe.
-class RecordExchange {
- public:
-  using Record = std::vector<int64_t>;
-  class Pending {
-   public:
-    virtual ~Pending() = default;
-    virtual bool Done() = 0;
-    // Waits until it is done; a timeout bounds that.
-    virtual absl::Status Wait() = 0;
-    // The records of all workers, one after the other; once it is done and went well.
-    virtual const Record& All() = 0;
-  };
-
-  virtual ~RecordExchange() = default;
-  // It may stay unmoved until the next call of the world group.
-  virtual absl::StatusOr<std::unique_ptr<Pending>> Start(Record mine) = 0;
-};
 
 // Thread-safe.
 class NetworkWatch {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "api/record_exchange_testing.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "gmock/gmock.h"
@@ -20,52 +21,6 @@ namespace {
 
 constexpr int kWorkers = 4;
 constexpr uint64_t kMiB = 1 << 20;
-
-// What the workers have put together, by the number of the exchange.
-struct Board {
-  std::vector<std::map<int, RecordExchange::Record>> records;
-  std::optional<size_t> broken;  // this exchange and later ones fail
-};
-
-class BoardExchange final : public RecordExchange {
- public:
-  BoardExchange(Board& board, int rank) : board_(board), rank_(rank) {}
-
-  absl::StatusOr<std::unique_ptr<Pending>> Start(Record mine) override {
-    if (board_.records.size() <= next_) board_.records.resize(next_ + 1);
-    board_.records[next_][rank_] = std::move(mine);
-    return std::make_unique<BoardPending>(board_, next_++);
-  }
-
- private:
-  class BoardPending final : public Pending {
-   public:
-    BoardPending(Board& board, size_t index) : board_(board), index_(index) {}
-    bool Done() override {
-      return board_.records[index_].size() == kWorkers ||
-             (board_.broken && index_ >= *board_.broken);
-    }
-    absl::Status Wait() override {
-      if (board_.broken && index_ >= *board_.broken) return absl::UnavailableError("broken");
-      // A test in one thread must not come here before the others have.
-      if (!Done()) return absl::DeadlineExceededError("would wait for ever");
-      for (const auto& [rank, record] : board_.records[index_]) {
-        all_.insert(all_.end(), record.begin(), record.end());
-      }
-      return absl::OkStatus();
-    }
-    const Record& All() override { return all_; }
-
-   private:
-    Board& board_;
-    const size_t index_;
-    Record all_;
-  };
-
-  Board& board_;
-  const int rank_;
-  size_t next_ = 0;
-};
 
 // A ring in which every hop takes 50 ms for its part, unless it is slow.
 class Job {
@@ -100,7 +55,7 @@ class Job {
   }
 
   int slow_hop = -1;  // into this worker
-  Board board;
+  Board board{.workers = kWorkers};
   std::vector<std::unique_ptr<NetworkWatch>> watches;
   std::map<size_t, std::vector<std::pair<int, uint64_t>>> switches;  // by rank: call, version
 

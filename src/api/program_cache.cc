@@ -10,11 +10,11 @@
 #include "plan/collective/select.h"
 
 namespace syncopate {
-size_t ProgramCache::Hash::operator()(const ProgramKey& key) const {
+size_t ProgramKeyHash::operator()(const ProgramKey& key) const {
   return absl::HashOf(key.request.collective, key.request.workers, key.request.active,
                       key.request.root, key.request.target, key.request.elements,
                       key.request.block_elements, key.element_bytes, key.algorithm, key.self,
-                      key.ranks, key.network_version);
+                      key.ranks, key.chunk_bytes, key.network_version);
 }
 
 absl::StatusOr<Program> ProgramCache::PlanForHost(const ProgramKey& key) const {
@@ -51,31 +51,39 @@ std::optional<std::vector<int>> ProgramCache::PlacementOf(const ProgramKey& key)
   return placement;
 }
 
-absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramCache::Plan(
-    const ProgramKey& key) const {
+absl::StatusOr<PlannedProgram> ProgramCache::Plan(const ProgramKey& key) const {
   const std::optional<std::vector<int>> placement = PlacementOf(key);
   if (!placement || key.request.elements == 0) {
     SYNCOPATE_ASSIGN_OR_RETURN(Program program, PlanForHost(key));
-    return CompileProgram(std::move(program), key.self);
+    PlannedProgram planned;
+    SYNCOPATE_ASSIGN_OR_RETURN(planned.program, CompileProgram(std::move(program), key.self));
+    return planned;
   }
   const bool newer = published_ && key.network_version == published_->first;
   const Topology& topology = newer ? published_->second : network_->topology;
-  SYNCOPATE_ASSIGN_OR_RETURN(Selection selection,
-                             SelectProgram(key.request, key.element_bytes, topology, *placement,
-                                           {.algorithm = key.algorithm, .pieces = 0}));
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      Selection selection,
+      SelectProgram(key.request, key.element_bytes, topology, *placement,
+                    {.algorithm = key.chunk_bytes > 0 ? std::string(kForest) : key.algorithm,
+                     .pieces = 0,
+                     .chunk_bytes = key.chunk_bytes}));
   Log(LogLevel::kInfo, Name(key.request.collective), " of ",
       key.request.elements * key.element_bytes, " bytes: ", selection.why);
-  return CompileProgram(std::move(selection.program), key.self);
+  PlannedProgram planned;
+  planned.chunk_bytes = selection.candidates[0].chunk_bytes;
+  SYNCOPATE_ASSIGN_OR_RETURN(planned.program,
+                             CompileProgram(std::move(selection.program), key.self));
+  return planned;
 }
 
-absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramCache::Get(const ProgramKey& key) {
+absl::StatusOr<PlannedProgram> ProgramCache::Get(const ProgramKey& key) {
   MutexLock lock(&mutex_);
   const auto found = programs_.find(key);
   if (found != programs_.end()) return found->second;
-  SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledProgram> program, Plan(key));
+  SYNCOPATE_ASSIGN_OR_RETURN(PlannedProgram planned, Plan(key));
   if (programs_.size() >= kProgramsMax) programs_.clear();
-  programs_[key] = program;
-  return program;
+  programs_[key] = planned;
+  return planned;
 }
 
 void ProgramCache::Publish(uint64_t version, const Topology& topology) {

@@ -26,11 +26,21 @@ struct ProgramKey {
   std::string algorithm;       // empty: choose
   int self = 0;
   std::vector<int> ranks = {};  // of the job, by worker; matter where the job is on several hosts
+  uint64_t chunk_bytes = 0;     // a forest with sub-chunks of this size; 0: as the choice has it
   // Of the topology to plan by: the one that the job began with unless it is the one last
   // published.
   uint64_t network_version = 0;
 
   friend bool operator==(const ProgramKey&, const ProgramKey&) = default;
+};
+
+struct ProgramKeyHash {
+  size_t operator()(const ProgramKey& key) const;
+};
+
+struct PlannedProgram {
+  std::shared_ptr<const CompiledProgram> program;
+  uint64_t chunk_bytes = 0;  // of the sub-chunks, if it is a forest
 };
 
 // Thread-safe.
@@ -41,18 +51,15 @@ class ProgramCache {
   explicit ProgramCache(int cores, std::optional<Network> network = std::nullopt)
       : cores_(cores), network_(std::move(network)) {}
 
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Get(const ProgramKey& key);
+  absl::StatusOr<PlannedProgram> Get(const ProgramKey& key);
   // From now on keys may name this version. Those between it and the first are forgotten.
   void Publish(uint64_t version, const Topology& topology);
 
  private:
-  struct Hash {
-    size_t operator()(const ProgramKey& key) const;
-  };
   // Jobs use few different calls; one that does not must not fill the memory.
   static constexpr size_t kProgramsMax = 4096;
 
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Plan(const ProgramKey& key) const
+  absl::StatusOr<PlannedProgram> Plan(const ProgramKey& key) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Program> PlanForHost(const ProgramKey& key) const;
   // Nothing if all workers of the request are on one host.
@@ -62,8 +69,7 @@ class ProgramCache {
   const std::optional<Network> network_;
   Mutex mutex_;
   std::optional<std::pair<uint64_t, Topology>> published_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<ProgramKey, std::shared_ptr<const CompiledProgram>, Hash> programs_
-      ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<ProgramKey, PlannedProgram, ProgramKeyHash> programs_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace syncopate

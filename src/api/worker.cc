@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "api/chunk_tuner.h"
 #include "api/engine_exchange.h"
 #include "api/network.h"
 #include "api/network_watch.h"
@@ -63,12 +65,21 @@ class WorkerImpl {
     return absl::OkStatus();
   }
 
+  // Looks for the best sub-chunks of forests from now on.
+  absl::Status TuneChunks(const std::vector<int>& everyone) {
+    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<EngineGroup> group, MakeGroup(everyone));
+    tuner = std::make_unique<ChunkTuner>(
+        MakeEngineExchange(engine, programs, std::move(group), timeout_ns));
+    return absl::OkStatus();
+  }
+
   const Job job;
   const int64_t timeout_ns;
   const std::unique_ptr<Transport> transport;
   const std::optional<Network> network;  // that the job began with, if it is on several hosts
   ProgramCache programs;
   std::unique_ptr<NetworkWatch> watch;  // null: nobody looks. The engine goes first.
+  std::unique_ptr<ChunkTuner> tuner;    // likewise
   Engine engine;
   Mutex mutex;
   std::map<std::vector<int>, uint64_t> group_instances ABSL_GUARDED_BY(mutex);
@@ -92,10 +103,13 @@ class OperationState {
 
 class GroupImpl {
  public:
-  // `watch_in`: follows the versions of the network; may be null.
+  // `watch_in`: follows the versions of the network; `tuner_in`: refines plans. May be null.
   GroupImpl(std::shared_ptr<WorkerImpl> worker_in, std::shared_ptr<EngineGroup> group_in,
-            NetworkWatch* watch_in = nullptr)
-      : worker(std::move(worker_in)), group(std::move(group_in)), watch(watch_in) {}
+            NetworkWatch* watch_in = nullptr, ChunkTuner* tuner_in = nullptr)
+      : worker(std::move(worker_in)),
+        group(std::move(group_in)),
+        watch(watch_in),
+        tuner(tuner_in) {}
 
   int size() const { return static_cast<int>(group->members.size()); }
 
@@ -103,24 +117,33 @@ class GroupImpl {
     SYNCOPATE_RETURN_IF_ERROR(Check(call));
     const uint64_t version =
         watch == nullptr ? 0 : watch->BeforeCall(call.data.elements * SizeOf(call.data.type));
+    std::shared_ptr<std::atomic<int64_t>> took;
     SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledProgram> program,
-                               ProgramFor(call, version));
+                               ProgramFor(call, version, took));
     if (watch != nullptr) watch->Planned(program->digest);
     const int64_t timeout_ns =
         call.timeout ? absl::ToInt64Nanoseconds(*call.timeout) : worker->timeout_ns;
-    return OperationSpec{.group = group,
-                         .program = std::move(program),
-                         .data = call.data.data,
-                         .type = call.data.type,
-                         .op = Reduces(call.collective) ? call.op : ReduceOp::kSum,
-                         .weight = IsActive(call) ? call.weight : 0,
-                         .priority = call.priority,
-                         .deadline_ns = MonotonicClock().NowNs() + timeout_ns};
+    const int64_t now_ns = MonotonicClock().NowNs();
+    OperationSpec spec{.group = group,
+                       .program = std::move(program),
+                       .data = call.data.data,
+                       .type = call.data.type,
+                       .op = Reduces(call.collective) ? call.op : ReduceOp::kSum,
+                       .weight = IsActive(call) ? call.weight : 0,
+                       .priority = call.priority,
+                       .deadline_ns = now_ns + timeout_ns};
+    if (took != nullptr) {
+      spec.completed = [took, now_ns](const absl::Status& status) {
+        if (status.ok()) took->store(MonotonicClock().NowNs() - now_ns);
+      };
+    }
+    return spec;
   }
 
   const std::shared_ptr<WorkerImpl> worker;
   const std::shared_ptr<EngineGroup> group;
   NetworkWatch* const watch;  // of the worker
+  ChunkTuner* const tuner;    // likewise
 
  private:
   bool IsActive(const Call& call) const {
@@ -188,20 +211,21 @@ class GroupImpl {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramFor(const Call& call,
-                                                                    uint64_t network_version) {
+  // `took`: where the time of this call is wanted, if it is.
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramFor(
+      const Call& call, uint64_t network_version, std::shared_ptr<std::atomic<int64_t>>& took) {
     const uint64_t element_bytes = SizeOf(call.data.type);
     MutexLock lock(&mutex_);
     // The same call again is the usual case.
     const bool same =
-        last_ != nullptr && last_key_.request.collective == call.collective &&
+        last_.program != nullptr && last_key_.request.collective == call.collective &&
         last_key_.request.elements == call.data.elements &&
         last_key_.network_version == network_version && last_key_.element_bytes == element_bytes &&
         last_key_.algorithm == call.algorithm &&
         (!HasRoot(call.collective) || last_key_.request.root == call.root) &&
         (call.collective != Collective::kSendReceive || last_key_.request.target == call.target) &&
         last_blocks_ == call.block_elements && last_active_ == call.active;
-    if (same) return last_;
+    if (same) return Refined(took);
     ProgramKey key;
     key.request.collective = call.collective;
     key.request.workers = size();
@@ -230,25 +254,38 @@ class GroupImpl {
     last_key_ = std::move(key);
     last_blocks_ = call.block_elements;
     last_active_ = call.active;
-    return last_;
+    return Refined(took);
+  }
+
+  // What the tuner makes of the program that the last key gave.
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Refined(
+      std::shared_ptr<std::atomic<int64_t>>& took) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (tuner == nullptr || last_.chunk_bytes == 0) return last_.program;
+    ChunkTuner::Advice advice = tuner->BeforeCall(last_key_, last_.chunk_bytes);
+    took = std::move(advice.took);
+    if (advice.chunk_bytes == 0) return last_.program;
+    ProgramKey key = last_key_;
+    key.chunk_bytes = advice.chunk_bytes;
+    SYNCOPATE_ASSIGN_OR_RETURN(const PlannedProgram planned, worker->programs.Get(key));
+    return planned.program;
   }
 
   Mutex mutex_;
   ProgramKey last_key_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> last_blocks_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> last_active_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const CompiledProgram> last_ ABSL_GUARDED_BY(mutex_);
+  PlannedProgram last_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace internal
 
 namespace {
 
-absl::StatusOr<bool> WantsUpkeep(const Environment& environment) {
-  const std::string text = environment("SYNCOPATE_UPKEEP").value_or("1");
+absl::StatusOr<bool> IsOn(const Environment& environment, const char* name) {
+  const std::string text = environment(name).value_or("1");
   if (text == "1" || text == "0") return text == "1";
   return absl::InvalidArgumentError(
-      absl::StrCat("SYNCOPATE_UPKEEP: \"", text, "\" is neither 1 (the default) nor 0"));
+      absl::StrCat(name, ": \"", text, "\" is neither 1 (the default) nor 0"));
 }
 
 }  // namespace
@@ -292,9 +329,12 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   std::vector<int> everyone(static_cast<size_t>(impl->job.size));
   std::iota(everyone.begin(), everyone.end(), 0);
   SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<EngineGroup> world, impl->MakeGroup(everyone));
-  SYNCOPATE_ASSIGN_OR_RETURN(const bool upkeep, WantsUpkeep(environment));
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool upkeep, IsOn(environment, "SYNCOPATE_UPKEEP"));
   if (network && upkeep) SYNCOPATE_RETURN_IF_ERROR(impl->WatchNetwork(everyone));
-  auto group = std::make_shared<internal::GroupImpl>(impl, std::move(world), impl->watch.get());
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool tune, IsOn(environment, "SYNCOPATE_TUNE"));
+  if (network && tune) SYNCOPATE_RETURN_IF_ERROR(impl->TuneChunks(everyone));
+  auto group = std::make_shared<internal::GroupImpl>(impl, std::move(world), impl->watch.get(),
+                                                     impl->tuner.get());
   return std::unique_ptr<Worker>(new Worker(std::move(impl), Group(std::move(group))));
 }
 

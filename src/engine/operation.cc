@@ -482,6 +482,7 @@ Operation::Outcome Operation::CopyOut() {
 
 void Operation::Complete(absl::Status status) {
   status_ = std::move(status);
+  if (spec_.completed) spec_.completed(status_);
   done_.store(true, std::memory_order_release);
 }
 

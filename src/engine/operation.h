@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,6 +50,8 @@ struct OperationSpec {
   double weight = 1;
   int priority = 0;
   int64_t deadline_ns = 0;
+  // Called once by whoever drives, before anybody else knows that it is done. It must be quick.
+  std::function<void(const absl::Status&)> completed = nullptr;
 };
 
 // How many bytes are moved before other operations get a turn: small enough that an urgent one

@@ -39,11 +39,10 @@ constexpr size_t kForestLinksMax = 400;
 constexpr uint64_t kForestChunkMax = uint64_t{1} << 20;
 constexpr uint64_t kForestChunkMin = uint64_t{1} << 15;
 constexpr uint64_t kTreeBytesMin = uint64_t{1} << 14;
-// Several pairs of trees share links, and TCP does not share them as the plan would have it: in
-// emulated clusters one pair came to 96-99 % of its predicted speed, several to 60-70 %. So one
-// pair is tried even if its plan is this much slower, and predictions for several are multiplied.
-constexpr double kOnePairLoss = 0.3;
-constexpr double kSeveralPairsSlower = 1.4;
+// Several pairs of trees share links, and TCP does not share them quite as the plan would have it:
+// in emulated clusters one pair came to 96-99 % of its predicted speed, several to 88-97 %. So
+// predictions for several are multiplied.
+constexpr double kSeveralPairsSlower = 1.06;
 
 struct Variant {
   std::string name;
@@ -315,17 +314,10 @@ absl::Status Selector::TryForest() {
       return absl::OkStatus();
     }
   }
-  // Who asks for a forest gets the one that its certificate is nearest to.
-  const bool chooses = options_.algorithm.empty();
   std::vector<ForestOptions> variants = {options_.forest};
   if (request_.workers <= kFewPairsMembersMax && !options_.forest.few) {
     variants.push_back(options_.forest);
     variants.back().few = true;
-    if (chooses) {
-      variants.push_back(variants.back());
-      variants.back().trees_max = 1;
-      variants.back().loss = kOnePairLoss;
-    }
   }
   // Small buffers: fewer trees, so that each still has messages that are worth sending.
   const uint64_t bytes = request_.elements * bytes_per_element_;
@@ -362,6 +354,7 @@ absl::Status Selector::TryTrees(const ForestPlan& plan) {
     if (cuts) {
       Candidate candidate;
       candidate.algorithm = std::string(kForest);
+      candidate.chunk_bytes = chunk;
       candidate.variant =
           absl::StrCat(plan.pairs.size(), plan.pairs.size() == 1 ? " pair" : " pairs",
                        " of trees, ", FormatBytes(chunk), " chunks");

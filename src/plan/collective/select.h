@@ -35,9 +35,10 @@ struct Candidate {
   std::string algorithm;
   std::string variant;  // what else the planner was told, for people: "by place", "4 servers"
   int pieces = 1;
-  std::string skipped;  // why there are no numbers below; empty if there are
-  double seconds = 0;   // predicted
-  double slower = 1;    // the cost model's time was multiplied by this, from experience
+  std::string skipped;       // why there are no numbers below; empty if there are
+  double seconds = 0;        // predicted
+  uint64_t chunk_bytes = 0;  // forest: of the sub-chunks
+  double slower = 1;         // the cost model's time was multiplied by this, from experience
   // The workers share memory, and the engine runs this program as a whole there, not by its steps
   // (plan/collective/quick_select.h); `seconds` is what that takes.
   bool in_place = false;

@@ -14,11 +14,13 @@ namespace syncopate {
 namespace {
 
 // The time that a sub-chunk is taken to need for one edge, in units of the time in which one leaves
-// the whole network; and how many of these a worker may be ahead of what has come back to it.
-// Leaves could send all they have at once. The links would then first carry reductions alone and
-// later broadcasts alone, while the plan counts on both at once.
-constexpr double kHop = 4;
-constexpr double kWindow = 12;
+// the whole network; and how many of these units a worker may be ahead of what has come back to it,
+// at least and for each pair. Leaves could send all they have at once. The links would then first
+// carry reductions alone and later broadcasts alone, while the plan counts on both at once; and
+// queues would overflow.
+constexpr double kHop = 2;
+constexpr double kWindow = 24;
+constexpr double kWindowOfPair = 2;
 
 // One sub-chunk along one edge.
 struct Message {
@@ -201,7 +203,8 @@ absl::StatusOr<Program> MakeProgram(const CollectiveRequest& request, const Fore
   const auto place = [&](int worker, uint32_t chunk) {
     return is_active[worker] ? Data(chunk) : Scratch(chunk);
   };
-  Pacing pacing(request.workers, kWindow * hop);
+  const double window = std::max(kWindow, kWindowOfPair * static_cast<double>(plan.pairs.size()));
+  Pacing pacing(request.workers, window / chunks);
   for (const Message& message : messages) {
     pacing.Note(message);
     const Chunks source = place(message.from, message.chunk);

@@ -126,6 +126,8 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const std::string& contestant, const Bench
     if (place.lab && !place.lab->topology.empty()) {
       plan.environment["SYNCOPATE_TOPO_FILE"] = place.lab->topology;
     }
+    // Trials of other programs would be among the calls that are timed.
+    if (!place.environment("SYNCOPATE_TUNE")) plan.environment["SYNCOPATE_TUNE"] = "0";
     add("--memory", options.memory);
     if (!options.algorithm.empty()) add("--algorithm", options.algorithm);
   }

@@ -119,6 +119,7 @@ TEST_F(LaunchTest, InALabOursAndGlooAreLaunchedOnItsHosts) {
     EXPECT_TRUE(HasRun(*plan, {"--rank-from", "SYNCOPATE_RANK"}));
     // Peers plan for themselves.
     EXPECT_EQ(plan->environment.count("SYNCOPATE_TOPO_FILE"), name == "syncopate" ? 1u : 0u);
+    EXPECT_EQ(plan->environment.count("SYNCOPATE_TUNE"), name == "syncopate" ? 1u : 0u);
   }
   EXPECT_EQ(PlanLaunch("syncopate", options_, place_)->environment.at("SYNCOPATE_TOPO_FILE"),
             "/private/topology.json");

@@ -1,6 +1,7 @@
 #include "transport/net/core.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -18,6 +19,20 @@ constexpr uint64_t kUnopenedBytesMax = uint64_t{256} << 20;
 constexpr size_t kGroupsMax = 8192;
 constexpr size_t kEarlyMessagesMax = 4096;
 constexpr size_t kControlBytesMax = 256 << 10;
+// What is less than this is on its way all at once.
+constexpr uint64_t kStreamBytes = 16 << 10;
+
+// By member, the part of what comes; empty if that is very little or not known.
+std::vector<double> SharesOf(const SessionSpec& spec) {
+  if (spec.incoming == nullptr) return {};
+  const uint64_t total = std::accumulate(spec.incoming->begin(), spec.incoming->end(), uint64_t{0});
+  if (total < kStreamBytes) return {};
+  std::vector<double> shares;
+  for (const uint64_t bytes : *spec.incoming) {
+    shares.push_back(static_cast<double>(bytes) / static_cast<double>(total));
+  }
+  return shares;
+}
 
 }  // namespace
 
@@ -140,6 +155,7 @@ NetOperation& Core::Begin(NetGroup& group, const SessionSpec& spec, int self) {
   group.agreement->Open(spec.sequence, mode,
                         {.digest = spec.digest, .weight = spec.weight, .staged = spec.staged},
                         spec.awaits_start);
+  if (!SharesOf(spec).empty()) ExpectShares();
   // Who will send us more than the early bytes must know that we are there.
   for (size_t member = 0; member < group.members.size(); ++member) {
     const int rank = group.members[member];
@@ -149,6 +165,25 @@ NetOperation& Core::Begin(NetGroup& group, const SessionSpec& spec, int self) {
     wire_->Send(rank, HeaderFor(FrameType::kOpen, group.key, spec.sequence), nullptr, 0);
   }
   return operation;
+}
+
+// Where several peers send at once, what is on its way from all of them waits in the same queue,
+// and is lost if that is too much. Of operations under way at once the larger share counts.
+void Core::ExpectShares() {
+  std::vector<double> most(peers_.size(), 0);
+  for (const auto& [key, group] : groups_) {
+    for (const auto& [sequence, operation] : group->operations) {
+      if (!operation->opened) continue;
+      const std::vector<double> shares = SharesOf(operation->spec);
+      for (size_t member = 0; member < shares.size(); ++member) {
+        double& share = most[static_cast<size_t>(group->members[member])];
+        share = std::max(share, shares[member]);
+      }
+    }
+  }
+  for (size_t rank = 0; rank < most.size(); ++rank) {
+    if (most[rank] > 0) wire_->Expect(static_cast<int>(rank), most[rank]);
+  }
 }
 
 void Core::End(NetGroup& group, uint64_t sequence) {

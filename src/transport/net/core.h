@@ -163,6 +163,8 @@ class Core final : public WireHandler {
   std::byte* PlaceData(int peer, const FrameHeader& header);
   void DataArrived(int peer, const FrameHeader& header);
   void AgreementArrived(int peer, const FrameHeader& header);
+  // Tells the wire how the data that is to come divides among the peers.
+  void ExpectShares();
   void PeerHasBegun(NetOperation& operation, int peer);
   FrameHeader HeaderFor(FrameType type, uint64_t group, uint64_t sequence) const;
   void SendMessage(NetOperation& operation, int rank, FrameHeader header, const std::byte* bytes,

@@ -25,6 +25,19 @@ constexpr size_t kTakenFrames = 16;
 constexpr size_t kReadBytes = 1 << 20;
 // How much the kernel holds back of what it cannot send yet, for the same reason.
 constexpr int kUnsentBytes = 256 << 10;
+// The longest pause before lost bytes are sent again. It doubles each time, and what waits behind
+// them, such as signs of life, must not wait for long. Kernels before 6.15 do not know the option.
+constexpr int kRetransmitMsMax = 1000;
+#ifndef TCP_RTO_MAX_MS
+#define TCP_RTO_MAX_MS 44
+#endif
+// Buffers that differ by less are alike.
+constexpr double kBuffersAlike = 1.25;
+// However small its share of the traffic, a connection may have so many segments on their way.
+constexpr int kSegmentsLeast = 8;
+// A smaller buffer drops what the peer may still send, so it must have been wanted so often in a
+// row.
+constexpr int kShrinkAfter = 8;
 
 bool IsData(FrameType type) { return type == FrameType::kData || type == FrameType::kResult; }
 
@@ -60,9 +73,11 @@ absl::StatusOr<std::unique_ptr<TcpWire>> TcpWire::Make(std::vector<std::vector<U
                                                        WireHandler& handler, int buffer_bytes) {
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.ok()) return SystemError("cannot make an epoll");
-  std::unique_ptr<TcpWire> wire(new TcpWire(std::move(epoll), handler));
+  std::unique_ptr<TcpWire> wire(new TcpWire(std::move(epoll), handler, buffer_bytes));
   wire->sink_.resize(kSinkBytes);
   wire->peers_ = std::vector<Peer>(sockets.size());
+  const auto connected = std::count_if(sockets.begin(), sockets.end(),
+                                       [](const auto& lanes) { return !lanes.empty(); });
   for (size_t rank = 0; rank < sockets.size(); ++rank) {
     Peer& peer = wire->peers_[rank];
     for (UniqueFd& fd : sockets[rank]) {
@@ -75,11 +90,16 @@ absl::StatusOr<std::unique_ptr<TcpWire>> TcpWire::Make(std::vector<std::vector<U
       const int one = 1;
       setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
       setsockopt(fd.get(), SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one));  // for ReadAt()
+      setsockopt(fd.get(), IPPROTO_TCP, TCP_RTO_MAX_MS, &kRetransmitMsMax,
+                 sizeof(kRetransmitMsMax));
       setsockopt(fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof(kUnsentBytes));
       if (buffer_bytes > 0) {
         const int send_bytes = 2 * buffer_bytes;
-        setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof(buffer_bytes));
         setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes));
+        int segment = 0;
+        socklen_t size = sizeof(segment);
+        getsockopt(fd.get(), IPPROTO_TCP, TCP_MAXSEG, &segment, &size);
+        lane->least_buffer = kSegmentsLeast * segment;
       }
       epoll_event event = {};
       event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
@@ -90,6 +110,8 @@ absl::StatusOr<std::unique_ptr<TcpWire>> TcpWire::Make(std::vector<std::vector<U
       lane->fd = std::move(fd);
       peer.lanes.push_back(std::move(lane));
     }
+    // As if all sent as much, until it is known better.
+    if (peer.open) wire->Expect(static_cast<int>(rank), 1.0 / static_cast<double>(connected));
   }
   return wire;
 }
@@ -281,6 +303,28 @@ bool TcpWire::Read(Lane& lane) {
     if (!peers_[static_cast<size_t>(lane.peer)].open || !Parse(lane)) return true;
   }
   return moved;
+}
+
+void TcpWire::Expect(int rank, double share) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  if (buffer_bytes_ == 0 || !peer.open) return;
+  for (auto& lane : peer.lanes) {
+    const int wanted = std::clamp(static_cast<int>(share * buffer_bytes_),
+                                  std::min(lane->least_buffer, buffer_bytes_), buffer_bytes_);
+    if (wanted > kBuffersAlike * lane->buffer) {
+      SetBuffer(*lane, wanted);
+    } else if (wanted * kBuffersAlike >= lane->buffer) {
+      lane->wanted_less = 0;
+    } else if (++lane->wanted_less >= kShrinkAfter) {
+      SetBuffer(*lane, wanted);
+    }
+  }
+}
+
+void TcpWire::SetBuffer(Lane& lane, int bytes) {
+  lane.buffer = bytes;
+  lane.wanted_less = 0;
+  setsockopt(lane.fd.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 }
 
 bool TcpWire::Progress() {

@@ -32,6 +32,7 @@ class TcpWire final : public Wire {
   bool Arm() override { return ready_.empty() && ended_.empty(); }
   int fd() const override { return epoll_.get(); }
   void Detach(uint64_t cookie) override;
+  void Expect(int peer, double share) override;
   bool Flushed(int peer) const override;
   void Close(int peer, bool politely) override;
   int64_t ArrivalNs(int64_t /*now_ns*/) const override { return read_ns_; }
@@ -63,6 +64,11 @@ class TcpWire final : public Wire {
     std::byte* place = nullptr;
     size_t missing = 0;     // bytes of that payload
     bool dropping = false;  // nobody wants it
+    // What the kernel may hold of what comes, and so what the peer may have on its way; the least
+    // that is sensible; and how often in a row less than it has was wanted.
+    int buffer = 0;
+    int least_buffer = 0;
+    int wanted_less = 0;
   };
   struct Peer {
     std::vector<std::unique_ptr<Lane>> lanes;
@@ -73,12 +79,14 @@ class TcpWire final : public Wire {
     bool shut = false;     // we have said that nothing more comes
   };
 
-  TcpWire(UniqueFd epoll, WireHandler& handler) : epoll_(std::move(epoll)), handler_(handler) {}
+  TcpWire(UniqueFd epoll, WireHandler& handler, int buffer_bytes)
+      : epoll_(std::move(epoll)), handler_(handler), buffer_bytes_(buffer_bytes) {}
   void List(Lane& lane);
   // Takes frames of the peer's queues to write next. False: there are none.
   bool Take(Lane& lane);
   bool Write(Lane& lane);
   bool Read(Lane& lane);
+  static void SetBuffer(Lane& lane, int bytes);
   // Parses what was read. False: it makes no sense.
   bool Parse(Lane& lane);
   void PayloadRead(Lane& lane);
@@ -89,6 +97,7 @@ class TcpWire final : public Wire {
 
   const UniqueFd epoll_;
   WireHandler& handler_;
+  const int buffer_bytes_;  // 0: not bounded
   std::vector<Peer> peers_;
   std::vector<Lane*> ready_;  // may have something to do
   std::vector<std::pair<int, absl::Status>> ended_;

@@ -51,6 +51,10 @@ class Wire {
   // travel are dropped, what is left of the others is copied. Sent() is not called for them.
   virtual void Detach(uint64_t cookie) = 0;
 
+  // This part, up to 1, of the data that now comes to this worker comes from `peer`. A wire may
+  // bound what is on its way from there accordingly.
+  virtual void Expect(int /*peer*/, double /*share*/) {}
+
   // All that was sent to `peer` has been handed over to the network.
   virtual bool Flushed(int peer) const = 0;
   // Ends the connection: `politely`, after what is queued; the peer then reads an end of stream and

@@ -2,8 +2,11 @@
 // in a process of its own that is ended.
 #include "transport/net/wire.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -438,6 +441,54 @@ TEST_P(UcxWireTest, MessagesOfStrangersAreDroppedAndTheJobDoesNotNotice) {
   wire(0).Send(1, header, Bytes(data), 1);
   ASSERT_TRUE(Until([&] { return keeper(1).frames.size() == 1; }));
   EXPECT_EQ(keeper(1).frames.front().payload, data);
+}
+
+// Two ends of a TCP connection with segments as on Ethernet.
+std::pair<UniqueFd, UniqueFd> ConnectWithSmallSegments() {
+  const int segment = 1400;
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  UniqueFd listener(socket(AF_INET, SOCK_STREAM, 0));
+  EXPECT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(listen(listener.get(), 1), 0);
+  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  UniqueFd ours(socket(AF_INET, SOCK_STREAM, 0));
+  setsockopt(ours.get(), IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
+  EXPECT_EQ(connect(ours.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  return {std::move(ours), UniqueFd(accept(listener.get(), nullptr, nullptr))};
+}
+
+TEST(TcpWireTest, WhatMayBeOnItsWayIsDividedAmongThePeers) {
+  constexpr int kBuffer = 120 << 10;
+  auto [ours, theirs] = ConnectWithSmallSegments();
+  auto [others, third] = ConnectWithSmallSegments();
+  const int fd = ours.get();
+  // The kernel doubles what it is told.
+  const auto buffer = [&] {
+    int bytes = 0;
+    socklen_t size = sizeof(bytes);
+    getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size);
+    return bytes / 2;
+  };
+  std::vector<std::vector<UniqueFd>> sockets(3);
+  sockets[1].push_back(std::move(ours));
+  sockets[2].push_back(std::move(others));
+  Keeper keeper;
+  const auto wire = *TcpWire::Make(std::move(sockets), keeper, kBuffer);
+  EXPECT_EQ(buffer(), kBuffer / 2);
+  wire->Expect(1, 1);
+  EXPECT_EQ(buffer(), kBuffer);
+  for (int i = 0; i < 20; ++i) {  // now less, now more
+    wire->Expect(1, i % 2 == 0 ? 0.25 : 1);
+    EXPECT_EQ(buffer(), kBuffer);
+  }
+  for (int i = 0; i < 20 && buffer() == kBuffer; ++i) wire->Expect(1, 0.25);
+  EXPECT_EQ(buffer(), kBuffer / 4);
+  for (int i = 0; i < 20; ++i) wire->Expect(1, 0.001);
+  EXPECT_GT(buffer(), 4 * 1400);
+  EXPECT_LT(buffer(), kBuffer / 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, UcxWireTest, ::testing::Values("ucx"),
