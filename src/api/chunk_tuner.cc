@@ -11,7 +11,7 @@ namespace {
 
 // Another size must be so much quicker than the proposed one.
 constexpr double kWorthwhile = 0.97;
-constexpr uint64_t kChunkMin = 16 << 10;
+constexpr uint64_t kChunkMin = 8 << 10;
 constexpr uint64_t kChunkMax = 2 << 20;
 
 int64_t Median(std::vector<int64_t> values) {

@@ -37,7 +37,7 @@ constexpr int kForestWorkersMax = 64;
 constexpr size_t kForestLinksMax = 400;
 // Sub-chunks of a forest, and the least data of a tree.
 constexpr uint64_t kForestChunkMax = uint64_t{1} << 20;
-constexpr uint64_t kForestChunkMin = uint64_t{1} << 15;
+constexpr uint64_t kForestChunkMin = uint64_t{1} << 14;
 constexpr uint64_t kTreeBytesMin = uint64_t{1} << 14;
 // Several pairs of trees share links, and TCP does not share them quite as the plan would have it:
 // in emulated clusters one pair came to 96-99 % of its predicted speed, several to 88-97 %. So
