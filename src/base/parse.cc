@@ -139,15 +139,20 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t bytes_max
   }
   if (!S_ISREG(info.st_mode))
     return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
-  if (static_cast<uint64_t>(info.st_size) > bytes_max) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " has ", FormatBytes(static_cast<uint64_t>(info.st_size)),
-                     ", more than the limit of ", FormatBytes(bytes_max)));
-  }
   std::ifstream file(path, std::ios::binary);
-  std::string contents(static_cast<size_t>(info.st_size), '\0');
-  file.read(contents.data(), static_cast<std::streamsize>(contents.size()));
   if (!file) return absl::UnavailableError(absl::StrCat("cannot read ", path));
+  // What the kernel makes up, as in /proc, says that it has no bytes; so read to the end.
+  std::string contents;
+  char block[1 << 16];
+  while (contents.size() <= bytes_max && file.read(block, sizeof(block)).gcount() > 0) {
+    contents.append(block, static_cast<size_t>(file.gcount()));
+  }
+  if (file.bad()) return absl::UnavailableError(absl::StrCat("cannot read ", path));
+  if (contents.size() > bytes_max) {
+    const uint64_t size = std::max<uint64_t>(contents.size(), static_cast<uint64_t>(info.st_size));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " has ", FormatBytes(size), ", more than the limit of ", FormatBytes(bytes_max)));
+  }
   return contents;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/parse.h"
@@ -62,7 +63,8 @@ std::string ThisMachine() {
   absl::StatusOr<std::string> boot = ReadFile("/proc/sys/kernel/random/boot_id", 64);
   struct stat network = {};
   stat("/proc/self/ns/net", &network);
-  return absl::StrCat(boot.ok() ? *boot : ThisHostName(), "/", network.st_ino, "/", getuid());
+  return absl::StrCat(boot.ok() ? std::string(absl::StripAsciiWhitespace(*boot)) : ThisHostName(),
+                      "/", network.st_ino, "/", getuid());
 }
 
 std::string ThisHostName() {
