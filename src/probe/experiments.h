@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "probe/disturbance.h"
 #include "probe/oracle.h"
 
 namespace syncopate {
@@ -45,6 +46,8 @@ class Experiments {
   void SetUnit(double seconds) { unit_seconds_ = seconds; }
 
   // What each flow achieves while all run. Flows leave from and go to the first worker of a host.
+  // If much processor time was stolen from a host that takes part, it waits a little and measures
+  // again, some times, while it has time for that; the least disturbed measurement counts.
   absl::StatusOr<std::vector<double>> Rates(absl::Span<const Flow> flows, double length);
   absl::StatusOr<double> Latency(int from, int to);
 
@@ -63,8 +66,26 @@ class Experiments {
 
   int experiments() const { return experiments_; }
   int flows() const { return flows_; }
+  const Disturbance& disturbance() const { return disturbance_; }
 
  private:
+  struct Past {
+    std::vector<Flow> flows;
+    std::vector<double> rates;
+    double length = 1;
+  };
+
+  // Measures once.
+  absl::StatusOr<std::vector<double>> Measure(absl::Span<const Flow> flows, double length);
+  // The host of these flows that lost most in the last measurement.
+  int MostStolen(absl::Span<const Flow> flows) const;
+  // How long it waits before repeat 1, 2 and so on of an experiment.
+  double WaitSeconds(int repeat) const;
+  bool TimeToRepeat(int repeat, double length) const;
+  // What an experiment takes besides its length: as it was so far.
+  double ExtraSeconds() const;
+  double Stolen(int host) const { return oracle_.Stolen(workers(host).front()); }
+
   Oracle& oracle_;
   const double budget_seconds_;
   const Progress progress_;
@@ -73,13 +94,10 @@ class Experiments {
   double unit_seconds_ = 0.2;
   int experiments_ = 0;
   int flows_ = 0;
-  struct Past {
-    std::vector<Flow> flows;
-    std::vector<double> rates;
-    double length = 1;
-  };
   std::vector<Past> past_;
-  double planned_seconds_ = 0;  // lengths of all experiments so far
+  double planned_seconds_ = 0;    // lengths of all experiments so far, and of waits
+  double repeating_seconds_ = 0;  // what disturbed ones have cost, with the waits before them
+  Disturbance disturbance_;
 };
 
 // Both directions of a pair.

@@ -373,6 +373,7 @@ absl::StatusOr<Inference> InferNetwork(Oracle& oracle, const InferOptions& optio
   result.flows = experiments.flows();
   result.seconds = oracle.Elapsed();
   result.complete = found.complete;
+  result.disturbance = experiments.disturbance();
   return result;
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "probe/disturbance.h"
 #include "probe/oracle.h"
 #include "probe/shape.h"
 
@@ -35,6 +36,7 @@ struct Inference {
   int flows = 0;  // measured ones, all experiments together
   double seconds = 0;
   bool complete = true;  // false: the budget ended before the result was sure
+  Disturbance disturbance;
 };
 
 absl::StatusOr<Inference> InferNetwork(Oracle& oracle, const InferOptions& options);

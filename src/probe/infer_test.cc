@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "model/topology_makers.h"
@@ -199,6 +200,54 @@ TEST(InferTest, OneWorkerAndOneHostNeedNoMeasurement) {
   EXPECT_EQ(Devices(ToTopology(one_host.shape)).size(), 4u);
 }
 
+// A simulated network whose hosts lose processor time for some seconds: flows are measured at 0.4
+// to 0.9 of their rates. `tells`: what a hypervisor takes is known.
+class DisturbedOracle final : public Oracle {
+ public:
+  DisturbedOracle(Oracle& quiet, uint64_t seed, bool tells)
+      : quiet_(quiet), tells_(tells), random_(seed) {}
+
+  int size() const override { return quiet_.size(); }
+  std::string HostOf(int worker) const override { return quiet_.HostOf(worker); }
+  absl::StatusOr<double> Latency(int from, int to) override { return quiet_.Latency(from, to); }
+  absl::StatusOr<std::vector<double>> Rates(absl::Span<const Flow> flows, double seconds) override {
+    disturbed_ = Elapsed() > 1 && Elapsed() < 5;
+    absl::StatusOr<std::vector<double>> rates = quiet_.Rates(flows, seconds);
+    if (!rates.ok() || !disturbed_) return rates;
+    for (double& rate : *rates) rate *= 0.4 + 0.5 * random_.Unit();
+    return rates;
+  }
+  double Stolen(int) const override { return tells_ && disturbed_ ? 0.3 : 0.01; }
+  void Wait(double seconds) override { quiet_.Wait(seconds); }
+  double Elapsed() const override { return quiet_.Elapsed(); }
+
+ private:
+  Oracle& quiet_;
+  const bool tells_;
+  Random random_;
+  bool disturbed_ = false;
+};
+
+TEST(InferTest, StolenTimeIsWaitedOut) {
+  SimulatedNoise noise;
+  noise.outliers = 0;
+  int right = 0, right_if_blind = 0;
+  constexpr int kNetworks = 100;
+  for (uint64_t seed = 1; seed <= kNetworks; ++seed) {
+    const NetworkShape truth = RandomNetwork(seed, {});
+    for (const bool tells : {true, false}) {
+      SimulatedOracle quiet(ToTopology(truth), noise, seed);
+      DisturbedOracle oracle(quiet, seed, tells);
+      const absl::StatusOr<Inference> found = InferNetwork(oracle, {});
+      ASSERT_TRUE(found.ok()) << found.status();
+      EXPECT_EQ(found->disturbance.experiments, 0) << "it ended in time";
+      (tells ? right : right_if_blind) += Compare(truth, found->shape).racks_right ? 1 : 0;
+    }
+  }
+  EXPECT_GE(right, 0.98 * kNetworks);
+  EXPECT_GT(right, right_if_blind);
+}
+
 TEST(InferTest, ErrorsOfTheOracleArePassedOn) {
   class Broken final : public Oracle {
    public:
@@ -208,6 +257,8 @@ TEST(InferTest, ErrorsOfTheOracleArePassedOn) {
     absl::StatusOr<std::vector<double>> Rates(absl::Span<const Flow>, double) override {
       return absl::UnavailableError("worker 2 died");
     }
+    double Stolen(int) const override { return 0; }
+    void Wait(double) override {}
     double Elapsed() const override { return 0; }
   } broken;
   EXPECT_EQ(InferNetwork(broken, {}).status(), absl::UnavailableError("worker 2 died"));

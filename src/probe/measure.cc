@@ -19,9 +19,9 @@
 namespace syncopate::probe {
 namespace {
 
-constexpr uint32_t kStepsMax = 1 << 16;     // of one session
-constexpr uint64_t kAnswerBytesMin = 16;    // a rate and whether the flow ran out of pieces
-constexpr uint64_t kDigest = 0x70726f6265;  // of all experiments
+constexpr uint32_t kStepsMax = 1 << 16;  // of one session
+// Of all experiments: it stands for the protocol, and changes with it.
+constexpr uint64_t kDigest = 0x70726f62653032;
 constexpr int64_t kBreakNs = 2'000'000'000;
 // The beginning of a flow does not count: TCP has not found its rate yet.
 constexpr double kRampPart = 0.35;
@@ -38,7 +38,7 @@ constexpr size_t kUnderWayMax = 4;
 constexpr uint64_t kHeadOffset = 0;
 constexpr uint64_t kFlowsOffset = 64;
 constexpr uint64_t kAnswerOffset = kFlowsOffset + kFlowBytes * kFlowsMax;
-constexpr uint64_t kSmallOffset = kAnswerOffset + kAnswerBytesMin * kFlowsMax;
+constexpr uint64_t kSmallOffset = kAnswerOffset + kAnswerHeadBytes + kAnswerFlowBytes * kFlowsMax;
 constexpr uint64_t kExperimentBytes = kSmallOffset + 8 * uint64_t{kStepsMax};
 constexpr uint64_t kPiecesOffset = kUnderWayMax * kExperimentBytes;
 constexpr uint64_t kMemoryBytes = kPiecesOffset + kPieceBytesMax;
@@ -66,11 +66,16 @@ void LogRates(absl::Span<const Oracle::Flow> flows, const std::vector<double>& r
   LogLine(LogLevel::kTrace, line);
 }
 
-uint64_t AnswerBytes(const Command& command, uint32_t rank) {
-  if (command.kind == Command::Kind::kName) return kNameBytes;
+// How many flows of the command come to a worker.
+uint64_t Received(const Command& command, uint32_t rank) {
   uint64_t received = 0;
   for (const Command::Flow& flow : command.flows) received += flow.to == rank ? 1 : 0;
-  return kAnswerBytesMin * std::max<uint64_t>(received, 1);
+  return received;
+}
+
+uint64_t AnswerBytes(const Command& command, uint32_t rank) {
+  if (command.kind == Command::Kind::kName) return kNameBytes;
+  return kAnswerHeadBytes + kAnswerFlowBytes * Received(command, rank);
 }
 
 }  // namespace
@@ -182,6 +187,7 @@ class Member::Experiment {
     end_ns_ = now_ns + length_ns;
     deadline_ns_ = end_ns_ + member_.options_.patience_ns;
     if (command_.kind == Command::Kind::kFlows) MakeFlows();
+    if (!senders_.empty() || !receivers_.empty()) processor_time_ = ProcessorTimeNow();
     flows_done_ = senders_.empty() && receivers_.empty();
     phase_ = Phase::kRunning;
     return true;
@@ -296,25 +302,42 @@ class Member::Experiment {
     return true;
   }
 
+  std::optional<ProcessorTime> ProcessorTimeNow() const {
+    if (!member_.options_.processor_time) return std::nullopt;
+    const absl::StatusOr<ProcessorTime> time = member_.options_.processor_time();
+    return time.ok() ? std::optional<ProcessorTime>(*time) : std::nullopt;
+  }
+
+  FlowsAnswer WhatWasSeen() const {
+    FlowsAnswer answer;
+    if (processor_time_) {
+      const std::optional<ProcessorTime> now = ProcessorTimeNow();
+      if (now) answer.stolen = StolenShare(*processor_time_, *now);
+    }
+    for (const FlowReceiver& receiver : receivers_) {
+      answer.flows.push_back({.rate = RateBetween(receiver.arrivals(), kRampPart * command_.seconds,
+                                                  command_.seconds, receiver.exhausted()),
+                              .ended_seconds = receiver.exhausted()
+                                                   ? receiver.arrivals().back().seconds
+                                                   : command_.seconds});
+    }
+    return answer;
+  }
+
   void MakeAnswer() {
     std::string answer;
-    const auto add = [&](double value) {
-      answer.append(reinterpret_cast<const char*>(&value), sizeof(value));
-    };
     switch (command_.kind) {
       case Command::Kind::kName:
         answer = absl::StrCat(DigestOf(member_.options_.machine).ToString(),
                               member_.options_.host.substr(0, kNameBytes - 33));
         break;
-      case Command::Kind::kPing:
-        add(static_cast<double>(best_ns_) * 1e-9 / 2);
+      case Command::Kind::kPing: {
+        const double latency = static_cast<double>(best_ns_) * 1e-9 / 2;
+        answer.assign(reinterpret_cast<const char*>(&latency), sizeof(latency));
         break;
+      }
       default:
-        for (const FlowReceiver& receiver : receivers_) {
-          add(RateBetween(receiver.arrivals(), kRampPart * command_.seconds, command_.seconds,
-                          receiver.exhausted()));
-          add(receiver.exhausted() ? receiver.arrivals().back().seconds : command_.seconds);
-        }
+        answer = EncodeAnswer(WhatWasSeen());
     }
     answer.resize(AnswerBytes(command_, static_cast<uint32_t>(rank())));
     std::memcpy(member_.memory_ + base_ + kAnswerOffset, answer.data(), answer.size());
@@ -430,6 +453,7 @@ class Member::Experiment {
   bool time_is_up_ = false;
   std::vector<FlowSender> senders_;
   std::vector<FlowReceiver> receivers_;
+  std::optional<ProcessorTime> processor_time_;  // when the flows began
   uint32_t pings_ = 0;
   bool ping_sent_ = false;
   int64_t ping_ns_ = 0;
@@ -506,13 +530,13 @@ int64_t Member::NextWakeNs() const {
   return wake_ns;
 }
 
-void Member::Park() {
+void Member::Park(int64_t until_ns) {
   const uint32_t ticket = transport_.PrepareToPark();
   if (Poll()) {
     transport_.CancelPark();
     return;
   }
-  transport_.Park(ticket, NextWakeNs());
+  transport_.Park(ticket, std::min(until_ns, NextWakeNs()));
 }
 
 absl::Status ServeProbe(Member& member) {
@@ -527,7 +551,11 @@ absl::Status ServeProbe(Member& member) {
 }
 
 LiveOracle::LiveOracle(Member& member, const Clock& clock, Idle idle)
-    : member_(member), clock_(clock), idle_(std::move(idle)), began_ns_(clock.NowNs()) {}
+    : member_(member),
+      clock_(clock),
+      idle_(std::move(idle)),
+      began_ns_(clock.NowNs()),
+      stolen_(static_cast<size_t>(member.size()), 0) {}
 
 LiveOracle::~LiveOracle() { End().IgnoreError(); }
 
@@ -573,15 +601,20 @@ absl::Status LiveOracle::Run(const Command& command) {
   return member_.status();
 }
 
-void LiveOracle::WaitUntil(const std::function<bool()>& condition) {
+void LiveOracle::WaitUntil(const std::function<bool()>& condition, int64_t until_ns) {
   while (!condition()) {
     if (member_.Poll()) continue;
     if (idle_) {
       idle_();
     } else {
-      member_.Park();
+      member_.Park(until_ns);
     }
   }
+}
+
+void LiveOracle::Wait(double seconds) {
+  const int64_t until_ns = clock_.NowNs() + static_cast<int64_t>(seconds * 1e9);
+  WaitUntil([&] { return clock_.NowNs() >= until_ns || !member_.status().ok(); }, until_ns);
 }
 
 absl::StatusOr<double> LiveOracle::Latency(int from, int to) {
@@ -637,15 +670,22 @@ absl::StatusOr<std::vector<double>> LiveOracle::Rates(absl::Span<const Flow> flo
   while (true) {
     SYNCOPATE_ASSIGN_OR_RETURN(const Command command, Plan(flows, seconds));
     SYNCOPATE_RETURN_IF_ERROR(Run(command));
+    std::vector<FlowsAnswer> answers;
+    stolen_.assign(static_cast<size_t>(size()), 0);
+    for (int worker = 0; worker < size(); ++worker) {
+      absl::StatusOr<FlowsAnswer> answer =
+          DecodeAnswer(member_.answers()[static_cast<size_t>(worker)],
+                       Received(command, static_cast<uint32_t>(worker)));
+      if (!answer.ok()) return At(absl::StrCat("worker ", worker), answer.status());
+      stolen_[static_cast<size_t>(worker)] = answer->stolen;
+      answers.push_back(*std::move(answer));
+    }
     std::vector<double> rates;
     std::vector<size_t> taken(static_cast<size_t>(size()), 0);  // of a worker's answer
     bool too_small = false;
     for (size_t i = 0; i < flows.size(); ++i) {
       const size_t to = static_cast<size_t>(flows[i].to);
-      double rate = 0, ended = 0;
-      const char* answer = member_.answers()[to].data() + kAnswerBytesMin * taken[to]++;
-      std::memcpy(&rate, answer, sizeof(rate));
-      std::memcpy(&ended, answer + sizeof(rate), sizeof(ended));
+      const auto [rate, ended] = answers[to].flows[taken[to]++];
       rates_[flows[i]] = std::max(rate, 1.0);
       rates.push_back(rate);
       // It ran out of pieces long before the end, and larger ones are possible.

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/processor_time.h"
 #include "probe/measure_protocol.h"
 #include "probe/oracle.h"
 #include "transport/transport.h"
@@ -29,6 +30,9 @@ struct MemberOptions {
   // How long an experiment may take in addition to its length, and how long workers wait for the
   // next one. Then who is missing is named.
   int64_t patience_ns = 30'000'000'000;
+  // Tells the processor time of this worker's host. Null, or if it fails: nothing is known of
+  // stolen time, and none is reported.
+  std::function<absl::StatusOr<ProcessorTime>()> processor_time = nullptr;
 };
 
 // One worker's part in the experiments. Nothing in it waits: Poll() does what can be done now. Not
@@ -60,8 +64,8 @@ class Member {
   // When something must be done even if nothing comes.
   int64_t NextWakeNs() const;
 
-  // Sleeps until something may have moved.
-  void Park();
+  // Sleeps until something may have moved, at the latest until then.
+  void Park(int64_t until_ns = INT64_MAX);
 
  private:
   class Experiment;
@@ -98,12 +102,15 @@ class LiveOracle final : public Oracle {
   std::string HostOf(int worker) const override { return hosts_[static_cast<size_t>(worker)]; }
   absl::StatusOr<double> Latency(int from, int to) override;
   absl::StatusOr<std::vector<double>> Rates(absl::Span<const Flow> flows, double seconds) override;
+  double Stolen(int worker) const override { return stolen_[static_cast<size_t>(worker)]; }
+  void Wait(double seconds) override;
   double Elapsed() const override;
 
  private:
   LiveOracle(Member& member, const Clock& clock, Idle idle);
   absl::Status Run(const Command& command);
-  void WaitUntil(const std::function<bool()>& condition);
+  // Sleeps no longer than until `until_ns` at a time.
+  void WaitUntil(const std::function<bool()>& condition, int64_t until_ns = INT64_MAX);
   void NameHosts(const std::vector<std::string>& answers);
   // Fills in how the flows send. InvalidArgument if there are too many.
   absl::StatusOr<Command> Plan(absl::Span<const Flow> flows, double seconds) const;
@@ -113,6 +120,7 @@ class LiveOracle final : public Oracle {
   const Idle idle_;
   const int64_t began_ns_;
   std::vector<std::string> hosts_;
+  std::vector<double> stolen_;    // from each worker's host in the last experiment
   std::map<Flow, double> rates_;  // last seen, bytes/s: from it follows the size of pieces
   bool ended_ = false;
 };

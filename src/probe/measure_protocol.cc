@@ -1,6 +1,7 @@
 #include "probe/measure_protocol.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,13 @@ template <typename... Args>
 absl::Status Refuse(const Args&... what) {
   return absl::InvalidArgumentError(absl::StrCat("a command of the probe has ", what...));
 }
+
+template <typename... Args>
+absl::Status RefuseAnswer(const Args&... what) {
+  return absl::InvalidArgumentError(absl::StrCat("an answer of the probe has ", what...));
+}
+
+bool IsSensible(double value) { return std::isfinite(value) && value >= 0; }
 
 }  // namespace
 
@@ -82,6 +90,41 @@ absl::Status DecodeFlows(absl::string_view bytes, uint32_t ranks, Command& comma
     }
   }
   return absl::OkStatus();
+}
+
+std::string EncodeAnswer(const FlowsAnswer& answer) {
+  std::string out;
+  Append(out, answer.stolen);
+  Append(out, static_cast<uint64_t>(answer.flows.size()));
+  for (const FlowsAnswer::Flow& flow : answer.flows) {
+    Append(out, flow.rate);
+    Append(out, flow.ended_seconds);
+  }
+  return out;
+}
+
+absl::StatusOr<FlowsAnswer> DecodeAnswer(absl::string_view bytes, uint64_t received) {
+  if (received > kFlowsMax) return RefuseAnswer(received, " flows");
+  if (bytes.size() != kAnswerHeadBytes + kAnswerFlowBytes * received) {
+    return RefuseAnswer(bytes.size(), " bytes for ", received, " flows");
+  }
+  FlowsAnswer answer;
+  answer.stolen = Take<double>(bytes);
+  if (!(answer.stolen >= 0 && answer.stolen <= 1)) {
+    return RefuseAnswer("a share of stolen time of ", answer.stolen);
+  }
+  const uint64_t flows = Take<uint64_t>(bytes);
+  if (flows != received) return RefuseAnswer(flows, " flows instead of ", received);
+  answer.flows.resize(received);
+  for (FlowsAnswer::Flow& flow : answer.flows) {
+    flow.rate = Take<double>(bytes);
+    flow.ended_seconds = Take<double>(bytes);
+    if (!IsSensible(flow.rate)) return RefuseAnswer("a rate of ", flow.rate);
+    if (!IsSensible(flow.ended_seconds)) {
+      return RefuseAnswer("a flow that ended after ", flow.ended_seconds, " s");
+    }
+  }
+  return answer;
 }
 
 double RateBetween(const std::vector<Arrival>& arrivals, double from_seconds, double to_seconds,

@@ -1,4 +1,4 @@
-// What rank 0 tells the others to do in one experiment of the probe, as bytes.
+// What rank 0 tells the others to do in one experiment of the probe and what they answer, as bytes.
 #ifndef SYNCOPATE_PROBE_MEASURE_PROTOCOL_H_
 #define SYNCOPATE_PROBE_MEASURE_PROTOCOL_H_
 
@@ -53,6 +53,29 @@ std::string EncodeFlows(const Command& command);
 absl::StatusOr<Command> DecodeHead(absl::string_view bytes);
 // Fills the flows in; `ranks` is the size of the job.
 absl::Status DecodeFlows(absl::string_view bytes, uint32_t ranks, Command& command);
+
+// What a worker saw of the flows that it had a part in.
+struct FlowsAnswer {
+  struct Flow {
+    double rate = 0;           // bytes/s
+    double ended_seconds = 0;  // when it ran out of pieces, else the length of the experiment
+
+    friend bool operator==(const Flow&, const Flow&) = default;
+  };
+
+  double stolen = 0;        // part of its host's processor time meanwhile, 0 to 1
+  std::vector<Flow> flows;  // that it received, in the order of the command
+
+  friend bool operator==(const FlowsAnswer&, const FlowsAnswer&) = default;
+};
+
+// An answer is a head and so many bytes for each received flow.
+inline constexpr uint64_t kAnswerHeadBytes = 16;
+inline constexpr uint64_t kAnswerFlowBytes = 16;
+
+std::string EncodeAnswer(const FlowsAnswer& answer);
+// InvalidArgument if it is not about `received` flows or anything is out of its limits.
+absl::StatusOr<FlowsAnswer> DecodeAnswer(absl::string_view bytes, uint64_t received);
 
 // When pieces of a flow came: seconds since the beginning, and their bytes, in order.
 struct Arrival {

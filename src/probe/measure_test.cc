@@ -4,12 +4,15 @@
 
 #include <unistd.h>
 
+#include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "transport/loop/loop_transport.h"
 #include "transport/net/net_transport.h"
@@ -18,20 +21,33 @@
 namespace syncopate::probe {
 namespace {
 
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
+
 MemberOptions OptionsOf(int rank, int64_t patience_ns = 30'000'000'000) {
   const std::string host = "host" + std::to_string(rank);
-  return {.host = host, .machine = host, .group_key = 99, .patience_ns = patience_ns};
+  MemberOptions options;
+  options.host = host;
+  options.machine = host;
+  options.group_key = 99;
+  options.patience_ns = patience_ns;
+  return options;
 }
 
 // ---- loop: deterministic, one thread
 
 class LoopProbe {
  public:
-  LoopProbe(int size, uint64_t seed, int64_t patience_ns) : network_(size, seed) {
+  using ProcessorTimeOf = std::function<absl::StatusOr<ProcessorTime>()>;
+
+  LoopProbe(int size, uint64_t seed, int64_t patience_ns,
+            const std::function<ProcessorTimeOf(int rank)>& processor_time = nullptr)
+      : network_(size, seed) {
     for (int rank = 0; rank < size; ++rank) {
+      MemberOptions options = OptionsOf(rank, patience_ns);
+      if (processor_time) options.processor_time = processor_time(rank);
       transports_.push_back(network_.Attach(rank));
-      members_.push_back(
-          *Member::Make(*transports_.back(), network_.clock(), OptionsOf(rank, patience_ns)));
+      members_.push_back(*Member::Make(*transports_.back(), network_.clock(), options));
     }
     for (int rank = 1; rank < size; ++rank) {
       EXPECT_TRUE(members_[static_cast<size_t>(rank)]->Begin(nullptr).ok());
@@ -89,6 +105,36 @@ TEST(MeasureLoopTest, FlowsAndPingsUnderManyOrdersOfMessages) {
       EXPECT_EQ(probe.member(rank).command().kind, Command::Kind::kEnd);
     }
   }
+}
+
+TEST(MeasureLoopTest, WorkersTellWhatWasStolenFromTheirHosts) {
+  // Of the processors of rank r, r tenths are stolen; rank 2 cannot tell.
+  std::vector<ProcessorTime> times(4);
+  LoopProbe probe(4, 1, 1'000'000'000, [&](int rank) {
+    return [&times, rank]() -> absl::StatusOr<ProcessorTime> {
+      if (rank == 2) return absl::UnavailableError("no such file");
+      ProcessorTime& time = times[static_cast<size_t>(rank)];
+      time.total += 10;
+      time.stolen += static_cast<uint64_t>(rank);
+      return time;
+    };
+  });
+  absl::StatusOr<std::unique_ptr<LiveOracle>> oracle = probe.Oracle();
+  ASSERT_TRUE(oracle.ok()) << oracle.status();
+  const auto stolen = [&](std::vector<Oracle::Flow> flows) {
+    const absl::StatusOr<std::vector<double>> rates = (*oracle)->Rates(flows, 0.00003);
+    EXPECT_TRUE(rates.ok()) << rates.status();
+    std::vector<double> all;
+    for (int worker = 0; worker < 4; ++worker) all.push_back((*oracle)->Stolen(worker));
+    return all;
+  };
+  EXPECT_THAT(stolen({{0, 1}, {2, 3}}), ElementsAre(0, DoubleEq(0.1), 0, DoubleEq(0.3)));
+  EXPECT_THAT(stolen({{3, 0}}), ElementsAre(0, 0, 0, DoubleEq(0.3))) << "1 and 2 had no part";
+  EXPECT_THAT(stolen({{1, 2}}), ElementsAre(0, DoubleEq(0.1), 0, 0));
+  const double before = (*oracle)->Elapsed();
+  (*oracle)->Wait(0.0001);
+  EXPECT_GE((*oracle)->Elapsed() - before, 0.0001 - 1e-9);
+  EXPECT_THAT(stolen({{1, 3}}), ElementsAre(0, DoubleEq(0.1), 0, DoubleEq(0.3)));
 }
 
 TEST(MeasureLoopTest, LostWorkerIsNamed) {
@@ -183,6 +229,9 @@ TEST_P(MeasureLiveTest, RatesAndLatencies) {
       const absl::StatusOr<std::vector<double>> rates = (*oracle)->Rates(flows, 0.05);
       ASSERT_TRUE(rates.ok()) << rates.status();
       for (const double rate : *rates) EXPECT_GT(rate, 0);
+      const double before = (*oracle)->Elapsed();
+      (*oracle)->Wait(0.01);
+      EXPECT_GE((*oracle)->Elapsed() - before, 0.01 - 1e-9);
     }
     const absl::StatusOr<double> latency = (*oracle)->Latency(2, 1);
     ASSERT_TRUE(latency.ok()) << latency.status();
@@ -231,6 +280,35 @@ TEST(MeasureProtocolTest, CommandsRoundTripAndAreChecked) {
   EXPECT_TRUE(broken([](Command& c) { c.flows[0].piece_bytes = kPieceBytesMax + 1; }));
   EXPECT_TRUE(broken([](Command& c) { c.flows[0].to = 0; }));
   EXPECT_TRUE(broken([](Command& c) { c.kind = Command::Kind::kPing; }));
+}
+
+TEST(MeasureProtocolTest, AnswersRoundTripAndAreChecked) {
+  const FlowsAnswer answer = {.stolen = 0.25, .flows = {{1e6, 0.5}, {0, 0.125}}};
+  const std::string bytes = EncodeAnswer(answer);
+  EXPECT_EQ(bytes.size(), kAnswerHeadBytes + 2 * kAnswerFlowBytes);
+  EXPECT_EQ(*DecodeAnswer(bytes, 2), answer);
+  EXPECT_EQ(*DecodeAnswer(EncodeAnswer({}), 0), FlowsAnswer());
+  EXPECT_FALSE(DecodeAnswer(bytes, 1).ok());
+  EXPECT_FALSE(DecodeAnswer(bytes.substr(1), 2).ok());
+  EXPECT_FALSE(DecodeAnswer("", 0).ok());
+  EXPECT_FALSE(DecodeAnswer(bytes, std::numeric_limits<uint64_t>::max() / kAnswerFlowBytes).ok());
+  std::string other_count = bytes;
+  other_count[8] = 1;
+  EXPECT_FALSE(DecodeAnswer(other_count, 2).ok());
+  const auto broken = [&](auto change) {
+    FlowsAnswer bad = answer;
+    change(bad);
+    return !DecodeAnswer(EncodeAnswer(bad), 2).ok();
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinite = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(broken([&](FlowsAnswer& a) { a.stolen = nan; }));
+  EXPECT_TRUE(broken([&](FlowsAnswer& a) { a.stolen = -0.1; }));
+  EXPECT_TRUE(broken([&](FlowsAnswer& a) { a.stolen = 1.1; }));
+  EXPECT_TRUE(broken([&](FlowsAnswer& a) { a.flows[0].rate = nan; }));
+  EXPECT_TRUE(broken([&](FlowsAnswer& a) { a.flows[1].rate = -1; }));
+  EXPECT_TRUE(broken([&](FlowsAnswer& a) { a.flows[1].rate = infinite; }));
+  EXPECT_TRUE(broken([&](FlowsAnswer& a) { a.flows[0].ended_seconds = nan; }));
 }
 
 TEST(MeasureProtocolTest, RatesCountWhatCameBetween) {

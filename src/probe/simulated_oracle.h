@@ -28,6 +28,8 @@ class SimulatedOracle final : public Oracle {
   std::string HostOf(int worker) const override;
   absl::StatusOr<double> Latency(int from, int to) override;
   absl::StatusOr<std::vector<double>> Rates(absl::Span<const Flow> flows, double seconds) override;
+  double Stolen(int) const override { return 0; }
+  void Wait(double seconds) override { elapsed_ += seconds; }
   double Elapsed() const override { return elapsed_; }
 
  private:

@@ -112,6 +112,12 @@ std::string ToJson(const Inference& found) {
   json["experiments"] = found.experiments;
   json["flows"] = found.flows;
   json["complete"] = found.complete;
+  json["disturbed"] = {{"measurements", found.disturbance.experiments}};
+  if (found.disturbance.experiments > 0) {
+    json["disturbed"]["host"] = found.disturbance.host;
+    json["disturbed"]["stolen"] = found.disturbance.stolen;
+    json["disturbed"]["note"] = Describe(found.disturbance);
+  }
   json["topology"] = nlohmann::ordered_json::parse(ToJson(ToTopology(found.shape)));
   return json.dump(2) + "\n";
 }
@@ -128,6 +134,9 @@ std::string Summary(const Inference& found) {
   if (!found.complete) {
     absl::StrAppend(&text, "\nThe time did not suffice to be sure of all racks; give a longer ",
                     "--budget");
+  }
+  if (found.disturbance.experiments > 0) {
+    absl::StrAppend(&text, "\n", Describe(found.disturbance));
   }
   return text;
 }

@@ -28,9 +28,12 @@ int64_t ShapedBits(double bytes_per_second) {
 
 // How rank 0, in its own process, reports to the one that made the lab.
 std::string Encode(const Inference& found, const Verdict& verdict) {
+  std::vector<std::string> notes = verdict.wrong;
+  if (found.disturbance.experiments > 0) {
+    notes.push_back(Describe(found.disturbance));
+  }
   return absl::StrCat(verdict.racks_right ? 1 : 0, " ", verdict.capacities, " ", verdict.within,
-                      " ", found.experiments, " ", found.seconds, "\n",
-                      absl::StrJoin(verdict.wrong, "\n"));
+                      " ", found.experiments, " ", found.seconds, "\n", absl::StrJoin(notes, "\n"));
 }
 
 absl::Status Decode(const std::string& text, TrialRow& row) {
@@ -47,7 +50,7 @@ absl::Status Decode(const std::string& text, TrialRow& row) {
   row.capacities = static_cast<int>(capacities);
   row.within = static_cast<int>(within);
   row.experiments = static_cast<int>(experiments);
-  row.wrong.assign(lines.begin() + 1, lines.end());
+  row.notes.assign(lines.begin() + 1, lines.end());
   return absl::OkStatus();
 }
 
@@ -118,7 +121,7 @@ absl::StatusOr<std::vector<TrialRow>> RunLabTrials(const TrialsOptions& options,
                            row->racks_right ? "yes" : "NO",
                            absl::StrCat(row->within, "/", row->capacities), row->seconds,
                            row->experiments);
-    for (const std::string& wrong : row->wrong) out << "         " << wrong << "\n";
+    for (const std::string& note : row->notes) out << "         " << note << "\n";
     out.flush();
     rows.push_back(*std::move(row));
   }

@@ -30,7 +30,7 @@ struct TrialRow {
   int within = 0;  // 10 %
   double seconds = 0;
   int experiments = 0;
-  std::vector<std::string> wrong;
+  std::vector<std::string> notes;  // what was found wrong, and whether the machine was disturbed
 };
 
 // The lab whose shape `shape` is: a switch a rack below one called "core".

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
+#include "base/processor_time.h"
 #include "base/status.h"
 #include "probe/measure.h"
 
@@ -20,10 +21,12 @@ absl::StatusOr<std::optional<Inference>> ProbeTogether(Transport& transport, con
                                                        const std::string& host,
                                                        const std::string& machine,
                                                        const InferOptions& options) {
-  SYNCOPATE_ASSIGN_OR_RETURN(
-      const std::unique_ptr<probe::Member> member,
-      probe::Member::Make(transport, clock,
-                          {.host = host, .machine = machine, .group_key = GroupKey()}));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<probe::Member> member,
+                             probe::Member::Make(transport, clock,
+                                                 {.host = host,
+                                                  .machine = machine,
+                                                  .group_key = GroupKey(),
+                                                  .processor_time = ReadProcessorTime}));
   if (transport.rank() != 0) {
     SYNCOPATE_RETURN_IF_ERROR(probe::ServeProbe(*member));
     return std::optional<Inference>();

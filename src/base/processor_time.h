@@ -1,0 +1,30 @@
+// How much processor time this host has had, and how much of it a hypervisor gave to others: a
+// virtual machine that loses much of it measures too little of everything.
+#ifndef SYNCOPATE_BASE_PROCESSOR_TIME_H_
+#define SYNCOPATE_BASE_PROCESSOR_TIME_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace syncopate {
+
+// Since the host started, of all its processors together, in the kernel's ticks.
+struct ProcessorTime {
+  uint64_t total = 0;   // busy, idle or stolen
+  uint64_t stolen = 0;  // somebody here wanted to run, and the hypervisor ran something else
+};
+
+// From the text of /proc/stat, of which the first line counts. Kernels that do not know stolen time
+// have none.
+absl::StatusOr<ProcessorTime> ParseProcessorTime(absl::string_view stat);
+// Of this host.
+absl::StatusOr<ProcessorTime> ReadProcessorTime();
+
+// The part of the time between two readings that was stolen, 0 to 1; 0 if none has passed.
+double StolenShare(const ProcessorTime& before, const ProcessorTime& after);
+
+}  // namespace syncopate
+
+#endif  // SYNCOPATE_BASE_PROCESSOR_TIME_H_
