@@ -80,9 +80,10 @@ void ChunkTuner::Decide(Call& call) {
   std::vector<int64_t> slowest(sizes, 0);
   for (size_t i = 0; i < records->All().size(); ++i) {
     const int64_t ns = records->All()[i];
-    if (ns <= 0) return;  // somebody could not measure
-    slowest[i % sizes] = std::max(slowest[i % sizes], ns);
+    // What somebody could not measure is out.
+    slowest[i % sizes] = std::max(slowest[i % sizes], ns > 0 ? ns : INT64_MAX);
   }
+  if (slowest[0] == INT64_MAX) return;
   const size_t best =
       static_cast<size_t>(std::min_element(slowest.begin(), slowest.end()) - slowest.begin());
   if (static_cast<double>(slowest[best]) < kWorthwhile * static_cast<double>(slowest[0])) {

@@ -84,10 +84,16 @@ TEST_F(ChunkTunerTest, LittleGainIsNotWorthAChange) {
 }
 
 TEST_F(ChunkTunerTest, WithoutMeasurementsTheProposalStays) {
-  const std::map<uint64_t, int64_t> ns = {
-      {kProposed / 2, 1}, {kProposed, 1000}, {kProposed * 2, 0}};
+  const std::map<uint64_t, int64_t> ns = {{kProposed / 2, 1}, {kProposed, 0}, {kProposed * 2, 1}};
   for (uint64_t call = 0; call < kLast; ++call) Call(ns);
   EXPECT_EQ(Call(ns), kProposed);
+}
+
+TEST_F(ChunkTunerTest, ASizeThatCouldNotBeMeasuredIsOut) {
+  const std::map<uint64_t, int64_t> ns = {
+      {kProposed / 2, 0}, {kProposed, 1000}, {kProposed * 2, 900}};
+  for (uint64_t call = 0; call < kLast; ++call) Call(ns);
+  EXPECT_EQ(Call(ns), kProposed * 2);
 }
 
 TEST_F(ChunkTunerTest, WithoutTheOthersTheProposalStays) {

@@ -266,8 +266,11 @@ class GroupImpl {
     if (advice.chunk_bytes == 0) return last_.program;
     ProgramKey key = last_key_;
     key.chunk_bytes = advice.chunk_bytes;
-    SYNCOPATE_ASSIGN_OR_RETURN(const PlannedProgram planned, worker->programs.Get(key));
-    return planned.program;
+    absl::StatusOr<PlannedProgram> planned = worker->programs.Get(key);
+    if (planned.ok()) return planned->program;
+    // Too many steps, say; for all workers alike. The size is then not among those measured.
+    took = nullptr;
+    return last_.program;
   }
 
   Mutex mutex_;
