@@ -57,7 +57,7 @@ void Engine::Linger() {
     transport_.Flush();
     const uint32_t ticket = transport_.PrepareToPark();
     const int64_t now_ns = clock_.NowNs();
-    if (now_ns >= deadline_ns || PollAll() != Operation::Outcome::kBlocked) {
+    if (now_ns >= deadline_ns || PollAll(/*lingering=*/true) != Operation::Outcome::kBlocked) {
       transport_.CancelPark();
       if (now_ns >= deadline_ns) return;
       continue;
@@ -204,14 +204,18 @@ void Engine::Retire() {
 
 // One poll of each operation. After a quantum of work of one, those of higher priority are asked
 // again before the next one of its own priority, which it has let pass.
-Operation::Outcome Engine::PollAll() {
+Operation::Outcome Engine::PollAll(bool lingering) {
   const int64_t now_ns = 0;  // polling needs no time; LookAround() does
   Operation::Outcome outcome = Operation::Outcome::kBlocked;
   bool retired = false;
+  const EngineGroup* asked = nullptr;
   for (size_t i = 0; i < operations_.size(); ++i) {
     Operation& operation = *operations_[i];
     const bool was_done = operation.done();
+    // Those of a group mostly end in order: where one still lingers, so do those after it.
+    if (was_done && (!lingering || asked == &operation.group())) continue;
     const Operation::Outcome moved = operation.Poll(now_ns);
+    if (was_done && moved == Operation::Outcome::kBlocked) asked = &operation.group();
     completed_ |= !was_done && operation.done();
     retired |= operation.retired();
     outcome = std::max(outcome, moved);
@@ -249,16 +253,20 @@ Operation::Outcome Engine::LookAround(int64_t now_ns) {
 bool Engine::DriveOnce() {
   TakeInbox();
   transport_.Progress();
-  const Operation::Outcome polled = PollAll();
+  const Operation::Outcome polled = PollAll(/*lingering=*/true);
   return std::max(polled, LookAround(clock_.NowNs())) != Operation::Outcome::kBlocked;
 }
 
 void Engine::Drive(const Operation* until) {
   int idle_rounds = 0;
+  bool news = true;  // something came since lingering operations were last asked
   for (;;) {
     TakeInbox();
-    Operation::Outcome outcome = PollAll();
-    if (transport_.Progress()) outcome = std::max(outcome, Operation::Outcome::kMoved);
+    Operation::Outcome outcome = PollAll(std::exchange(news, false));
+    if (transport_.Progress()) {
+      outcome = std::max(outcome, Operation::Outcome::kMoved);
+      news = true;
+    }
     if (completed_) {
       completed_ = false;
       if (waiters_ > (until != nullptr ? 1 : 0)) {
@@ -277,7 +285,7 @@ void Engine::Drive(const Operation* until) {
       idle_rounds = 0;
       continue;
     }
-    Rest(idle_rounds, until == nullptr);
+    news |= Rest(idle_rounds, until == nullptr);
     if (until == nullptr && stopping_) return;
   }
   // Operations that nobody waits for are left to the pump.
@@ -288,38 +296,41 @@ void Engine::Drive(const Operation* until) {
   }
 }
 
-// Nothing could move. `patient`: nobody waits, so the core is given away sooner.
-void Engine::Rest(int& idle_rounds, bool patient) {
+// Nothing could move. `patient`: nobody waits, so the core is given away sooner. True: others may
+// have moved.
+bool Engine::Rest(int& idle_rounds, bool patient) {
   ++idle_rounds;
   if (++rounds_ % kLookAroundRounds == 0 &&
       LookAround(clock_.NowNs()) != Operation::Outcome::kBlocked) {
     idle_rounds = 0;
-    return;
+    return true;
   }
   const int spin = patient ? 0 : patience_.spins;
   const int yield = patient ? std::min(5, patience_.yields) : patience_.yields;
   if (idle_rounds <= spin) {
     Pause();
-    return;
+    return idle_rounds % kLookAroundRounds == 0;
   }
   if (idle_rounds <= spin + yield) {
     sched_yield();
-    return;
+    return false;
   }
   const uint32_t ticket = transport_.PrepareToPark();
   const int64_t now_ns = clock_.NowNs();
   // Whoever moved before we said that we sleep did not ring.
-  if (inbox_full_.load(std::memory_order_acquire) || PollAll() != Operation::Outcome::kBlocked ||
+  if (inbox_full_.load(std::memory_order_acquire) ||
+      PollAll(/*lingering=*/true) != Operation::Outcome::kBlocked ||
       LookAround(now_ns) != Operation::Outcome::kBlocked) {
     transport_.CancelPark();
     idle_rounds = 0;
-    return;
+    return true;
   }
   int64_t wake_ns = now_ns + kSleepNs;
   for (const auto& operation : operations_) {
     if (!operation->done()) wake_ns = std::min(wake_ns, std::max(now_ns, operation->deadline_ns()));
   }
   transport_.Park(ticket, wake_ns);
+  return true;
 }
 
 }  // namespace syncopate

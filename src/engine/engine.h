@@ -58,13 +58,14 @@ class Engine {
   std::shared_ptr<Operation> Submit(OperationSpec spec) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // By the thread that drives, until `until` is done, or, without one, until nothing is under way.
   void Drive(const Operation* until);
-  Operation::Outcome PollAll();
+  // `lingering`: also those that are done here and only wait for the others.
+  Operation::Outcome PollAll(bool lingering);
   Operation::Outcome LookAround(int64_t now_ns);  // losses and deadlines
   void TakeInbox();
   void Enqueue(std::shared_ptr<Operation> operation);
   void Retire();
   void Linger();
-  void Rest(int& idle_rounds, bool patient);
+  bool Rest(int& idle_rounds, bool patient);
   void PumpLoop();
   void StopDriving() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

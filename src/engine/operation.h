@@ -88,6 +88,7 @@ class Operation {
     return state_ == State::kLingering && spec_.group->port->optimistic();
   }
   int priority() const { return spec_.priority; }
+  const EngineGroup& group() const { return *spec_.group; }
   int64_t deadline_ns() const { return spec_.deadline_ns; }
   std::string Describe() const;
 
@@ -205,6 +206,7 @@ class Operation {
   std::vector<uint32_t> waiting_for_;  // by step: how many of `after` are not done
   std::vector<uint64_t> step_moved_;   // by step: elements received so far
   std::vector<uint32_t> running_;      // steps that have started and are not done
+  std::vector<uint32_t> started_;      // running_ while it is gone through
   uint32_t steps_left_ = 0;
 
   absl::Status status_;

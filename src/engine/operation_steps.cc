@@ -30,9 +30,15 @@ Operation::Outcome Operation::WorkSteps() {
   }
   uint64_t budget = kQuantumBytes;
   Outcome outcome = Outcome::kBlocked;
-  const std::vector<uint32_t> started = std::exchange(running_, {});
-  for (uint32_t index : started) {
-    outcome = std::max(outcome, PollStep(index, budget));
+  // Steps that others were waiting for follow at once: what a message sets off here goes out before
+  // anything else is looked at.
+  Outcome moved = Outcome::kWorked;
+  while (moved != Outcome::kBlocked && !running_.empty() && budget > 0) {
+    moved = Outcome::kBlocked;
+    started_.clear();
+    std::swap(started_, running_);
+    for (const uint32_t index : started_) moved = std::max(moved, PollStep(index, budget));
+    outcome = std::max(outcome, moved);
   }
   if (steps_left_ == 0) FinishWork();
   return outcome;

@@ -83,13 +83,15 @@ class Simulation {
   ProgramCost Result() const;
 
  private:
-  // Resources: the links, the capacities, then the own time of the devices by node.
+  // Resources: the links, the capacities, the own time of the devices by node, then the cores that
+  // it comes from.
   int CapacityResource(int capacity) const {
     return static_cast<int>(topology_.links.size()) + capacity;
   }
   int DeviceResource(int node) const {
     return CapacityResource(static_cast<int>(topology_.capacities.size())) + node;
   }
+  int SharedCores() const { return DeviceResource(static_cast<int>(topology_.nodes.size())); }
   std::vector<double> Bandwidths() const;
   absl::StatusOr<int> ChannelBetween(int from, int to);
   void AddMemory(int worker, double weight, std::vector<FlowNetwork::Draw>& draws) const;
@@ -158,6 +160,7 @@ std::vector<double> Simulation::Bandwidths() const {
     bandwidths.push_back(cached ? capacity.cached_bandwidth : capacity.bandwidth);
   }
   bandwidths.resize(bandwidths.size() + topology_.nodes.size(), 1);
+  if (topology_.shared_cores > 0) bandwidths.push_back(topology_.shared_cores);
   return bandwidths;
 }
 
@@ -368,7 +371,9 @@ void Simulation::StartFlow(int index) {
   const std::pair<int, double> overheads[] = {{message.send.worker, channel.sender_overhead},
                                               {message.receive.worker, channel.receiver_overhead}};
   for (const auto& [worker, seconds] : overheads) {
-    if (seconds > 0) AddDraw(DeviceResource(placement_[worker]), seconds / amount, draws);
+    if (seconds == 0) continue;
+    AddDraw(DeviceResource(placement_[worker]), seconds / amount, draws);
+    if (topology_.shared_cores > 0) AddDraw(SharedCores(), seconds / amount, draws);
   }
   if (draws.empty()) {
     instant_.push_back(index);

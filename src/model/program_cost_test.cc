@@ -244,6 +244,25 @@ TEST(ProgramCostTest, MessageOverheadsAddUpOnADevice) {
   EXPECT_WITHIN_PERCENT(Cost(program, topology).seconds, kAlpha + (n - 1) * 1e-4);
 }
 
+// Devices of an emulated network have the machine's cores together: messages of others cost too.
+TEST(ProgramCostTest, MessageOverheadsAddUpOnSharedCores) {
+  const int n = 8;
+  Program program = Empty(Collective::kAllToAll, n, n, 1);
+  for (int worker = 0; worker < n; worker += 2) {  // pairs that have nothing to do with each other
+    program.steps[worker] = {Send(worker + 1, static_cast<uint32_t>(worker))};
+    program.steps[worker + 1] = {Receive(worker, static_cast<uint32_t>(worker))};
+  }
+  Topology topology = StarTopology(n, kB, kAlpha);
+  for (Topology::Node& node : topology.nodes) {
+    if (node.kind == NodeKind::kDevice) node.message_overhead = 1e-4;
+  }
+  EXPECT_WITHIN_PERCENT(Cost(program, topology).seconds, kAlpha + 1e-4);
+  topology.shared_cores = 2;
+  EXPECT_WITHIN_PERCENT(Cost(program, topology).seconds, kAlpha + n * 1e-4 / 2);
+  topology.shared_cores = 2 * n;  // more than they can use
+  EXPECT_WITHIN_PERCENT(Cost(program, topology).seconds, kAlpha + 1e-4);
+}
+
 TEST(ProgramCostTest, WorkersOnOneDeviceNeedNoLink) {
   const Topology topology = StarTopology(1, kB, kAlpha);
   const int device = Devices(topology)[0];

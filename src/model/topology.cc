@@ -135,6 +135,9 @@ absl::Status CheckNodes(const Topology& topology) {
         CheckLatency(Field("nodes", i, "message_overhead"), node.message_overhead));
   }
   if (!any_device) return Fault("nodes", "there is no device");
+  if (topology.shared_cores != 0) {
+    SYNCOPATE_RETURN_IF_ERROR(CheckPositive("shared_cores", topology.shared_cores));
+  }
   return absl::OkStatus();
 }
 

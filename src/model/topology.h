@@ -78,6 +78,9 @@ struct Topology {
 
   uint64_t version = 0;  // a newer measurement of the same network has a higher one
   std::string source;    // free text: "measured", "declared"
+  // Where an emulated network runs on one machine: the cores that the own time of all devices comes
+  // from together. 0: every device has one for itself.
+  double shared_cores = 0;
   std::vector<Node> nodes;
   std::vector<Capacity> capacities;
   std::vector<Link> links;

@@ -246,14 +246,21 @@ absl::Status ReadRoutes(const Place& list, const Ids& nodes, Topology& topology)
 }
 
 absl::StatusOr<Topology> ReadTopology(const Place& document) {
-  SYNCOPATE_RETURN_IF_ERROR(
-      CheckObject(document, {"nodes", "links"}, {"version", "source", "capacities", "routes"}));
+  SYNCOPATE_RETURN_IF_ERROR(CheckObject(
+      document, {"nodes", "links"}, {"version", "source", "shared_cores", "capacities", "routes"}));
   Topology topology;
   if (document.json.contains("version")) {
     SYNCOPATE_ASSIGN_OR_RETURN(topology.version, ReadCount(document.Field("version")));
   }
   if (document.json.contains("source")) {
     SYNCOPATE_ASSIGN_OR_RETURN(topology.source, ReadString(document.Field("source")));
+  }
+  if (document.json.contains("shared_cores")) {
+    const Place cores = document.Field("shared_cores");
+    if (!cores.json.is_number()) {
+      return Fault(cores.path, absl::StrCat(Excerpt(cores.json), " is not a number"));
+    }
+    topology.shared_cores = cores.json.get<double>();
   }
   if (document.json.contains("capacities")) {
     SYNCOPATE_RETURN_IF_ERROR(ReadCapacities(document.Field("capacities"), topology));
@@ -394,6 +401,9 @@ std::string ToJson(const Topology& topology) {
   std::string text =
       absl::StrCat("{\"version\": ", topology.version, ",\n \"source\": ",
                    Json(topology.source).dump(-1, ' ', true, Json::error_handler_t::replace));
+  if (topology.shared_cores != 0) {
+    absl::StrAppend(&text, ",\n \"shared_cores\": ", Json(topology.shared_cores).dump());
+  }
   AppendList("capacities", capacities, text);
   AppendList("nodes", nodes, text);
   AppendList("links", links, text);

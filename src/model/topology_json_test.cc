@@ -24,6 +24,7 @@ std::vector<int> Way(const Topology& topology, int from, int to) {
 constexpr char kExample[] = R"({
   "version": 3,
   "source": "declared",
+  "shared_cores": 1.5,
   "capacities": [
     {"id": "h0.nic.up",   "bandwidth": "10Gbit/s"},
     {"id": "h0.nic.down", "bandwidth": "10Gbit/s"},
@@ -54,6 +55,7 @@ TEST(TopologyJsonTest, ReadsTheExample) {
   ASSERT_EQ(std::string(topology.status().message()), "");
   EXPECT_EQ(topology->version, 3u);
   EXPECT_EQ(topology->source, "declared");
+  EXPECT_DOUBLE_EQ(topology->shared_cores, 1.5);
   EXPECT_DOUBLE_EQ(topology->capacities[0].bandwidth, 1.25e9);
   EXPECT_DOUBLE_EQ(topology->capacities[2].cached_bandwidth, 100e9);
   EXPECT_EQ(topology->capacities[2].cache_bytes, 25165824u);

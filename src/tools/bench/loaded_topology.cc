@@ -20,10 +20,8 @@ constexpr double kShareLeftMin = 0.1;  // TCP gives others some room, whatever a
 Topology LoadedTopology(const lab::Spec& spec, int cores) {
   Topology topology = lab::DeclaredTopology(spec);
   const std::vector<int> devices = Devices(topology);
-  const double hosts_a_core = static_cast<double>(devices.size()) / cores;
-  for (const int device : devices) {
-    topology.nodes[device].message_overhead = kMessageSeconds * std::max(1.0, hosts_a_core);
-  }
+  topology.shared_cores = cores;
+  for (const int device : devices) topology.nodes[device].message_overhead = kMessageSeconds;
   const absl::StatusOr<lab::Forwarding> forwarding = lab::ComputeForwarding(spec);
   if (!forwarding.ok()) return topology;  // not valid, so no lab
   for (const lab::BackgroundFlow& flow : spec.flows) {

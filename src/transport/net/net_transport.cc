@@ -173,9 +173,8 @@ class NetTransport final : public Transport {
   uint32_t PrepareToPark() override {
     if (local_ != nullptr) local_->PrepareToPark();
     MutexLock lock(&mutex_);
-    ProgressLocked();
     parked_ = true;
-    return activity_;
+    return activity_;  // what has come since and nobody has read wakes us at once
   }
 
   void Park(uint32_t ticket, int64_t deadline_ns) override {
