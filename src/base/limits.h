@@ -25,6 +25,12 @@ inline constexpr uint64_t kTopologyCapacitiesMax = uint64_t{1} << 20;
 inline constexpr uint64_t kTopologyRoutesMax = uint64_t{1} << 20;
 inline constexpr uint64_t kTopologyNameBytesMax = 256;  // an id, a group, a source
 inline constexpr double kTopologyLatencySecondsMax = 60;
+inline constexpr uint64_t kTensorsMax = uint64_t{1} << 16;  // of a model
+inline constexpr uint64_t kTensorTextBytesMax = uint64_t{64}
+                                                << 20;  // a tensor table, a schedule, costs
+inline constexpr uint64_t kTensorNameBytesMax = 256;
+inline constexpr double kTensorSecondsMax = 1e6;  // a tensor's forward or backward
+inline constexpr int kBesideMax = 63;             // transfers that run beside one
 inline constexpr uint64_t kEnvironmentValueBytesMax = 4096;
 inline constexpr uint64_t kHostNameBytesMax = 255;
 inline constexpr uint64_t kMeetingPayloadBytesMax = 8192;  // what a worker tells all others

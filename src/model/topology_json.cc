@@ -1,114 +1,34 @@
 // The text form of a Topology: JSON, read with bounds and written so that it round-trips.
-#include <algorithm>
 #include <cstdint>
-#include <initializer_list>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "base/units.h"
+#include "model/json_reader.h"
 #include "model/topology.h"
-#include "nlohmann/json.hpp"
 
 namespace syncopate {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using json_reader::CheckList;
+using json_reader::CheckObject;
+using json_reader::Dump;
+using json_reader::Excerpt;
+using json_reader::Fault;
+using json_reader::Json;
+using json_reader::Place;
+using json_reader::ReadCount;
+using json_reader::ReadNumber;
+using json_reader::ReadString;
 using Ids = absl::flat_hash_map<std::string, int>;
 
 constexpr size_t kDepthMax = 5;  // the document, a list, its element, a list in it, one to spare
-
-absl::Status Fault(absl::string_view path, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
-}
-
-// A piece of the document and where it stands in it.
-struct Place {
-  const Json& json;
-  std::string path;
-
-  Place Element(size_t index) const { return {json[index], absl::StrCat(path, "[", index, "]")}; }
-  Place Field(const char* key) const {
-    return {json[key], path.empty() ? std::string(key) : absl::StrCat(path, ".", key)};
-  }
-};
-
-// The first bytes of a value, for messages.
-std::string Excerpt(const Json& json) {
-  constexpr size_t kExcerptBytesMax = 60;
-  if (json.is_object()) return "an object";
-  if (json.is_array()) return "a list";
-  std::string text = json.dump(-1, ' ', true);
-  if (text.size() > kExcerptBytesMax) text = text.substr(0, kExcerptBytesMax) + "...";
-  return text;
-}
-
-absl::Status CheckObject(const Place& place, std::initializer_list<const char*> required,
-                         std::initializer_list<const char*> optional) {
-  const std::string path = place.path.empty() ? "the document" : place.path;
-  if (!place.json.is_object()) {
-    return Fault(path, absl::StrCat(Excerpt(place.json), " is not an object"));
-  }
-  for (const auto& [key, value] : place.json.items()) {
-    const auto is_key = [&](const char* known) { return key == known; };
-    if (std::any_of(required.begin(), required.end(), is_key)) continue;
-    if (std::any_of(optional.begin(), optional.end(), is_key)) continue;
-    return Fault(path, absl::StrCat("unknown key ", Excerpt(Json(key)), "; the keys here are ",
-                                    absl::StrJoin(required, ", "), optional.size() == 0 ? "" : ", ",
-                                    absl::StrJoin(optional, ", ")));
-  }
-  for (const char* key : required) {
-    if (!place.json.contains(key)) return Fault(path, absl::StrCat("\"", key, "\" is missing"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckList(const Place& place, uint64_t max) {
-  if (!place.json.is_array()) {
-    return Fault(place.path, absl::StrCat(Excerpt(place.json), " is not a list"));
-  }
-  if (place.json.size() > max) {
-    return Fault(place.path,
-                 absl::StrCat(place.json.size(), " entries are more than the limit of ", max));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> ReadString(const Place& place) {
-  if (!place.json.is_string()) {
-    return Fault(place.path, absl::StrCat(Excerpt(place.json), " is not a string"));
-  }
-  return place.json.get<std::string>();
-}
-
-absl::StatusOr<uint64_t> ReadCount(const Place& place) {
-  if (!place.json.is_number_unsigned()) {
-    return Fault(place.path, absl::StrCat(Excerpt(place.json), " is not a whole number"));
-  }
-  return place.json.get<uint64_t>();
-}
-
-// A number, or a string that `parse` reads.
-absl::StatusOr<double> ReadNumber(const Place& place,
-                                  absl::StatusOr<double> (*parse)(absl::string_view)) {
-  if (place.json.is_number()) return place.json.get<double>();
-  if (!place.json.is_string()) {
-    return Fault(place.path, absl::StrCat(Excerpt(place.json), " is not a number"));
-  }
-  const std::string& text = place.json.get_ref<const std::string&>();
-  absl::StatusOr<double> number = text.size() <= limits::kTopologyNameBytesMax
-                                      ? parse(text)
-                                      : absl::InvalidArgumentError("the text is too long");
-  if (!number.ok()) return At(place.path, number.status());
-  return number;
-}
 
 absl::StatusOr<int> ReadReference(const Place& place, const Ids& ids, absl::string_view what) {
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string id, ReadString(place));
@@ -277,58 +197,6 @@ absl::StatusOr<Topology> ReadTopology(const Place& document) {
   return topology;
 }
 
-// Thrown by Guard and caught in ParseJson.
-struct Refused {
-  std::string why;
-};
-
-// Watches the parser: stops it at nesting that no topology has, before memory is spent on it, and
-// at a key that stands twice in one object, of which the library would silently keep one.
-class Guard {
- public:
-  bool operator()(int /*depth*/, Json::parse_event_t event, Json& parsed) {
-    switch (event) {
-      case Json::parse_event_t::object_start:
-      case Json::parse_event_t::array_start:
-        if (keys_.size() == kDepthMax) throw Refused{"the document is nested too deeply"};
-        keys_.emplace_back();
-        break;
-      case Json::parse_event_t::object_end:
-      case Json::parse_event_t::array_end:
-        keys_.pop_back();
-        break;
-      case Json::parse_event_t::key:
-        if (!keys_.back().insert(parsed.get<std::string>()).second) {
-          throw Refused{absl::StrCat("key ", Excerpt(parsed), " stands twice in one object")};
-        }
-        break;
-      default:
-        break;
-    }
-    return true;
-  }
-
- private:
-  std::vector<std::set<std::string>> keys_;  // of the objects that are open, outermost first
-};
-
-absl::StatusOr<Json> ParseJson(absl::string_view text) {
-  constexpr size_t kReasonBytesMax = 300;
-  try {
-    return Json::parse(text.begin(), text.end(), Guard());
-  } catch (const Refused& refused) {
-    return absl::InvalidArgumentError(refused.why);
-  } catch (const Json::exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
-    absl::string_view reason = error.what();
-    if (const size_t end = reason.find("] "); end != absl::string_view::npos) {
-      reason.remove_prefix(end + 2);
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("not JSON: ", reason.substr(0, kReasonBytesMax)));
-  }
-}
-
 template <typename T>
 Json IdList(const std::vector<int>& indices, const std::vector<T>& elements) {
   Json list = Json::array();
@@ -374,8 +242,7 @@ Json ToJsonValue(const Topology& topology, const Topology::Route& route) {
 void AppendList(const char* key, const std::vector<Json>& elements, std::string& text) {
   absl::StrAppend(&text, ",\n \"", key, "\": [");
   for (size_t i = 0; i < elements.size(); ++i) {
-    absl::StrAppend(&text, i == 0 ? "\n  " : ",\n  ",
-                    elements[i].dump(-1, ' ', true, Json::error_handler_t::replace));
+    absl::StrAppend(&text, i == 0 ? "\n  " : ",\n  ", Dump(elements[i]));
   }
   absl::StrAppend(&text, "]");
 }
@@ -388,7 +255,7 @@ absl::StatusOr<Topology> ParseTopology(absl::string_view json) {
                                                    ", more than the limit of ",
                                                    FormatBytes(limits::kTopologyTextBytesMax)));
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(const Json document, ParseJson(json));
+  SYNCOPATE_ASSIGN_OR_RETURN(const Json document, json_reader::ParseJson(json, kDepthMax));
   return ReadTopology({document, ""});
 }
 
@@ -398,11 +265,10 @@ std::string ToJson(const Topology& topology) {
   for (const auto& capacity : topology.capacities) capacities.push_back(ToJsonValue(capacity));
   for (const auto& link : topology.links) links.push_back(ToJsonValue(topology, link));
   for (const auto& route : topology.routes) routes.push_back(ToJsonValue(topology, route));
-  std::string text =
-      absl::StrCat("{\"version\": ", topology.version, ",\n \"source\": ",
-                   Json(topology.source).dump(-1, ' ', true, Json::error_handler_t::replace));
+  std::string text = absl::StrCat("{\"version\": ", topology.version,
+                                  ",\n \"source\": ", Dump(Json(topology.source)));
   if (topology.shared_cores != 0) {
-    absl::StrAppend(&text, ",\n \"shared_cores\": ", Json(topology.shared_cores).dump());
+    absl::StrAppend(&text, ",\n \"shared_cores\": ", Dump(Json(topology.shared_cores)));
   }
   AppendList("capacities", capacities, text);
   AppendList("nodes", nodes, text);

@@ -1,0 +1,73 @@
+#include "schedule/asc_wfbp.h"
+
+#include <algorithm>
+
+#include "schedule/timeline.h"
+
+namespace syncopate {
+namespace {
+
+// The transfers decided so far, in published times.
+class Decided {
+ public:
+  explicit Decided(const CommunicationCosts& costs) : costs_(costs) {}
+
+  double NormalStart(double ready) const { return std::max(ready, ends_); }
+  // Beside the transfer before, after all earlier ones: two at once.
+  double StartAtOnce(double ready) const { return std::max({ready, start_, ends_before_}); }
+  double EndAtOnce(double ready, double bytes) const {
+    const double start = StartAtOnce(ready);
+    return start + costs_.Seconds(bytes) + PublishedPenalty(costs_, bytes_, start - start_);
+  }
+
+  void Add(double start, double end, double bytes) {
+    start_ = start;
+    bytes_ = bytes;
+    ends_before_ = ends_;
+    ends_ = std::max(ends_, end);
+  }
+
+ private:
+  const CommunicationCosts& costs_;
+  double start_ = 0;  // of the transfer before, and its bytes
+  double bytes_ = 0;
+  double ends_ = 0;         // of all transfers before
+  double ends_before_ = 0;  // of all but the one before
+};
+
+}  // namespace
+
+Schedule PlanAscWfbp(const TensorTable& table, const CommunicationCosts& costs,
+                     const ScheduleOptions& /*options*/) {
+  const std::vector<double> ready = ReadyTimes(table);
+  Schedule schedule{"asc-wfbp", {}};
+  Decided decided(costs);
+  double bytes = 0;  // of the run that grows
+  int last = table.size() - 1;
+  for (size_t l = table.tensors.size(); l-- > 0;) {
+    bytes += static_cast<double>(table.tensors[l].bytes());
+    const double normal_start = decided.NormalStart(ready[l]);
+    const double normal_end = normal_start + costs.Seconds(bytes);
+    const double end_at_once = decided.EndAtOnce(ready[l], bytes);
+    bool at_once = true;  // the first tensor of the model always is
+    if (l > 0) {
+      const bool q1 = normal_end <= ready[l - 1];
+      const bool q2 = ready[l - 1] < normal_start + costs.a;
+      const bool q3 = end_at_once < ready[l - 1];
+      if (!q1 && q2 && !q3) continue;  // merged
+      at_once = !q1;
+    }
+    at_once = at_once && !schedule.transfers.empty();
+    schedule.transfers.push_back({static_cast<int>(l), last, at_once ? 1 : 0});
+    if (at_once) {
+      decided.Add(decided.StartAtOnce(ready[l]), end_at_once, bytes);
+    } else {
+      decided.Add(normal_start, normal_end, bytes);
+    }
+    bytes = 0;
+    last = static_cast<int>(l) - 1;
+  }
+  return schedule;
+}
+
+}  // namespace syncopate
