@@ -35,6 +35,7 @@ inline constexpr uint64_t kEnvironmentValueBytesMax = 4096;
 inline constexpr uint64_t kHostNameBytesMax = 255;
 inline constexpr uint64_t kMeetingPayloadBytesMax = 8192;  // what a worker tells all others
 inline constexpr uint64_t kHostFileBytesMax = uint64_t{1} << 20;
+inline constexpr uint64_t kTraceSpansMax = uint64_t{1} << 20;  // in the trace of one worker
 
 }  // namespace syncopate::limits
 

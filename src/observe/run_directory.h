@@ -1,0 +1,80 @@
+// The folder of a run: what it was, how it went and where its time went.
+//
+//   config.json       what was asked for
+//   metrics.jsonl     the course of the run, a JSON object a line (observe/metrics.h)
+//   metrics.prom      how it stands, for Prometheus, replaced as a whole
+//   timeline-R.json   what rank R did, written as it happens (observe/timeline_file.h)
+//   timeline.json     the same of all ranks, written at the end by who gathered the traces
+//   summary.json      the end of the run in one object (observe/summary.h)
+//
+// Every file can be read at any moment, also after a crash. One worker (rank 0) makes the folder
+// and writes all files but the timelines of other ranks; workers on other hosts may write theirs
+// into folders of their own, or not at all if rank 0 gathers the traces.
+#ifndef SYNCOPATE_OBSERVE_RUN_DIRECTORY_H_
+#define SYNCOPATE_OBSERVE_RUN_DIRECTORY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "model/trace.h"
+#include "observe/append_file.h"
+#include "observe/metrics.h"
+#include "observe/prometheus.h"
+#include "observe/summary.h"
+#include "observe/timeline_file.h"
+
+namespace syncopate::observe {
+
+// A name becomes runs/NAME; what has a '/' in it is a path and stays as it is.
+std::string RunPath(absl::string_view name_or_path);
+
+enum class ExistingRun {
+  kRefuse,    // an error that says what to do
+  kReplace,   // its files are deleted; nothing else in the folder is touched
+  kContinue,  // metrics are appended; for runs that resume from a checkpoint
+};
+
+// Not thread-safe.
+class RunDirectory {
+ public:
+  static constexpr uint64_t kTimelineBytesMax = uint64_t{64} << 20;
+
+  // Makes the folder and those above it.
+  static absl::StatusOr<RunDirectory> Create(const std::string& path, ExistingRun existing);
+  // For the timeline of another worker: makes the folder if need be, touches nothing in it.
+  static absl::StatusOr<TimelineFile> CreateTimeline(
+      const std::string& path, const WorkerTrace& worker, int64_t origin_ns,
+      uint64_t bytes_max = TimelineFile::kBytesMaxDefault);
+
+  const std::string& path() const { return path_; }
+
+  absl::Status WriteConfig(absl::string_view json);
+  absl::Status Append(const Metric& metric);
+  absl::Status WritePrometheus(const RunState& state);
+  absl::Status WriteSummary(const Summary& summary);
+  // timeline.json of all these traces; the timelines of these ranks alone are deleted then, if all
+  // went well.
+  absl::Status WriteTimeline(const std::vector<WorkerTrace>& traces,
+                             uint64_t bytes_max = kTimelineBytesMax);
+
+ private:
+  explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+  std::string File(absl::string_view name) const;
+
+  std::string path_;
+  AppendFile metrics_;
+};
+
+// The path of a worker's timeline without ".json".
+std::string TimelineStem(const std::string& run_path, int rank);
+
+// The names of all files in `run_path` that belong to a run, sorted. Nothing if it is no folder.
+std::vector<std::string> RunFiles(const std::string& run_path);
+
+}  // namespace syncopate::observe
+
+#endif  // SYNCOPATE_OBSERVE_RUN_DIRECTORY_H_

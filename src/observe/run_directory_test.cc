@@ -1,0 +1,214 @@
+#include "observe/run_directory.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/parse.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "observe/run_reader.h"
+#include "observe/sample_run_testing.h"
+
+namespace syncopate::observe {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+class RunDirectoryTest : public ::testing::Test {
+ protected:
+  RunDirectoryTest() {
+    std::string name = absl::StrCat(::testing::TempDir(), "/run_directory_XXXXXX");
+    folder_ = mkdtemp(name.data());
+  }
+  ~RunDirectoryTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return absl::StrCat(folder_, "/", name); }
+  static void Write(const std::string& path, const std::string& text) {
+    std::ofstream(path) << text;
+  }
+  static RunDirectory Make(const std::string& path, ExistingRun existing = ExistingRun::kRefuse) {
+    auto run = RunDirectory::Create(path, existing);
+    EXPECT_TRUE(run.ok()) << run.status();
+    return *std::move(run);
+  }
+
+  std::string folder_;
+};
+
+TEST_F(RunDirectoryTest, NamesGoIntoRuns) {
+  EXPECT_EQ(RunPath("first"), "runs/first");
+  EXPECT_EQ(RunPath("some/where"), "some/where");
+  EXPECT_EQ(RunPath("."), ".");
+}
+
+TEST_F(RunDirectoryTest, AWholeRunIsReadBack) {
+  RunDirectory run = Make(Path("deep/run"));
+  ASSERT_TRUE(run.WriteConfig("{\"model\": \"cnn\"}").ok());
+  for (const Metric& metric : testing::SampleMetrics()) ASSERT_TRUE(run.Append(metric).ok());
+  ASSERT_TRUE(run.WriteTimeline(testing::SampleTraces()).ok());
+  Summary summary;
+  summary.strategy = "bsp";
+  summary.schedule = "search";
+  summary.workers = 4;
+  summary.iterations = 60;
+  summary.reached = true;
+  summary.bytes_sent = 12345;
+  summary.iteration_ms_p50 = 21.5;
+  ASSERT_TRUE(run.WriteSummary(summary).ok());
+  ASSERT_TRUE(run.WritePrometheus({}).ok());
+
+  const auto read = ReadRun(Path("deep/run/"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->name, "run");
+  EXPECT_TRUE(read->ended);
+  EXPECT_EQ(read->summary, summary);
+  EXPECT_EQ(read->metrics, testing::SampleMetrics());
+  EXPECT_THAT(read->traces, SizeIs(4));
+  EXPECT_THAT(read->config, HasSubstr("cnn"));
+  EXPECT_THAT(read->notes, IsEmpty());
+  ASSERT_THAT(read->breakdown.late, Not(IsEmpty()));
+  EXPECT_EQ(read->breakdown.late[0].rank, 2);
+  EXPECT_NEAR(read->breakdown.late[0].share, 2.0 / 3, 0.1);
+}
+
+TEST_F(RunDirectoryTest, AnotherRunIsNotOverwrittenUnlessTold) {
+  {
+    RunDirectory run = Make(Path("run"));
+    ASSERT_TRUE(run.Append({"train", 1, 0.5, {{"loss", 1}}, ""}).ok());
+    ASSERT_TRUE(run.WriteSummary({}).ok());
+  }
+  Write(Path("run/notes.txt"), "mine");
+  const auto again = RunDirectory::Create(Path("run"), ExistingRun::kRefuse);
+  EXPECT_TRUE(absl::IsInvalidArgument(again.status()));
+  EXPECT_THAT(std::string(again.status().message()), HasSubstr("--overwrite"));
+  {
+    RunDirectory run = Make(Path("run"), ExistingRun::kContinue);
+    ASSERT_TRUE(run.Append({"train", 2, 0.6, {}, ""}).ok());
+  }
+  EXPECT_THAT(ReadRun(Path("run"))->metrics, SizeIs(2));
+  Make(Path("run"), ExistingRun::kReplace);
+  EXPECT_THAT(RunFiles(Path("run")), ElementsAre("metrics.jsonl"));
+  EXPECT_THAT(ReadRun(Path("run"))->metrics, IsEmpty());
+  EXPECT_TRUE(std::filesystem::exists(Path("run/notes.txt")));
+}
+
+TEST_F(RunDirectoryTest, PathsThatCannotBeAreRefused) {
+  Write(Path("file"), "");
+  EXPECT_FALSE(RunDirectory::Create(Path("file"), ExistingRun::kRefuse).ok());
+  EXPECT_FALSE(RunDirectory::Create(Path("file/run"), ExistingRun::kReplace).ok());
+  EXPECT_FALSE(RunDirectory::Create("", ExistingRun::kReplace).ok());
+  EXPECT_TRUE(absl::IsNotFound(ReadRun(Path("nowhere")).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadRun(folder_).status()));
+  EXPECT_FALSE(Make(Path("run")).WriteConfig("{").ok());
+}
+
+// As if all workers had been killed: nothing was closed or summed up, and lines are cut.
+TEST_F(RunDirectoryTest, ACrashedRunIsReadWithNotes) {
+  const std::vector<WorkerTrace> traces = testing::SampleTraces();
+  {
+    RunDirectory run = Make(Path("run"));
+    ASSERT_TRUE(run.WriteConfig("{\"strategy\": \"bsp\"}").ok());
+    for (const Metric& metric : testing::SampleMetrics()) ASSERT_TRUE(run.Append(metric).ok());
+    for (const WorkerTrace& trace : traces) {
+      auto timeline = RunDirectory::CreateTimeline(Path("run"), trace, 0);
+      ASSERT_TRUE(timeline.ok()) << timeline.status();
+      ASSERT_TRUE(timeline->Append(trace.spans).ok());
+    }
+  }
+  for (const char* name : {"metrics.jsonl", "timeline-1.json"}) {
+    const std::string path = Path(absl::StrCat("run/", name));
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) - 20);
+  }
+  Write(Path("run/timeline-3-end1.json"), "[\n{\"name");
+  const auto run = ReadRun(Path("run"));
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_FALSE(run->ended);
+  EXPECT_EQ(run->metrics.size(), testing::SampleMetrics().size() - 1);
+  EXPECT_THAT(run->traces, SizeIs(4));
+  EXPECT_EQ(run->traces[0].spans.size(), traces[0].spans.size());
+  EXPECT_EQ(run->traces[1].spans.size(), traces[1].spans.size() - 1);
+  EXPECT_EQ(run->summary.workers, 4);
+  EXPECT_EQ(run->summary.strategy, "bsp");
+  EXPECT_TRUE(run->summary.accuracy.has_value());
+  EXPECT_TRUE(run->summary.iteration_ms_p50.has_value());
+  EXPECT_THAT(run->notes, Contains(HasSubstr("metrics.jsonl: the last line is cut off")));
+  EXPECT_THAT(run->notes, Contains(HasSubstr("timeline-1.json: the last line is cut off")));
+  EXPECT_THAT(run->notes, Contains(HasSubstr("timeline-3-end1.json")));
+  EXPECT_THAT(run->notes, Contains(HasSubstr("no summary.json")));
+}
+
+TEST_F(RunDirectoryTest, GatheredTracesReplaceTheTimelinesOfTheirRanks) {
+  const std::vector<WorkerTrace> traces = testing::SampleTraces();
+  RunDirectory run = Make(Path("run"));
+  for (const WorkerTrace& trace : traces) {
+    ASSERT_TRUE(RunDirectory::CreateTimeline(Path("run"), trace, 0).ok());
+  }
+  ASSERT_TRUE(run.WriteTimeline({traces[0], traces[1]}).ok());
+  EXPECT_THAT(RunFiles(Path("run")),
+              ElementsAre("metrics.jsonl", "timeline-2.json", "timeline-3.json", "timeline.json"));
+  const auto read = ReadRun(Path("run"));
+  ASSERT_TRUE(read.ok());
+  EXPECT_THAT(read->traces, SizeIs(4));
+}
+
+TEST_F(RunDirectoryTest, ATimelineKeepsBeginningAndEndInBoundedFiles) {
+  testing::SampleOptions options;
+  options.workers = 1;
+  options.iterations = 600;
+  const WorkerTrace trace = testing::SampleTraces(options)[0];
+  constexpr uint64_t kBytes = 100'000;
+  auto timeline = TimelineFile::Create(Path("timeline-0"), trace, 0, kBytes);
+  ASSERT_TRUE(timeline.ok());
+  for (int i = 0; i < options.iterations; ++i) {
+    std::vector<Span> spans;
+    for (const Span& span : trace.spans) {
+      if (span.iteration == i) spans.push_back(span);
+    }
+    ASSERT_TRUE(timeline->Append(spans).ok());
+  }
+  ASSERT_TRUE(timeline->Close().ok());
+  ASSERT_TRUE(timeline->Close().ok());
+  EXPECT_FALSE(timeline->Append(trace.spans).ok());
+  uint64_t size = 0;
+  std::set<int> kept;
+  for (const std::string& path : TimelineFile::PathsOf(Path("timeline-0"))) {
+    const auto text = ReadFile(path, kBytes);
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_TRUE(nlohmann::json::accept(*text)) << path;
+    size += text->size();
+    const ChromeTraceContents contents = ReadChromeTrace(*text);
+    EXPECT_THAT(contents.notes, IsEmpty());
+    ASSERT_THAT(contents.traces, SizeIs(1));
+    for (const Span& span : contents.traces[0].spans) kept.insert(span.iteration);
+  }
+  EXPECT_LE(size, kBytes);
+  EXPECT_EQ(*kept.begin(), 0);
+  EXPECT_EQ(*kept.rbegin(), 599);
+  EXPECT_EQ(kept.count(300), 0u);
+}
+
+TEST_F(RunDirectoryTest, RandomFilesNeverCrash) {
+  std::filesystem::create_directories(Path("run"));
+  std::mt19937_64 random(4);
+  for (int round = 0; round < 200; ++round) {
+    for (const char* name : {"config.json", "metrics.jsonl", "summary.json", "timeline.json"}) {
+      std::string text = round % 2 == 0 ? "{\"kind\":\"train\",\"iteration\":1,\"loss\":2}\n" : "";
+      for (uint64_t i = random() % 200; i > 0; --i) text += static_cast<char>(random());
+      Write(Path(absl::StrCat("run/", name)), text);
+    }
+    EXPECT_TRUE(ReadRun(Path("run")).ok());
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::observe

@@ -1,0 +1,144 @@
+#include "observe/run_reader.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "nlohmann/json.hpp"
+#include "observe/chrome_trace.h"
+#include "observe/run_directory.h"
+
+namespace syncopate::observe {
+namespace {
+
+constexpr uint64_t kFileBytesMax = uint64_t{256} << 20;
+constexpr uint64_t kConfigBytesMax = uint64_t{1} << 20;
+
+class RunReader {
+ public:
+  RunReader(const std::string& path, Run* run) : path_(path), run_(run) {}
+
+  void ReadConfig() {
+    const std::optional<std::string> text = Read("config.json", kConfigBytesMax);
+    if (!text) return;
+    if (nlohmann::json::accept(*text)) {
+      run_->config = *text;
+    } else {
+      Note("config.json", "is not JSON");
+    }
+  }
+
+  void ReadMetricsFile() {
+    const std::optional<std::string> text = Read("metrics.jsonl", kFileBytesMax);
+    if (!text) return;
+    MetricsContents contents = ReadMetrics(*text);
+    run_->metrics = std::move(contents.metrics);
+    for (const std::string& note : contents.notes) Note("metrics.jsonl", note);
+  }
+
+  // timeline.json, and of ranks that are not in it their own files.
+  void ReadTimelines(const std::vector<std::string>& files) {
+    std::vector<WorkerTrace> own;
+    for (const std::string& name : files) {
+      if (!absl::StartsWith(name, "timeline")) continue;
+      const std::optional<std::string> text = Read(name, kFileBytesMax);
+      if (!text) continue;
+      ChromeTraceContents contents = ReadChromeTrace(*text);
+      for (const std::string& note : contents.notes) Note(name, note);
+      std::vector<WorkerTrace>& target = name == "timeline.json" ? run_->traces : own;
+      for (WorkerTrace& trace : contents.traces) MergeTrace(std::move(trace), &target);
+    }
+    for (WorkerTrace& trace : own) {
+      const auto same = [&](const WorkerTrace& other) { return other.rank == trace.rank; };
+      if (std::none_of(run_->traces.begin(), run_->traces.end(), same)) {
+        run_->traces.push_back(std::move(trace));
+      }
+    }
+    std::sort(run_->traces.begin(), run_->traces.end(),
+              [](const WorkerTrace& a, const WorkerTrace& b) { return a.rank < b.rank; });
+  }
+
+  void ReadSummary() {
+    const std::optional<std::string> text = Read("summary.json", kConfigBytesMax);
+    if (!text) return;
+    const absl::StatusOr<Summary> summary = ParseSummary(*text);
+    if (!summary.ok()) return Note("summary.json", summary.status().message());
+    run_->summary = *summary;
+    run_->ended = true;
+  }
+
+ private:
+  void Note(absl::string_view file, absl::string_view what) {
+    run_->notes.push_back(absl::StrCat(file, ": ", what));
+  }
+
+  // Nothing if there is no such file, which is no fault, or it cannot be read, which is noted.
+  std::optional<std::string> Read(const std::string& name, uint64_t bytes_max) {
+    absl::StatusOr<std::string> text = ReadFile(absl::StrCat(path_, "/", name), bytes_max);
+    if (text.ok()) return *std::move(text);
+    if (!absl::IsNotFound(text.status())) run_->notes.emplace_back(text.status().message());
+    return std::nullopt;
+  }
+
+  const std::string& path_;
+  Run* const run_;
+};
+
+// What a run that did not end would have said so far.
+void SummarizeUnfinished(Run* run) {
+  Summary& summary = run->summary;
+  summary.workers = static_cast<int>(run->traces.size());
+  for (const Metric& metric : run->metrics) {
+    summary.iterations = std::max(summary.iterations, metric.iteration);
+    summary.seconds = std::max(summary.seconds, metric.seconds);
+    if (const auto loss = metric.Value("loss")) summary.loss = loss;
+    if (const auto accuracy = metric.Value("accuracy")) summary.accuracy = accuracy;
+  }
+  SetCosts(run->breakdown, &summary);
+  const nlohmann::json config = nlohmann::json::parse(run->config, nullptr, false);
+  if (!config.is_object()) return;
+  const auto text = [&](const char* key) {
+    const auto found = config.find(key);
+    return found != config.end() && found->is_string() ? found->get<std::string>() : "";
+  };
+  summary.strategy = text("strategy");
+  summary.schedule = text("schedule");
+}
+
+}  // namespace
+
+absl::StatusOr<Run> ReadRun(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) {
+    return absl::NotFoundError(absl::StrCat(
+        path, " is not a folder; name the run directory that `syncopate train` printed"));
+  }
+  const std::vector<std::string> files = RunFiles(path);
+  if (files.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " holds no run: neither metrics.jsonl nor a timeline nor summary.json is in it"));
+  }
+  Run run;
+  std::filesystem::path folder = std::filesystem::path(path).lexically_normal();
+  if (folder.filename().empty()) folder = folder.parent_path();
+  run.name = folder.filename().string();
+  RunReader reader(path, &run);
+  reader.ReadConfig();
+  reader.ReadMetricsFile();
+  reader.ReadTimelines(files);
+  reader.ReadSummary();
+  SYNCOPATE_ASSIGN_OR_RETURN(run.breakdown, BreakDown(run.traces));
+  if (!run.ended) {
+    run.notes.push_back("there is no summary.json: the run goes on or was cut off");
+    SummarizeUnfinished(&run);
+  }
+  run.notes.insert(run.notes.end(), run.breakdown.notes.begin(), run.breakdown.notes.end());
+  return run;
+}
+
+}  // namespace syncopate::observe

@@ -1,0 +1,52 @@
+// The end of a run in one object: what `--json` prints, what summary.json holds, and a table.
+#ifndef SYNCOPATE_OBSERVE_SUMMARY_H_
+#define SYNCOPATE_OBSERVE_SUMMARY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "observe/breakdown.h"
+
+namespace syncopate::observe {
+
+struct Summary {
+  std::string strategy;
+  std::string schedule;
+  int workers = 0;
+  int64_t iterations = 0;
+  double seconds = 0;                      // of the whole run
+  std::optional<bool> reached;             // the target accuracy or loss; nothing: there was none
+  std::optional<double> accuracy;          // of the last evaluation, from 0 to 1
+  std::optional<double> loss;              // likewise
+  std::optional<double> iteration_ms_p50;  // nothing: not measured
+  std::optional<double> compute_ms_p50;
+  std::optional<double> exposed_comm_ms_p50;
+  std::optional<double> waiting_ms_p50;  // part of exposed
+  uint64_t bytes_sent = 0;               // by all workers
+
+  friend bool operator==(const Summary&, const Summary&) = default;
+};
+
+// Sets what a breakdown tells: the four medians and the bytes.
+void SetCosts(const Breakdown& breakdown, Summary* summary);
+
+// One line of JSON without an end of line. What is not known is null; so are numbers that are not
+// finite.
+std::string ToJson(const Summary& summary);
+// Reads it back. Keys that are missing or null stay unset, unknown ones are ignored: a summary of
+// another version can be compared with.
+absl::StatusOr<Summary> ParseSummary(absl::string_view json);
+
+// For people: a line a field.
+std::string ToTable(const Summary& summary);
+// One row a run, to compare them; `names` has as many entries.
+std::string ToComparison(const std::vector<std::string>& names,
+                         const std::vector<Summary>& summaries);
+
+}  // namespace syncopate::observe
+
+#endif  // SYNCOPATE_OBSERVE_SUMMARY_H_

@@ -1,0 +1,128 @@
+// The small texts of a run: summary, metrics, Prometheus, tables.
+#include "observe/summary.h"
+
+#include <cmath>
+
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "observe/metrics.h"
+#include "observe/prometheus.h"
+#include "observe/text_table.h"
+
+namespace syncopate::observe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+Summary Full() {
+  Summary summary;
+  summary.strategy = "bsp";
+  summary.schedule = "asc-wfbp";
+  summary.workers = 4;
+  summary.iterations = 1200;
+  summary.seconds = 33.25;
+  summary.reached = false;
+  summary.accuracy = 0.985;
+  summary.loss = 0.0512;
+  summary.iteration_ms_p50 = 27.5;
+  summary.compute_ms_p50 = 21.25;
+  summary.exposed_comm_ms_p50 = 5.5;
+  summary.waiting_ms_p50 = 1.25;
+  summary.bytes_sent = 1 << 30;
+  return summary;
+}
+
+TEST(SummaryTest, JsonHasTheseKeysInThisOrder) {
+  std::vector<std::string> keys;
+  const auto json = nlohmann::ordered_json::parse(ToJson(Full()));
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  EXPECT_THAT(keys, ElementsAre("strategy", "schedule", "workers", "iterations", "seconds",
+                                "reached", "accuracy", "loss", "iteration_ms_p50", "compute_ms_p50",
+                                "exposed_comm_ms_p50", "waiting_ms_p50", "bytes_sent"));
+  EXPECT_THAT(ToJson(Full()), Not(HasSubstr("\n")));
+}
+
+TEST(SummaryTest, RoundTrips) {
+  EXPECT_EQ(*ParseSummary(ToJson(Full())), Full());
+  EXPECT_EQ(*ParseSummary(ToJson(Summary())), Summary());
+  EXPECT_FALSE(ParseSummary("[1]").ok());
+  EXPECT_FALSE(ParseSummary("{\"workers\":").ok());
+}
+
+TEST(SummaryTest, WhatIsNotANumberIsNull) {
+  Summary summary = Full();
+  summary.loss = std::nan("");
+  EXPECT_THAT(ToJson(summary), HasSubstr("\"loss\":null"));
+  EXPECT_FALSE(ParseSummary(ToJson(summary))->loss.has_value());
+}
+
+TEST(SummaryTest, TableShowsWhatIsKnown) {
+  EXPECT_THAT(ToTable(Full()), HasSubstr("98.50 %"));
+  EXPECT_THAT(ToTable(Full()), HasSubstr("target reached          no"));
+  EXPECT_THAT(ToTable(Summary()), Not(HasSubstr("accuracy")));
+}
+
+TEST(SummaryTest, ComparisonLinesUp) {
+  const std::string text = ToComparison({"a", "a longer name"}, {Full(), Summary()});
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].size(), lines[1].size());
+  const size_t column = lines[0].find("workers") + 6;
+  EXPECT_EQ(lines[1][column], '4');
+  EXPECT_EQ(lines[2][column], '0');
+}
+
+TEST(TextTableTest, CountsCharactersAndLeavesNoBlanksAtTheEnd) {
+  TextTable table({"<what", "µs"});
+  table.Add({"größe", "1"});
+  table.Add({"x", "12345"});
+  EXPECT_EQ(table.ToString(), "  what      µs\n  größe      1\n  x      12345\n");
+}
+
+TEST(MetricsTest, RoundTrips) {
+  const Metric metric{"train", 7, 1.5, {{"loss", 0.25}, {"rate", 3}}, "with \"text\""};
+  const MetricsContents contents = ReadMetrics(ToJson(metric) + "\n" + ToJson(metric));
+  EXPECT_THAT(contents.metrics, ElementsAre(metric, metric));
+  EXPECT_THAT(contents.notes, IsEmpty());
+  EXPECT_EQ(metric.Value("loss"), 0.25);
+  EXPECT_FALSE(metric.Value("accuracy").has_value());
+}
+
+TEST(MetricsTest, BadLinesAreNotedAndOthersRead) {
+  const MetricsContents contents = ReadMetrics(
+      "{\"kind\":\"train\",\"iteration\":1}\nnonsense\n{\"kind\":5}\n\n"
+      "{\"kind\":\"evaluate\",\"iteration\":2,\"accuracy\":null}\n{\"kind\":\"tr");
+  EXPECT_EQ(contents.metrics.size(), 2u);
+  EXPECT_THAT(contents.notes, ElementsAre(HasSubstr("cut off"), HasSubstr("2 lines")));
+  const Metric diverged{"train", 3, 0, {{"loss", INFINITY}}, ""};
+  EXPECT_THAT(ToJson(diverged), HasSubstr("\"loss\":null"));
+}
+
+TEST(PrometheusTest, EverySampleHasTypeAndLabel) {
+  RunState state;
+  state.run = "odd \"name\"\\";
+  state.workers = 2;
+  state.iterations = 10;
+  state.bytes_sent = 77;
+  state.iteration_seconds = 0.02;
+  state.waiting_seconds = 0.001;
+  state.loss = std::nan("");
+  const std::string text = ToPrometheus(state);
+  EXPECT_THAT(text, HasSubstr("# TYPE syncopate_iterations_total counter\n"
+                              "syncopate_iterations_total{run=\"odd \\\"name\\\"\\\\\"} 10\n"));
+  EXPECT_THAT(text, HasSubstr("part=\"waiting\"} 0.001\n"));
+  EXPECT_THAT(text, HasSubstr("} NaN\n"));
+  EXPECT_THAT(text, Not(HasSubstr("accuracy")));
+  EXPECT_EQ(text.back(), '\n');
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    EXPECT_TRUE(line.substr(0, 2) == "# " || line.substr(0, 10) == "syncopate_") << line;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::observe

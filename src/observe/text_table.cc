@@ -1,0 +1,50 @@
+#include "observe/text_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+
+namespace syncopate::observe {
+
+TextTable::TextTable(std::vector<std::string> titles) {
+  for (std::string& title : titles) {
+    left_.push_back(title.substr(0, 1) == "<");
+    if (left_.back()) title.erase(0, 1);
+  }
+  rows_.push_back(std::move(titles));
+}
+
+std::string TextTable::ToString() const {
+  std::vector<size_t> widths(left_.size());
+  for (const auto& row : rows_) {
+    for (size_t i = 0; i < widths.size() && i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], ColumnsOf(row[i]));
+    }
+  }
+  std::string text;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (size_t i = 0; i < widths.size() && i < row.size(); ++i) {
+      const std::string blanks(widths[i] - ColumnsOf(row[i]), ' ');
+      absl::StrAppend(&line, "  ", left_[i] ? "" : blanks, row[i], left_[i] ? blanks : "");
+    }
+    absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
+  }
+  return text;
+}
+
+size_t ColumnsOf(absl::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;  // not the rest of a character
+  }));
+}
+
+std::string Milliseconds(double seconds) { return absl::StrFormat("%.2f", seconds * 1e3); }
+
+std::string Percent(double fraction) { return absl::StrFormat("%.2f %%", fraction * 100); }
+
+}  // namespace syncopate::observe

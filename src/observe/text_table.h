@@ -1,0 +1,36 @@
+// A table of text whose columns line up.
+#ifndef SYNCOPATE_OBSERVE_TEXT_TABLE_H_
+#define SYNCOPATE_OBSERVE_TEXT_TABLE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace syncopate::observe {
+
+class TextTable {
+ public:
+  // A title that begins with '<' (which is not shown) makes its column flush left.
+  explicit TextTable(std::vector<std::string> titles);
+  // As many cells as titles.
+  void Add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // Two blanks before each line and between columns; no blanks at the ends of lines.
+  std::string ToString() const;
+
+ private:
+  std::vector<bool> left_;
+  std::vector<std::vector<std::string>> rows_;  // the titles first
+};
+
+// How many columns of a terminal UTF-8 text takes, if none of its characters is a wide one.
+size_t ColumnsOf(absl::string_view text);
+
+// "12.34", "-" for nothing.
+std::string Milliseconds(double seconds);
+// "98.51 %".
+std::string Percent(double fraction);
+
+}  // namespace syncopate::observe
+
+#endif  // SYNCOPATE_OBSERVE_TEXT_TABLE_H_
