@@ -1,0 +1,98 @@
+// Runs one strategy for each of several workers in virtual time.
+//
+// Workers compute for the times of a tensor table, times a seeded factor of their own; transfers
+// take what a cost model says, from the moment at which the last member has started them. Each
+// tensor has one number as its parameter and each gradient is a seeded number, so that what a
+// strategy does to the parameters can be checked as well as when.
+//
+// The same seed gives the same run. Events that fall on the same moment come in seeded order.
+#ifndef SYNCOPATE_SIM_VIRTUAL_CLUSTER_H_
+#define SYNCOPATE_SIM_VIRTUAL_CLUSTER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "model/communication_costs.h"
+#include "model/tensor_table.h"
+#include "strategy/strategy.h"
+
+namespace syncopate::sim {
+
+// Answers what strategies ask. A pure step: what `ask` of `rank` leads to, for whom, and when.
+class Service {
+ public:
+  struct Answer {
+    int rank = 0;
+    double at = 0;  // not before now
+    strategy::Event event;
+  };
+  virtual ~Service() = default;
+  virtual std::vector<Answer> Ask(double now, int rank, const strategy::AskService& ask) = 0;
+};
+
+struct VirtualOptions {
+  int workers = 1;
+  int iterations = 1;
+  uint64_t seed = 0;
+  TensorTable table;
+  CommunicationCosts costs;
+  // Compute times are multiplied by 1 + a seeded number up to this, anew for each piece of work.
+  double jitter = 0;
+  // By worker: compute times are multiplied by it; empty: 1.
+  std::vector<double> slowness;
+  // By worker: samples of its batch; empty: 1.
+  std::vector<uint64_t> samples;
+  // Everybody is told of the size of all batches together.
+  bool all_samples_known = true;
+  double learning_rate = 0.1;
+  // Told to all workers before they begin iteration `from`.
+  std::vector<strategy::NewSchedule> schedules;
+  // A worker that dies, and when; the others are told `detection` later.
+  struct Death {
+    int rank = 0;
+    double at = 0;
+    double detection = 1;
+  };
+  std::optional<Death> death;
+  Service* service = nullptr;  // null: asking is an error
+};
+
+struct VirtualResult {
+  // By worker, all in order: "12.5 gradient-ready 3" and the commands after it, "  start 0: ...".
+  std::vector<std::vector<std::string>> log;
+  // By worker and step: the event, with its time, and how many commands it led to.
+  struct Told {
+    double now = 0;
+    strategy::Event event;
+    std::vector<strategy::Command> commands;
+  };
+  std::vector<std::vector<Told>> told;
+  std::vector<std::vector<double>> parameters;  // by worker and tensor
+  std::vector<std::vector<double>> begun;       // by worker and iteration: when it began
+  double seconds = 0;                           // until the last worker ended
+  std::vector<absl::Status> status;             // by worker: OK, or how it failed
+};
+
+using StrategyFactory =
+    std::function<std::unique_ptr<strategy::Strategy>(const strategy::WorkerInfo&)>;
+
+// Runs until all workers have ended. Errors are faults of the strategy: a command that makes no
+// sense (FailedPrecondition), or a state in which nothing can happen any more (Aborted, names who
+// waits for what).
+absl::StatusOr<VirtualResult> RunVirtually(const VirtualOptions& options,
+                                           const StrategyFactory& make);
+
+// The gradient that worker `rank` has for `tensor` in `iteration`, and the parameter that all begin
+// with.
+double GradientOf(uint64_t seed, int rank, int64_t iteration, int tensor);
+double FirstParameter(uint64_t seed, int tensor);
+
+}  // namespace syncopate::sim
+
+#endif  // SYNCOPATE_SIM_VIRTUAL_CLUSTER_H_
