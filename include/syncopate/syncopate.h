@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -98,6 +99,10 @@ struct Call {
   // members make the call, with the same list. The others may pass on data of the active ones; what
   // they have themselves stays as it is, and their `data` may be Array::Absent().
   std::vector<int> active = {};
+  // Called once when the operation has ended here, on a thread of the library's, before Wait()
+  // returns; not if it could not even start, which Wait() tells at once. Must be quick and call
+  // nothing of Syncopate.
+  std::function<void(const absl::Status&)> ended = {};
 };
 
 // Memory that all workers on this host can reach, so that collectives on it copy nothing. Freed

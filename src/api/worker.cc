@@ -133,9 +133,12 @@ class GroupImpl {
                        .priority = call.priority,
                        .deadline_ns = now_ns + timeout_ns};
     if (took != nullptr) {
-      spec.completed = [took, now_ns](const absl::Status& status) {
+      spec.completed = [took, now_ns, ended = call.ended](const absl::Status& status) {
         if (status.ok()) took->store(MonotonicClock().NowNs() - now_ns);
+        if (ended) ended(status);
       };
+    } else {
+      spec.completed = call.ended;
     }
     return spec;
   }

@@ -1,0 +1,100 @@
+// Runs a strategy live: binds its events to a training loop and its commands to collectives.
+//
+// The training loop calls, from one thread, in every iteration:
+//
+//   Begin(samples)                     its batch
+//   Need(t), for every tensor          before the forward pass uses it; may wait
+//   BackwardBegins()
+//   Gradient(t), last to first         its gradient is there
+//   EndBackward()
+//
+// and Finish() after the last one. Gradients are packed into one buffer in the order of the
+// tensors, which collectives read in place, so packing is the only copy. Transfers start and end
+// while the training thread computes: a thread of the driver's own sees to them. Parameters change
+// on the training thread only, within these calls.
+//
+// Errors: once a call failed, all later ones return the same error.
+#ifndef SYNCOPATE_DRIVER_LIVE_DRIVER_H_
+#define SYNCOPATE_DRIVER_LIVE_DRIVER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "model/tensor_table.h"
+#include "observe/recorder.h"
+#include "strategy/strategy.h"
+#include "syncopate/syncopate.h"
+
+namespace syncopate::driver {
+
+// What the driver does to the model. Called on the training thread, within calls of the driver.
+class Model {
+ public:
+  virtual ~Model() = default;
+  // Writes the gradient or the parameters of a tensor, times `factor`. A tensor that had no part in
+  // the backward pass has a gradient of 0.
+  virtual void Pack(strategy::Content content, int tensor, double factor, std::byte* to) = 0;
+  // Carries out an update of tensors first..last; from(tensor) is where the values that the update
+  // takes from a transfer stand, null for kStepLocal.
+  virtual void Apply(const strategy::ApplyUpdate& update,
+                     const std::function<const std::byte*(int tensor)>& from) = 0;
+  // The strategy wants batches of another size.
+  virtual void SetBatch(uint64_t /*samples*/) {}
+};
+
+struct DriverOptions {
+  // Of every wait of the training thread; transfers have those of their worker besides.
+  absl::Duration timeout = absl::Minutes(5);
+  observe::Recorder* recorder = nullptr;  // null: nothing is recorded
+  // Tells every event and the commands that it led to, in order; for tests and logs.
+  std::function<void(double now, const strategy::Event&, const std::vector<strategy::Command>&)>
+      told = nullptr;
+};
+
+// Where the time of one iteration went, as this worker saw it.
+struct IterationTimes {
+  std::vector<double> forward;   // by tensor: from Need(t) to the next call
+  std::vector<double> backward;  // by tensor: from the gradient before it to its own
+};
+
+class LiveDriver {
+ public:
+  // `table` has the tensors' sizes and types. `worker` and `model` must outlive the driver.
+  static absl::StatusOr<std::unique_ptr<LiveDriver>> Make(
+      Worker& worker, const TensorTable& table, Model& model,
+      std::unique_ptr<strategy::Strategy> strategy, const DriverOptions& options);
+  // Waits for what is under way, within its timeouts.
+  ~LiveDriver();
+  LiveDriver(const LiveDriver&) = delete;
+
+  // `all_samples`: of all workers together, if they are known; else 0.
+  absl::Status Begin(uint64_t samples, uint64_t all_samples);
+  absl::Status Need(int tensor);
+  absl::Status BackwardBegins();
+  absl::Status Gradient(int tensor);
+  absl::Status EndBackward();
+  absl::Status Finish();
+
+  // Before Begin(): the schedule from the next iteration on. All workers must call it before the
+  // same iteration with the same schedule.
+  absl::Status SetSchedule(std::shared_ptr<const Schedule> schedule);
+
+  int64_t iteration() const;  // of the last Begin(); -1: none
+  // Of the last iteration that has ended.
+  const IterationTimes& times() const;
+  uint64_t bytes_sent() const;  // of this worker's gradients and parameters, all transfers
+
+ private:
+  class Impl;
+  explicit LiveDriver(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace syncopate::driver
+
+#endif  // SYNCOPATE_DRIVER_LIVE_DRIVER_H_
