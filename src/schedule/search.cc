@@ -110,4 +110,9 @@ Schedule PlanBySearch(const TensorTable& table, const CommunicationCosts& costs,
   return {"search", std::move(best.transfers)};
 }
 
+double IterationBound(const TensorTable& table, const CommunicationCosts& costs,
+                      const ScheduleOptions& options) {
+  return table.forward_seconds() + SearchProblem(table, costs, options).Bound();
+}
+
 }  // namespace syncopate
