@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/random.h"
 #include "schedule/asc_wfbp.h"
 #include "schedule/fixed_planners.h"
 #include "schedule/mg_wfbp.h"
@@ -13,8 +14,10 @@ namespace {
 
 constexpr int kBeamWidth = 8;
 // Transfers played while a schedule is improved; about 30 ns each.
-constexpr int64_t kLocalSteps = 400'000;
-constexpr size_t kImprovedStarts = 3;
+constexpr int64_t kLocalSteps = 600'000;
+constexpr size_t kImprovedStarts = 4;
+constexpr int kShakes = 40;
+constexpr uint64_t kShakeSeed = 1;
 constexpr int64_t kCompleteSteps = 100'000;
 constexpr int kCompleteTensorsMax = 16;
 
@@ -53,6 +56,28 @@ std::vector<Found> Starts(const TensorTable& table, const CommunicationCosts& co
   return starts;
 }
 
+// Changes a few places at random, to leave a local optimum.
+void Shake(const SearchProblem& problem, Random& random, Transfers& transfers) {
+  constexpr int kPlaces = 3;
+  for (int n = 0; n < kPlaces; ++n) {
+    const size_t i = random.Below(transfers.size());
+    Transfer& here = transfers[i];
+    const int beside = static_cast<int>(random.Below(static_cast<uint64_t>(problem.ways())));
+    const uint64_t what = random.Below(3);
+    if (what == 0 && i > 0) {
+      here.beside = beside;
+    } else if (what == 1 && i + 1 < transfers.size()) {
+      here.first = transfers[i + 1].first;
+      transfers.erase(transfers.begin() + static_cast<std::ptrdiff_t>(i + 1));
+    } else if (here.tensors() > 1) {
+      const int border = static_cast<int>(random.Between(here.first + 1, here.last));
+      const Transfer second{here.first, border - 1, beside};
+      here.first = border;
+      transfers.insert(transfers.begin() + static_cast<std::ptrdiff_t>(i + 1), second);
+    }
+  }
+}
+
 }  // namespace
 
 Schedule PlanBySearch(const TensorTable& table, const CommunicationCosts& costs,
@@ -62,18 +87,32 @@ Schedule PlanBySearch(const TensorTable& table, const CommunicationCosts& costs,
   std::stable_sort(starts.begin(), starts.end());
   Found best = starts[0];
   int64_t steps = kLocalSteps;
-  for (size_t i = 0; i < std::min(kImprovedStarts, starts.size()); ++i) {
-    int64_t share = steps / static_cast<int64_t>(kImprovedStarts - i);
+  const auto improve = [&](Transfers transfers, int64_t share) {
     steps -= share;
-    Transfers transfers = starts[i].transfers;
     ImproveLocally(problem, share, transfers);
-    steps += share;
-    best = std::min(best, Found{problem.Evaluate(transfers), transfers});
+    steps += share;  // what was not used
+    Found found{problem.Evaluate(transfers), std::move(transfers)};
+    best = std::min(best, std::move(found));
+  };
+  const size_t improved = std::min(kImprovedStarts, starts.size());
+  for (size_t i = 0; i < improved; ++i) {
+    improve(starts[i].transfers, steps / static_cast<int64_t>(improved - i + 1));
+  }
+  Random random(kShakeSeed);
+  for (int n = 0; n < kShakes && steps > 0 && best.value > problem.Bound(); ++n) {
+    Transfers transfers = best.transfers;
+    Shake(problem, random, transfers);
+    improve(std::move(transfers), steps);
   }
   if (problem.tensors() <= kCompleteTensorsMax && !problem.overlap_forward()) {
     SearchCompletely(problem, kCompleteSteps, best.transfers);
   }
   return {"search", std::move(best.transfers)};
+}
+
+double IterationBound(const TensorTable& table, const CommunicationCosts& costs,
+                      const ScheduleOptions& options) {
+  return table.forward_seconds() + SearchProblem(table, costs, options).Bound();
 }
 
 }  // namespace syncopate

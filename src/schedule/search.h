@@ -13,6 +13,11 @@ namespace syncopate {
 Schedule PlanBySearch(const TensorTable& table, const CommunicationCosts& costs,
                       const ScheduleOptions& options);
 
+// No schedule with as many transfers at once has a shorter iteration on the model (without
+// overlap_forward). It may not be reached.
+double IterationBound(const TensorTable& table, const CommunicationCosts& costs,
+                      const ScheduleOptions& options);
+
 }  // namespace syncopate
 
 #endif  // SYNCOPATE_SCHEDULE_SEARCH_H_

@@ -17,8 +17,12 @@ SearchProblem::SearchProblem(const TensorTable& table, const CommunicationCosts&
     forward_below_.push_back(forward_below_.back() + tensor.forward_seconds);
   }
   backward_end_ = ready_[0];
-  bound_ = std::max(backward_end_ + costs.a + work_below_[1],
-                    ready_.back() + costs.a + best_rate_ * work_below_.back());
+  // Tensor 0 has to be sent after the backward pass, by one transfer; and what tensor i and those
+  // below it have to move begins to move a start-up after i is ready.
+  bound_ = backward_end_ + costs.a + work_below_[1];
+  for (size_t i = 0; i < ready_.size(); ++i) {
+    bound_ = std::max(bound_, ready_[i] + costs.a + best_rate_ * work_below_[i + 1]);
+  }
 }
 
 double SearchProblem::Finish(Flights flights) const {

@@ -22,6 +22,8 @@
 #include "syncopate/data_type.h"
 #include "tools/command_line.h"
 #include "tools/plan_report.h"
+#include "tools/plan_schedule.h"
+#include "tools/schedule_picture.h"
 
 namespace syncopate {
 namespace {
@@ -252,7 +254,46 @@ absl::Status CheckForms(const PlanArguments& arguments) {
   return absl::OkStatus();
 }
 
+// What --export gives out of a schedule.
+absl::StatusOr<std::string> ExportSchedule(const PlanArguments& arguments,
+                                           const ScheduleReport& report) {
+  if (arguments.export_form == "table") return ToJson(report.table);
+  if (!arguments.export_form.empty() && arguments.export_form != "text") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--export: \"", arguments.export_form,
+                     "\" is not a form of a schedule; choose text or table"));
+  }
+  if (report.schedules.size() > 1) {
+    return absl::InvalidArgumentError(
+        "--export: there are several schedules; choose one, as --schedule search");
+  }
+  return ToText(report.schedules[0].schedule);
+}
+
+absl::Status PlanSchedule(const PlanArguments& arguments, std::ostream& out) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const ScheduleReport report, MakeScheduleReport(arguments.schedule));
+  if (!arguments.export_form.empty() || !arguments.output.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, ExportSchedule(arguments, report));
+    if (arguments.output.empty()) {
+      out << text;
+      return absl::OkStatus();
+    }
+    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.output, text));
+  }
+  if (!arguments.svg.empty()) {
+    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.svg, SchedulesToSvg(report)));
+  }
+  if (arguments.json) {
+    out << ScheduleReportToJson(report);
+    return absl::OkStatus();
+  }
+  out << FormatScheduleSummary(report);
+  if (arguments.explain) out << "\n" << FormatScheduleExplanation(report);
+  return absl::OkStatus();
+}
+
 absl::Status Plan(const PlanArguments& arguments, std::ostream& out) {
+  if (arguments.schedule.asked()) return PlanSchedule(arguments, out);
   SYNCOPATE_RETURN_IF_ERROR(CheckForms(arguments));
   SYNCOPATE_ASSIGN_OR_RETURN(const PlanReport report, MakeReport(arguments));
   if (!arguments.export_form.empty() || !arguments.output.empty()) {
@@ -282,7 +323,8 @@ constexpr char kExamples[] =
     "  syncopate plan --collective broadcast -n 8 --active 0-3,6 --root 2 --bytes 64K\n"
     "  syncopate plan -n 4 --algorithm ring --pieces 4 --export msccl -o ring.xml\n"
     "  syncopate plan --topology net.json --strategy forest --explain --svg net.svg\n"
-    "A topology file is described in docs/topology.md.";
+    "  syncopate plan --schedule all --model resnet-152 --costs 1.4ms,1.7ns,1.5 --svg lines.svg\n"
+    "A topology file is described in docs/topology.md, schedules in docs/asc-wfbp.md.";
 
 }  // namespace
 
@@ -347,11 +389,14 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
                  "show all candidates, why one won and what its time goes to");
   plan->add_flag("--json", arguments->json, "print one JSON object");
   plan->add_option("--export", arguments->export_form,
-                   "give out the program itself: text (docs/program.md) or msccl (XML)");
+                   "give out the program itself: text (docs/program.md) or msccl (XML); of a "
+                   "schedule: text, or the table of its tensors");
   plan->add_option("-o,--output", arguments->output,
                    "file for the exported program; without, standard output");
   plan->add_option("--svg", arguments->svg,
-                   "file for a picture of the network, its loads and the trees");
+                   "file for a picture of the network, its loads and the trees, or of the "
+                   "timelines of schedules");
+  AddScheduleOptions(*plan, arguments->schedule);
   plan->footer(kExamples);
   plan->callback(
       [arguments, &exit_code] { exit_code = RunPlan(*arguments, std::cout, std::cerr); });

@@ -1,5 +1,5 @@
 // `syncopate plan`: which program a collective would run, how long the cost model says it takes,
-// and why it was chosen.
+// and why it was chosen; or which transfers a schedule would make of a model's gradients.
 #ifndef SYNCOPATE_TOOLS_PLAN_COMMAND_H_
 #define SYNCOPATE_TOOLS_PLAN_COMMAND_H_
 
@@ -10,6 +10,7 @@
 
 #include "CLI/CLI.hpp"
 #include "tools/plan_forest.h"
+#include "tools/plan_schedule.h"
 
 namespace syncopate {
 
@@ -33,6 +34,7 @@ struct PlanArguments {
   std::string export_form;  // "text", "msccl"; empty: none, or text if there is an `output`
   std::string output;       // a file for the export; empty: `out`
   std::string svg;          // a file for a picture
+  ScheduleArguments schedule;
 };
 
 // Does what the arguments say and returns the exit code: 0 done, 1 failed, 2 bad input. Errors are

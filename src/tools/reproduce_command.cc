@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 #include "tools/command_line.h"
+#include "tools/reproduce/asc_wfbp.h"
 #include "tools/reproduce/forest_report.h"
 #include "tools/reproduce/forest_time.h"
 
@@ -72,6 +73,25 @@ constexpr char kExamples[] =
     "  syncopate reproduce forest --figure 5 --network machine-pairs --json\n"
     "docs/forest-figures.md says what is assumed and what was found.";
 
+constexpr char kAscWfbpExamples[] =
+    "Examples:\n"
+    "  syncopate reproduce asc-wfbp\n"
+    "  syncopate reproduce asc-wfbp --json\n"
+    "docs/asc-wfbp.md says what is assumed and what was found.";
+
+void AddAscWfbp(CLI::App& reproduce, int& exit_code) {
+  auto arguments = std::make_shared<ReproduceAscWfbpArguments>();
+  CLI::App* asc_wfbp = reproduce.add_subcommand(
+      "asc-wfbp",
+      "Table IV of the simultaneous-communications paper: WFBP, MG-WFBP and ASC-WFBP on the "
+      "timeline model, and our search");
+  asc_wfbp->add_flag("--json", arguments->json, "print one JSON object");
+  asc_wfbp->footer(kAscWfbpExamples);
+  asc_wfbp->callback([arguments, &exit_code] {
+    exit_code = RunReproduceAscWfbp(*arguments, std::cout, std::cerr);
+  });
+}
+
 }  // namespace
 
 int RunReproduceForest(const ReproduceForestArguments& arguments,
@@ -83,11 +103,22 @@ int RunReproduceForest(const ReproduceForestArguments& arguments,
   return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? kBadUsage : kFailed;
 }
 
+int RunReproduceAscWfbp(const ReproduceAscWfbpArguments& arguments, std::ostream& out,
+                        std::ostream& err) {
+  const absl::StatusOr<std::vector<reproduce::AscWfbpRow>> rows = reproduce::MakeAscWfbpRows();
+  if (!rows.ok()) {
+    err << "syncopate reproduce asc-wfbp: " << std::string(rows.status().message()) << "\n";
+    return kFailed;
+  }
+  out << (arguments.json ? reproduce::AscWfbpToJson(*rows) : reproduce::AscWfbpToText(*rows));
+  return kDone;
+}
+
 void AddReproduceCommand(CLI::App& app, int& exit_code) {
   CLI::App* reproduce =
       app.add_subcommand("reproduce", "Find published figures again with our planners");
   reproduce->require_subcommand(1);
-  reproduce->footer(kExamples);
+  reproduce->footer(absl::StrCat(kExamples, "\n", kAscWfbpExamples));
   // Shared with the callback, which lives as long as the app.
   auto arguments = std::make_shared<ReproduceForestArguments>();
   CLI::App* forest = reproduce->add_subcommand(
@@ -112,6 +143,7 @@ void AddReproduceCommand(CLI::App& app, int& exit_code) {
     exit_code = RunReproduceForest(*arguments, reproduce::MakeForestTimer(MonotonicClock()),
                                    isatty(STDERR_FILENO) == 1, std::cout, std::cerr);
   });
+  AddAscWfbp(*reproduce, exit_code);
 }
 
 }  // namespace syncopate

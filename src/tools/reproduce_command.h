@@ -27,6 +27,13 @@ int RunReproduceForest(const ReproduceForestArguments& arguments,
                        const reproduce::ForestTimer& timer, bool show_progress, std::ostream& out,
                        std::ostream& err);
 
+// As on the command line.
+struct ReproduceAscWfbpArguments {
+  bool json = false;
+};
+int RunReproduceAscWfbp(const ReproduceAscWfbpArguments& arguments, std::ostream& out,
+                        std::ostream& err);
+
 // Adds the sub-command to `app`; when it is called it sets `exit_code`. Both must outlive the
 // parsing.
 void AddReproduceCommand(CLI::App& app, int& exit_code);

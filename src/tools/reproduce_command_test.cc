@@ -143,5 +143,33 @@ TEST(ReproduceCommandTest, ThePlannerFindsKnownOptima) {
   EXPECT_NEAR(two->seconds, bytes / (420e9 / 8), 0.006 * two->seconds);
 }
 
+TEST(ReproduceAscWfbpTest, TablesHavePublishedAndFoundBesideEachOther) {
+  std::ostringstream out, err;
+  EXPECT_EQ(RunReproduceAscWfbp({}, out, err), kDone);
+  EXPECT_THAT(err.str(), IsEmpty());
+  for (const char* part :
+       {"Table IV", "resnet-152        467", "densenet-201      604", "inception-v4      449",
+        "bert-base         206", "0.956", "1.062", "start-up by WFBP", "docs/asc-wfbp.md"}) {
+    EXPECT_THAT(out.str(), HasSubstr(part));
+  }
+}
+
+TEST(ReproduceAscWfbpTest, JsonHasItAll) {
+  std::ostringstream out, err;
+  EXPECT_EQ(RunReproduceAscWfbp({.json = true}, out, err), kDone);
+  const nlohmann::json json = nlohmann::json::parse(out.str(), nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  ASSERT_EQ(json["models"].size(), 4u);
+  for (const auto& model : json["models"]) {
+    const auto& seconds = model["model_seconds"];
+    EXPECT_LT(seconds["asc-wfbp"].get<double>(), seconds["mg-wfbp"].get<double>());
+    EXPECT_LT(seconds["mg-wfbp"].get<double>(), seconds["wfbp"].get<double>());
+    EXPECT_LE(seconds["search"].get<double>(), seconds["asc-wfbp"].get<double>());
+    EXPECT_LE(seconds["search"].get<double>(), seconds["bucket"].get<double>());
+    EXPECT_GE(seconds["search"].get<double>(), seconds["bound"].get<double>() * (1 - 1e-9));
+  }
+  EXPECT_EQ(json["models"][0]["published"]["asc-wfbp"], 0.524);
+}
+
 }  // namespace
 }  // namespace syncopate

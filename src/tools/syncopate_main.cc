@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
       "  syncopate bench allreduce -n 4 --against openmpi,gloo\n"
       "  syncopate lab up labs/two-racks.toml\n"
       "  syncopate probe --lab two-racks --topology-out net.json\n"
+      "  syncopate plan --schedule all --model resnet-152\n"
       "  syncopate reproduce forest --figure 4\n"
       "syncopate COMMAND --help tells more about a command.");
 
