@@ -7,6 +7,7 @@
 #include "tools/launch_command.h"
 #include "tools/plan_command.h"
 #include "tools/probe_command.h"
+#include "tools/report_command.h"
 #include "tools/reproduce_command.h"
 
 int main(int argc, char** argv) {
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
       "  syncopate lab up labs/two-racks.toml\n"
       "  syncopate probe --lab two-racks --topology-out net.json\n"
       "  syncopate reproduce forest --figure 4\n"
+      "  syncopate report runs/first --html first.html\n"
       "syncopate COMMAND --help tells more about a command.");
 
   int exit_code = syncopate::kDone;
@@ -32,5 +34,6 @@ int main(int argc, char** argv) {
   syncopate::AddLabCommand(app, exit_code);
   syncopate::AddProbeCommand(app, exit_code);
   syncopate::AddReproduceCommand(app, exit_code);
+  syncopate::AddReportCommand(app, exit_code);
   return syncopate::RunCommandLine(app, argc, argv, exit_code);
 }
