@@ -221,12 +221,12 @@ std::string Timeline(const RunRecord& run) {
                     Milliseconds(cost.seconds), Milliseconds(cost.compute),
                     Milliseconds(cost.exposed), late.empty() ? "-" : late});
   }
-  return Section("Two iterations", absl::StrCat(Figure(picture.svg, caption, true),
-                                                Folded("Numbers of these iterations",
-                                                       Table("Milliseconds",
-                                                             {"iteration", "worker", "in all",
-                                                              "compute", "exposed", "waited for"},
-                                                             rows))));
+  return Section("A closer look", absl::StrCat(Figure(picture.svg, caption, true),
+                                               Folded("Numbers of these iterations",
+                                                      Table("Milliseconds",
+                                                            {"iteration", "worker", "in all",
+                                                             "compute", "exposed", "waited for"},
+                                                            rows))));
 }
 
 std::vector<std::pair<double, double>> Points(const std::vector<Metric>& metrics,
@@ -320,8 +320,10 @@ std::string Events(const RunRecord& run) {
         {absl::StrCat(metric.iteration), absl::StrFormat("%.1f", metric.seconds), metric.text});
   }
   if (rows.empty()) return "";
-  return Section("What happened",
-                 Table("Events of the run", {"iteration", "seconds", "event"}, rows));
+  return Section(
+      "What happened",
+      absl::StrCat("<div class='left'>",
+                   Table("Events of the run", {"iteration", "seconds", "event"}, rows), "</div>"));
 }
 
 std::string Config(const RunRecord& run) {

@@ -20,7 +20,7 @@ h2{font-size:1.15rem;margin:0 0 4px}
 p{margin:0 0 12px}
 .soft{color:var(--soft)}
 section{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:18px 20px;margin:18px 0}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:18px 0;padding:0}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,210px),1fr));gap:12px;margin:18px 0;padding:0}
 .tiles div{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:12px 14px}
 .tiles dt{color:var(--soft);font-size:.82rem}
 .tiles dd{margin:2px 0 0;font-size:1.35rem;font-weight:600;font-variant-numeric:tabular-nums}
@@ -50,6 +50,7 @@ caption{text-align:left;color:var(--soft);padding-bottom:4px}
 th,td{padding:4px 12px;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
 th{font-weight:600}
 th:first-child,td:first-child,.text{text-align:left}
+.left th,.left td{text-align:left}
 .strong{font-size:1.05rem}
 footer{max-width:1160px;margin:0 auto;padding:0 20px 28px;color:var(--soft);font-size:.85rem}
 pre{overflow-x:auto;font-size:.82rem;background:var(--page);padding:12px;border-radius:8px}

@@ -89,7 +89,7 @@ double DrawLegend(SvgCanvas& canvas, double x, double y, double width,
                   const std::vector<std::pair<std::string, std::string>>& parts) {
   double at = x, line = y;
   for (const auto& [name, colour] : parts) {
-    const double needs = 26 + kLetter * static_cast<double>(name.size());
+    const double needs = 36 + kLetter * static_cast<double>(name.size());
     if (at > x && at + needs > x + width) {
       at = x;
       line += 20;
@@ -246,17 +246,17 @@ std::string Draw(const StackedBars& bars) {
     for (size_t p = 0; p < row.values.size() && p < bars.parts.size(); ++p) {
       const double value = std::isfinite(row.values[p]) ? std::max(0.0, row.values[p]) : 0;
       if (value <= 0) continue;
-      const std::string words = absl::StrFormat("%.1f", value);
+      const std::string words = absl::StrFormat("%.3g", value);
       const double width = x(at + value) - x(at);
       canvas.Box(
           x(at), y + 4, width, kRow - 8, bars.parts[p].second,
-          absl::StrFormat("%s, %s: %.2f %s", row.name, bars.parts[p].first, value, bars.unit));
+          absl::StrFormat("%s, %s: %.4g %s", row.name, bars.parts[p].first, value, bars.unit));
       if (width > 10 + kLetter * static_cast<double>(words.size())) {
         canvas.Words(x(at) + width / 2, y + 19, words, "middle", "on");
       }
       at += value;
     }
-    canvas.Words(x(at) + 6, y + 19, absl::StrFormat("%.1f", sums[r]));
+    canvas.Words(x(at) + 6, y + 19, absl::StrFormat("%.4g", sums[r]));
   }
   canvas.Words((left + kWidth - 80) / 2, bottom + 34, bars.unit, "middle");
   return canvas.Finish(kWidth, bottom + 42, bars.label);

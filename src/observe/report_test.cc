@@ -117,7 +117,7 @@ TEST(HtmlReportTest, NeedsNothingElseAndHasAllPlots) {
   for (const char* elsewhere : {"<script", "http:", "https:", "src=", "<link", "@import", "url("}) {
     EXPECT_FALSE(absl::StrContains(html, elsewhere)) << elsewhere;
   }
-  for (const char* title : {"Where the time went", "Who is late?", "Two iterations",
+  for (const char* title : {"Where the time went", "Who is late?", "A closer look",
                             "Loss and accuracy", "How long iterations took", "What happened"}) {
     EXPECT_THAT(html, HasSubstr(title));
   }

@@ -160,7 +160,7 @@ double DrawKey(SvgCanvas& canvas, double left) {
   for (const auto& [name, colour] : entries) {
     canvas.Box(x, 2, 12, 12, colour);
     canvas.Words(x + 17, 12.5, name);
-    x += 30 + 6.4 * static_cast<double>(std::string(name).size());
+    x += 34 + 6.4 * static_cast<double>(std::string(name).size());
   }
   return 26;
 }
