@@ -5,23 +5,16 @@
 #include <map>
 #include <set>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "observe/intervals.h"
+#include "observe/real_begins.h"
 
 namespace syncopate::observe {
 namespace {
 
 constexpr double kNs = 1e-9;
-
-// A transfer begins to move when its last participant has started it. Rank 0's clock.
-struct RealBegin {
-  int64_t at = 0;
-  int rank = 0;
-};
-using RealBegins = absl::flat_hash_map<std::pair<int, int>, RealBegin>;  // by iteration and id
 
 // A transfer as its worker saw it, on rank 0's clock.
 struct Flight {
@@ -31,19 +24,6 @@ struct Flight {
   int64_t moving = 0;  // in [begin, end]
   int late = 0;        // the rank that started it last
 };
-
-RealBegins FindRealBegins(const std::vector<WorkerTrace>& traces) {
-  RealBegins begins;
-  for (const WorkerTrace& trace : traces) {
-    for (const Span& span : trace.spans) {
-      if (span.kind != SpanKind::kTransfer) continue;
-      const RealBegin mine{span.begin_ns + trace.clock_offset_ns, trace.rank};
-      const auto [found, added] = begins.try_emplace({span.iteration, span.id}, mine);
-      if (!added && mine.at > found->second.at) found->second = mine;
-    }
-  }
-  return begins;
-}
 
 // The parts of a wait in which the worker waited for late ranks, by rank.
 class WaitExplainer {
@@ -58,7 +38,7 @@ class WaitExplainer {
       const RealBegin& real = begins.at({span.iteration, span.id});
       flight.moving = real.rank == trace.rank  // it waits for nobody
                           ? flight.begin
-                          : std::clamp(real.at, flight.begin, flight.end);
+                          : std::clamp(real.at_ns, flight.begin, flight.end);
       flight.late = real.rank;
       flights_.push_back(flight);
     }

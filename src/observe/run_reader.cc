@@ -21,7 +21,7 @@ constexpr uint64_t kConfigBytesMax = uint64_t{1} << 20;
 
 class RunReader {
  public:
-  RunReader(const std::string& path, Run* run) : path_(path), run_(run) {}
+  RunReader(const std::string& path, RunRecord* run) : path_(path), run_(run) {}
 
   void ReadConfig() {
     const std::optional<std::string> text = Read("config.json", kConfigBytesMax);
@@ -86,11 +86,11 @@ class RunReader {
   }
 
   const std::string& path_;
-  Run* const run_;
+  RunRecord* const run_;
 };
 
 // What a run that did not end would have said so far.
-void SummarizeUnfinished(Run* run) {
+void SummarizeUnfinished(RunRecord* run) {
   Summary& summary = run->summary;
   summary.workers = static_cast<int>(run->traces.size());
   for (const Metric& metric : run->metrics) {
@@ -112,7 +112,7 @@ void SummarizeUnfinished(Run* run) {
 
 }  // namespace
 
-absl::StatusOr<Run> ReadRun(const std::string& path) {
+absl::StatusOr<RunRecord> ReadRun(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) {
     return absl::NotFoundError(absl::StrCat(
@@ -123,7 +123,7 @@ absl::StatusOr<Run> ReadRun(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, " holds no run: neither metrics.jsonl nor a timeline nor summary.json is in it"));
   }
-  Run run;
+  RunRecord run;
   std::filesystem::path folder = std::filesystem::path(path).lexically_normal();
   if (folder.filename().empty()) folder = folder.parent_path();
   run.name = folder.filename().string();

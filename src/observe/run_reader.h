@@ -15,7 +15,7 @@
 
 namespace syncopate::observe {
 
-struct Run {
+struct RunRecord {
   std::string name;    // the last part of its path
   std::string config;  // JSON text; empty: none
   std::vector<Metric> metrics;
@@ -28,7 +28,7 @@ struct Run {
 };
 
 // NotFound if `path` is no folder, InvalidArgument if it holds nothing of a run.
-absl::StatusOr<Run> ReadRun(const std::string& path);
+absl::StatusOr<RunRecord> ReadRun(const std::string& path);
 
 }  // namespace syncopate::observe
 

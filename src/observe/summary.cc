@@ -108,7 +108,7 @@ absl::StatusOr<Summary> ParseSummary(absl::string_view text) {
 std::string ToTable(const Summary& summary) {
   std::string text;
   const auto add = [&](absl::string_view name, absl::string_view value) {
-    absl::StrAppendFormat(&text, "  %-24s%s\n", name, value);
+    absl::StrAppendFormat(&text, "  %-26s%s\n", name, value);
   };
   add("strategy", summary.strategy.empty() ? "-" : summary.strategy);
   add("schedule", summary.schedule.empty() ? "-" : summary.schedule);

@@ -63,7 +63,7 @@ TEST(SummaryTest, WhatIsNotANumberIsNull) {
 
 TEST(SummaryTest, TableShowsWhatIsKnown) {
   EXPECT_THAT(ToTable(Full()), HasSubstr("98.50 %"));
-  EXPECT_THAT(ToTable(Full()), HasSubstr("target reached          no"));
+  EXPECT_THAT(ToTable(Full()), HasSubstr("target reached            no"));
   EXPECT_THAT(ToTable(Summary()), Not(HasSubstr("accuracy")));
 }
 

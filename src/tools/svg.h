@@ -8,12 +8,9 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "base/xml.h"
 
 namespace syncopate {
-
-// Text as it may stand between tags and in attributes. Characters that XML does not allow become
-// '?'.
-std::string EscapeXml(absl::string_view text);
 
 struct SvgWords {
   int size = 12;

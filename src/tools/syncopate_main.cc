@@ -7,6 +7,7 @@
 #include "tools/launch_command.h"
 #include "tools/plan_command.h"
 #include "tools/probe_command.h"
+#include "tools/report_command.h"
 #include "tools/reproduce_command.h"
 
 int main(int argc, char** argv) {
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
       "  syncopate probe --lab two-racks --topology-out net.json\n"
       "  syncopate plan --schedule all --model resnet-152\n"
       "  syncopate reproduce forest --figure 4\n"
+      "  syncopate report runs/first --html first.html\n"
       "syncopate COMMAND --help tells more about a command.");
 
   int exit_code = syncopate::kDone;
@@ -33,5 +35,6 @@ int main(int argc, char** argv) {
   syncopate::AddLabCommand(app, exit_code);
   syncopate::AddProbeCommand(app, exit_code);
   syncopate::AddReproduceCommand(app, exit_code);
+  syncopate::AddReportCommand(app, exit_code);
   return syncopate::RunCommandLine(app, argc, argv, exit_code);
 }

@@ -1,0 +1,72 @@
+#include "tools/report_command.h"
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "observe/html_report.h"
+#include "observe/run_directory.h"
+#include "observe/run_reader.h"
+#include "observe/text_report.h"
+#include "tools/command_line.h"
+
+namespace syncopate {
+namespace {
+
+constexpr const char* kCommand = "report";
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  syncopate report first                      # the run in runs/first\n"
+    "  syncopate report runs/first --html first.html\n"
+    "  syncopate report runs/wfbp runs/search      # a row a run\n"
+    "  syncopate report first --json";
+
+// A path, or a name as `syncopate train` takes it.
+std::string FindRun(const std::string& given) {
+  std::error_code error;
+  return std::filesystem::is_directory(given, error) ? given : observe::RunPath(given);
+}
+
+}  // namespace
+
+int RunReport(const ReportArguments& arguments, std::ostream& out) {
+  std::vector<observe::RunRecord> runs;
+  for (const std::string& given : arguments.runs) {
+    absl::StatusOr<observe::RunRecord> run = observe::ReadRun(FindRun(given));
+    if (!run.ok()) return Complain(kCommand, run.status());
+    runs.push_back(*std::move(run));
+  }
+  if (arguments.json) {
+    out << observe::ToJson(runs) << "\n";
+  } else {
+    out << (runs.size() == 1 ? observe::ToText(runs[0]) : observe::ToComparison(runs));
+  }
+  if (!arguments.html.empty()) {
+    const absl::Status status = WriteFile(arguments.html, observe::ToHtml(runs));
+    if (!status.ok()) return Complain(kCommand, At("--html", status));
+    if (!arguments.json) out << "\nwrote " << arguments.html << "\n";
+  }
+  out << std::flush;
+  return kDone;
+}
+
+void AddReportCommand(CLI::App& app, int& exit_code) {
+  // Shared with the callback, which lives as long as the app.
+  auto arguments = std::make_shared<ReportArguments>();
+  CLI::App* report = app.add_subcommand(
+      kCommand, "Show where the time of a run went, who is late, and how training went");
+  report->add_option("RUN", arguments->runs, "run directories, or names of runs in runs/")
+      ->required();
+  report->add_flag("--json", arguments->json, "print one JSON object");
+  report->add_option("--html", arguments->html,
+                     "file for a page with plots that needs nothing else");
+  report->footer(kExamples);
+  report->callback([arguments, &exit_code] { exit_code = RunReport(*arguments, std::cout); });
+}
+
+}  // namespace syncopate
