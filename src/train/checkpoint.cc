@@ -156,10 +156,14 @@ absl::Status Restore(const Checkpoint& checkpoint, absl::string_view model_name,
     if (state.first.defined()) state.first = state.first.clone();
     if (state.second.defined()) state.second = state.second.clone();
   }
+  std::vector<OptimizerState> before = optimizer.states();
   if (const absl::Status status = optimizer.SetStates(std::move(states)); !status.ok()) {
     return absl::FailedPreconditionError(status.message());
   }
-  SYNCOPATE_RETURN_IF_ERROR(SetGeneratorState(checkpoint.generator));
+  if (const absl::Status status = SetGeneratorState(checkpoint.generator); !status.ok()) {
+    optimizer.SetStates(std::move(before)).IgnoreError();  // they were its own
+    return status;
+  }
   for (auto& [to, from] : copies) to.copy_(from);
   return absl::OkStatus();
 }

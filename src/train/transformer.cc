@@ -96,7 +96,8 @@ class Transformer final : public Model {
 
   at::Tensor Forward(const at::Tensor& inputs) override {
     const int64_t length = inputs.size(1);
-    at::Tensor x = characters_(inputs) + places_(at::arange(length, at::kLong));
+    at::Tensor x = characters_(inputs);  // in two statements, since layers run in order
+    x = x + places_(at::arange(length, at::kLong));
     const at::Tensor mask = mask_.slice(0, 0, length).slice(1, 0, length);
     for (Block& block : blocks_) x = block(x, mask);
     return dense_[0](norm_[0](x)).flatten(0, 1);

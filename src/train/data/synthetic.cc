@@ -99,26 +99,24 @@ absl::StatusOr<Dataset> MakeSyntheticImages(const SyntheticImages& request) {
 
 absl::StatusOr<Dataset> MakeSyntheticText(int64_t characters, uint64_t seed) {
   constexpr uint64_t kLetters = 24;
-  constexpr uint64_t kFollowers = 3;
   if (characters < 2 * kTextLength || characters > kDatasetBytesMax / 4) {
     return absl::InvalidArgumentError(absl::StrCat("synthetic text: ", characters,
                                                    " characters; need at least ", 2 * kTextLength));
   }
   Random random(seed);
-  // Which letters may follow each pair; the first is the most frequent.
-  std::vector<uint8_t> followers(kLetters * kLetters * kFollowers);
-  for (uint8_t& follower : followers) follower = static_cast<uint8_t>(random.Below(kLetters));
+  // The letter that likes to follow each letter, and each pair of letters.
+  std::vector<uint8_t> after_one(kLetters), after_two(kLetters * kLetters);
+  for (uint8_t& next : after_one) next = static_cast<uint8_t>(random.Below(kLetters));
+  for (uint8_t& next : after_two) next = static_cast<uint8_t>(random.Below(kLetters));
   std::string text = "ab";
   while (static_cast<int64_t>(text.size()) < characters) {
     const auto before = static_cast<uint64_t>(text[text.size() - 2] - 'a');
     const auto last = static_cast<uint64_t>(text.back() - 'a');
-    // Now and then any letter, so that no part of the text is out of reach.
     const uint64_t dice = random.Below(100);
-    uint8_t next = static_cast<uint8_t>(random.Below(kLetters));
-    if (dice < 95) {
-      const uint64_t which = dice < 65 ? 0 : dice < 85 ? 1 : 2;
-      next = followers[(before * kLetters + last) * kFollowers + which];
-    }
+    const uint64_t any = random.Below(kLetters);
+    const uint64_t next = dice < 55   ? after_one[last]
+                          : dice < 85 ? after_two[before * kLetters + last]
+                                      : any;
     text.push_back(static_cast<char>('a' + next));
   }
   return MakeTextDataset("synthetic-text", text, kTextLength);

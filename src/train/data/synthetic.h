@@ -23,8 +23,8 @@ struct SyntheticImages {
 // noise that a single pixel drowns in. Called "synthetic".
 absl::StatusOr<Dataset> MakeSyntheticImages(const SyntheticImages& request);
 
-// A text in which each two characters allow few to follow, called "synthetic-text". A model that
-// looks at two characters guesses more than half of all, one that looks at none about one in 24.
+// A text of 24 letters, called "synthetic-text". More than half of all letters can be told from the
+// one before, none with certainty.
 absl::StatusOr<Dataset> MakeSyntheticText(int64_t characters, uint64_t seed);
 
 }  // namespace syncopate::train
