@@ -111,17 +111,23 @@ INSTANTIATE_TEST_SUITE_P(All, ModelTest, ::testing::ValuesIn(ModelNames()),
 
 TEST(ModelsTest, ParameterCountsAreThePublishedOnes) {
   // He et al. 2015, table 6: 0.27 M and 0.46 M; VGG-16's convolutions have 14.7 M.
-  const std::map<std::string, int64_t> expected{
-      {"mlp", 3072 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10},
-      {"cnn", 3 * 20 * 25 + 20 + 20 * 50 * 25 + 50 + 1250 * 500 + 500 + 500 * 10 + 10},
-      {"resnet20", 269'722},
-      {"resnet32", 464'154},
-      {"vgg16", 14'710'464 + 2 * 4'224 + 512 * 10 + 10},
+  struct Count {
+    size_t tensors;
+    int64_t parameters;
+  };
+  const std::map<std::string, Count> expected{
+      {"mlp", {6, 3072 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10}},
+      {"cnn", {8, 3 * 20 * 25 + 20 + 20 * 50 * 25 + 50 + 1250 * 500 + 500 + 500 * 10 + 10}},
+      {"resnet20", {59, 269'722}},
+      {"resnet32", {95, 464'154}},
+      {"vgg16", {41, 14'710'464 + 2 * 4'224 + 512 * 10 + 10}},
+      {"transformer", {30, 425'552}},
   };
   for (const auto& [name, count] : expected) {
-    EXPECT_EQ(ParametersIn(**MakeModel(OptionsFor(name))), count) << name;
+    const auto model = *MakeModel(OptionsFor(name));
+    EXPECT_EQ(ParametersIn(*model), count.parameters) << name;
+    EXPECT_EQ(model->ordered_parameters().size(), count.tensors) << name;
   }
-  EXPECT_EQ((*MakeModel(OptionsFor("resnet20")))->ordered_parameters().size(), 59u);
 }
 
 TEST(ModelsTest, TakeTheShapesOfMnist) {
