@@ -4,6 +4,12 @@
 # PROGRAM_ONLY.
 #
 #   syncopate_room(model DEPS syncopate_base PRIVATE_DEPS nlohmann_json::nlohmann_json)
+#
+# A sub-folder that is of use without the rest of its room is a library of its own: FOLDER says where it
+# is, and the room leaves it out by WITHOUT.
+#
+#   syncopate_room(train_data FOLDER train/data DEPS syncopate_base)
+#   syncopate_room(train WITHOUT train/data DEPS syncopate_train_data)
 
 add_library(syncopate_flags INTERFACE)
 target_compile_options(syncopate_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Werror)
@@ -17,8 +23,14 @@ if(SYNCOPATE_SANITIZE)
 endif()
 
 function(syncopate_room room)
-  cmake_parse_arguments(ROOM "PROGRAM_ONLY" "" "DEPS;PRIVATE_DEPS;TEST_DEPS" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.cc)
+  cmake_parse_arguments(ROOM "PROGRAM_ONLY" "FOLDER;WITHOUT" "DEPS;PRIVATE_DEPS;TEST_DEPS" ${ARGN})
+  if(NOT ROOM_FOLDER)
+    set(ROOM_FOLDER ${room})
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${ROOM_FOLDER}/*.cc)
+  if(ROOM_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX "/${ROOM_WITHOUT}/")
+  endif()
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "(_test|_benchmark|_main)\\.cc$")

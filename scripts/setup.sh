@@ -9,13 +9,14 @@ fail() {
   exit 1
 }
 
-# Prints the packages of scripts/packages.txt that are not installed, in one line.
+# Prints the packages of scripts/packages.txt that are not installed, in one line. What an installed
+# package provides counts as installed: some packages of nodejs bring npm, and exclude Debian's.
 missing_packages() {
   local wanted installed
   wanted=$(sed -e 's/#.*//' "$top/scripts/packages.txt" | xargs -n 1 | sort -u)
-  # shellcheck disable=SC2016,SC2086
-  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null |
-    sed -n 's/^installed //p' | sort -u)
+  # shellcheck disable=SC2016
+  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package} ${Provides}\n' 2>/dev/null |
+    sed -n 's/^installed //p' | tr -s ', ' '\n' | sort -u)
   comm -23 <(printf '%s\n' "$wanted") <(printf '%s\n' "$installed") | xargs
 }
 

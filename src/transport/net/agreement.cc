@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/bytes.h"
 #include "base/limits.h"
-#include "transport/net/bytes.h"
 
 namespace syncopate::net {
 namespace {

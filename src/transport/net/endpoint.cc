@@ -7,8 +7,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/bytes.h"
 #include "base/parse.h"
-#include "transport/net/bytes.h"
 
 namespace syncopate::net {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "transport/net/bytes.h"
+#include "base/bytes.h"
 
 namespace syncopate::net {
 namespace {

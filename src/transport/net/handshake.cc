@@ -2,8 +2,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/bytes.h"
 #include "base/proof.h"
-#include "transport/net/bytes.h"
 
 namespace syncopate::net {
 namespace {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/bytes.h"
 #include "base/limits.h"
-#include "transport/net/bytes.h"
 
 namespace syncopate::net {
 namespace {

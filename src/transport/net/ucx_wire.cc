@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "transport/net/bytes.h"
 #include "transport/net/handshake.h"
 #include "transport/net/ucx_library.h"
 

@@ -19,10 +19,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "transport/net/bytes.h"
 #include "transport/net/tcp_mesh.h"
 #include "transport/net/tcp_wire.h"
 #include "transport/net/ucx_library.h"

@@ -1,6 +1,6 @@
 // Little-endian numbers in bytes, written and read with bounds.
-#ifndef SYNCOPATE_TRANSPORT_NET_BYTES_H_
-#define SYNCOPATE_TRANSPORT_NET_BYTES_H_
+#ifndef SYNCOPATE_BASE_BYTES_H_
+#define SYNCOPATE_BASE_BYTES_H_
 
 #include <bit>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace syncopate::net {
+namespace syncopate {
 
 static_assert(std::endian::native == std::endian::little);
 
@@ -55,6 +55,6 @@ class ByteReader {
   bool ok_ = true;
 };
 
-}  // namespace syncopate::net
+}  // namespace syncopate
 
-#endif  // SYNCOPATE_TRANSPORT_NET_BYTES_H_
+#endif  // SYNCOPATE_BASE_BYTES_H_
