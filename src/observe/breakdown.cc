@@ -183,6 +183,13 @@ IterationCost CostOf(const WorkerTrace& trace, const ThreadTimes& times, int num
   return cost;
 }
 
+// Where one worker's spans are missing, nobody can say who waited for whom.
+bool IsDropped(const std::vector<WorkerTrace>& traces, int iteration) {
+  return std::any_of(traces.begin(), traces.end(), [&](const WorkerTrace& trace) {
+    return trace.dropped > 0 && trace.dropped_first <= iteration && iteration <= trace.dropped_last;
+  });
+}
+
 template <typename Field>
 Spread SpreadOfField(const std::vector<IterationCost>& costs, Field field) {
   std::vector<double> values;
@@ -310,7 +317,7 @@ absl::StatusOr<Breakdown> BreakDown(const std::vector<WorkerTrace>& traces,
     for (const auto& [iteration, bytes] : times.bytes) worker.bytes += bytes;
     std::vector<IterationCost> costs;
     for (const auto& [number, iteration] : times.iterations) {
-      if (number < options.first_iteration) continue;
+      if (number < options.first_iteration || IsDropped(traces, number)) continue;
       costs.push_back(CostOf(trace, times, number, explainer));
     }
     worker.iterations = static_cast<int>(costs.size());

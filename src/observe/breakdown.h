@@ -82,8 +82,9 @@ struct BreakdownOptions {
   double late_fraction_min = 0.01;  // of the median iteration; shorter waits are no lateness
 };
 
-// InvalidArgument if a trace is invalid or two are of the same rank. No traces or no iterations are
-// not an error: the breakdown is empty then and a note says why.
+// Iterations of which any worker dropped spans are left out. InvalidArgument if a trace is invalid
+// or two are of the same rank. No traces or no iterations are not an error: the breakdown is empty
+// then and a note says why.
 absl::StatusOr<Breakdown> BreakDown(const std::vector<WorkerTrace>& traces,
                                     const BreakdownOptions& options = {});
 

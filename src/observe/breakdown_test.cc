@@ -206,6 +206,16 @@ TEST(BreakdownTest, MissingWorkersAndIterationsAreNoted) {
   EXPECT_EQ(breakdown.workers[1].bytes, 300u);
 }
 
+TEST(BreakdownTest, IterationsThatOneWorkerDroppedCountForNobody) {
+  std::vector<WorkerTrace> traces = OneLateWorker();
+  std::erase_if(traces[1].spans, [](const Span& span) { return span.iteration == 1; });
+  traces[1].dropped = 5;
+  traces[1].dropped_first = traces[1].dropped_last = 1;
+  const Breakdown breakdown = Of(traces);
+  EXPECT_THAT(breakdown.iterations, SizeIs(4));
+  EXPECT_NEAR(breakdown.late[0].share, 1, kNear);
+}
+
 TEST(BreakdownTest, NothingIsNoError) {
   EXPECT_THAT(Of({}).notes, ElementsAre(HasSubstr("no whole iteration")));
   EXPECT_THAT(Of({Worker(0, {})}).notes, SizeIs(1));

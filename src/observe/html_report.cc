@@ -251,6 +251,7 @@ std::string Course(const std::vector<RunRecord>& runs) {
       chart.x_label = over_time ? "seconds" : "iterations";
       chart.y_label = accuracy ? "accuracy, %" : "loss";
       chart.from_zero = !accuracy;
+      if (accuracy) chart.y_max = 100;
       chart.label = absl::StrCat(accuracy ? "Accuracy" : "Loss", " over ", chart.x_label,
                                  "; the table below has the numbers");
       for (size_t i = 0; i < runs.size(); ++i) {

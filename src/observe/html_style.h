@@ -6,7 +6,7 @@ namespace syncopate::observe {
 
 inline constexpr char kStyle[] = R"css(
 :root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--ink:#1b2330;--soft:#5a6577;--rule:#dfe3ea;
---accent:#1f5fbf;--compute:#2f6fd0;--forward:#86b4f5;--load:#94a3b8;--pack:#8a63d2;--update:#13897a;--network:#dc8a12;
+--accent:#1f5fbf;--compute:#2f6fd0;--forward:#86b4f5;--load:#94a3b8;--pack:#8a63d2;--update:#13897a;--network:#ac6600;
 --waiting:#c22f4a;--blocked:#f0b9c2;--other:#b4bcc9;--on:#fff}
 @media (prefers-color-scheme:dark){:root{--page:#12161d;--card:#1a2029;--ink:#e6eaf1;--soft:#a0abbd;--rule:#313a48;
 --accent:#8ab8ff;--compute:#5b93ec;--forward:#a9cbff;--load:#8291a7;--pack:#b094f0;--update:#43c3b0;--network:#f0a93a;
@@ -20,7 +20,7 @@ h2{font-size:1.15rem;margin:0 0 4px}
 p{margin:0 0 12px}
 .soft{color:var(--soft)}
 section{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:18px 20px;margin:18px 0}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,210px),1fr));gap:12px;margin:18px 0;padding:0}
+.tiles{display:grid;grid-template-columns:repeat(4,1fr);gap:12px;margin:18px 0;padding:0}
 .tiles div{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:12px 14px}
 .tiles dt{color:var(--soft);font-size:.82rem}
 .tiles dd{margin:2px 0 0;font-size:1.35rem;font-weight:600;font-variant-numeric:tabular-nums}
@@ -47,13 +47,14 @@ summary{cursor:pointer;color:var(--accent)}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px;border-radius:4px}
 table{border-collapse:collapse;margin:10px 0;font-size:.9rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--soft);padding-bottom:4px}
-th,td{padding:4px 12px;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
+th,td{padding:4px 9px;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
 th{font-weight:600}
 th:first-child,td:first-child,.text{text-align:left}
 .left th,.left td{text-align:left}
 .strong{font-size:1.05rem}
 footer{max-width:1160px;margin:0 auto;padding:0 20px 28px;color:var(--soft);font-size:.85rem}
 pre{overflow-x:auto;font-size:.82rem;background:var(--page);padding:12px;border-radius:8px}
+@media (max-width:760px){.tiles{grid-template-columns:repeat(2,1fr)}}
 @media print{body{background:#fff}section{break-inside:avoid}}
 )css";
 

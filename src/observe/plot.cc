@@ -191,8 +191,10 @@ std::string Draw(const LineChart& chart) {
   }
   if (!(x_lo <= x_hi)) return "";
   if (chart.from_zero) y_lo = std::min(0.0, y_lo);
+  std::vector<double> y_ticks = Ticks(y_lo, y_hi, 5);
+  while (y_ticks.size() > 2 && y_ticks[y_ticks.size() - 2] >= chart.y_max) y_ticks.pop_back();
   SvgCanvas canvas;
-  const Frame frame = DrawFrame(canvas, kWidth, kHeight, Ticks(x_lo, x_hi, 6), Ticks(y_lo, y_hi, 5),
+  const Frame frame = DrawFrame(canvas, kWidth, kHeight, Ticks(x_lo, x_hi, 6), y_ticks,
                                 chart.x_label, chart.y_label);
   std::vector<std::pair<std::string, std::string>> names;
   for (const Series& each : series) {

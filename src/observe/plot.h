@@ -3,6 +3,7 @@
 #ifndef SYNCOPATE_OBSERVE_PLOT_H_
 #define SYNCOPATE_OBSERVE_PLOT_H_
 
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,7 +50,8 @@ struct LineChart {
   std::string label;
   std::string x_label;
   std::string y_label;
-  bool from_zero = false;  // the y axis
+  bool from_zero = false;   // the y axis
+  double y_max = INFINITY;  // no value is larger, so the axis need not be
   std::vector<Series> series;
 };
 // Empty if no series has a point.

@@ -195,6 +195,14 @@ TEST_F(RunDirectoryTest, ATimelineKeepsBeginningAndEndInBoundedFiles) {
   EXPECT_EQ(*kept.begin(), 0);
   EXPECT_EQ(*kept.rbegin(), 599);
   EXPECT_EQ(kept.count(300), 0u);
+  const auto run = ReadRun(folder_);
+  ASSERT_TRUE(run.ok());
+  ASSERT_THAT(run->traces, SizeIs(1));
+  EXPECT_EQ(kept.count(run->traces[0].dropped_first - 1), 1u);
+  EXPECT_EQ(kept.count(run->traces[0].dropped_first), 0u);
+  EXPECT_EQ(kept.count(run->traces[0].dropped_last), 0u);
+  EXPECT_EQ(kept.count(run->traces[0].dropped_last + 1), 1u);
+  EXPECT_EQ(run->breakdown.iterations.size(), kept.size());
 }
 
 TEST_F(RunDirectoryTest, RandomFilesNeverCrash) {

@@ -19,6 +19,21 @@ namespace {
 constexpr uint64_t kFileBytesMax = uint64_t{256} << 20;
 constexpr uint64_t kConfigBytesMax = uint64_t{1} << 20;
 
+// The files of a timeline hold the beginning and the end of a long run: what lies between is as if
+// a recorder had dropped it. How many spans that were is not known; one at least.
+void MarkGap(WorkerTrace* trace) {
+  std::vector<int> iterations;
+  for (const Span& span : trace->spans) iterations.push_back(span.iteration);
+  std::sort(iterations.begin(), iterations.end());
+  for (size_t i = 1; i < iterations.size(); ++i) {
+    if (iterations[i] <= iterations[i - 1] + 1) continue;
+    const int first = iterations[i - 1] + 1, last = iterations[i] - 1;
+    trace->dropped_first = trace->dropped == 0 ? first : std::min(trace->dropped_first, first);
+    trace->dropped_last = std::max(trace->dropped_last, last);
+    trace->dropped = std::max<uint64_t>(trace->dropped, 1);
+  }
+}
+
 class RunReader {
  public:
   RunReader(const std::string& path, RunRecord* run) : path_(path), run_(run) {}
@@ -54,6 +69,7 @@ class RunReader {
       for (WorkerTrace& trace : contents.traces) MergeTrace(std::move(trace), &target);
     }
     for (WorkerTrace& trace : own) {
+      MarkGap(&trace);
       const auto same = [&](const WorkerTrace& other) { return other.rank == trace.rank; };
       if (std::none_of(run_->traces.begin(), run_->traces.end(), same)) {
         run_->traces.push_back(std::move(trace));
