@@ -69,7 +69,8 @@ absl::Status CheckObject(const Place& place, std::initializer_list<const char*> 
   if (!place.json.is_object()) {
     return Fault(path, absl::StrCat(Excerpt(place.json), " is not an object"));
   }
-  for (const auto& [key, value] : place.json.items()) {
+  for (const auto& field : place.json.items()) {
+    const std::string& key = field.key();
     const auto is_key = [&](const char* known) { return key == known; };
     if (std::any_of(required.begin(), required.end(), is_key)) continue;
     if (std::any_of(optional.begin(), optional.end(), is_key)) continue;
