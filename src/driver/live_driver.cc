@@ -138,11 +138,12 @@ class LiveDriver::Impl {
     MarkForward(tensor);
     Tell(strategy::ForwardNeeds{tensor});
     const int64_t begin_ns = NowNs();
+    const int transfer = TransferOf(tensor);
     const absl::Status status =
         WaitUntil([&] { return may_use_[static_cast<size_t>(tensor)]; }, tensor);
     // Only what really was a wait is worth a line in a timeline.
     if (options_.recorder != nullptr && waited_) {
-      options_.recorder->RecordUntilNow(SpanKind::kWait, static_cast<int>(iteration_ - 1), tensor,
+      options_.recorder->RecordUntilNow(SpanKind::kWait, static_cast<int>(iteration_), transfer,
                                         begin_ns);
     }
     last_mark_ns_ = NowNs();
@@ -153,6 +154,7 @@ class LiveDriver::Impl {
     MutexLock lock(&mutex_);
     MarkForward(-1);
     packed_.assign(packed_.size(), false);
+    gradients_of_ = iteration_;
     last_mark_ns_ = NowNs();
     return failure_;
   }
@@ -241,6 +243,14 @@ class LiveDriver::Impl {
   };
 
   int64_t NowNs() const { return MonotonicClock().NowNs(); }
+
+  // The transfer under way that has this tensor; -1: none yet.
+  int TransferOf(int tensor) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const auto& [id, running] : transfers_) {
+      if (running.first <= tensor && tensor <= running.last) return static_cast<int>(id);
+    }
+    return -1;
+  }
 
   void MarkForward(int next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (marked_ >= 0) {
@@ -401,7 +411,7 @@ class LiveDriver::Impl {
     running = {.first = start.first,
                .last = start.last,
                .begin_ns = NowNs(),
-               .iteration = iteration_,
+               .iteration = gradients_of_,
                .content = start.content,
                .memory = &memory,
                .handles = {},
@@ -520,7 +530,8 @@ class LiveDriver::Impl {
   std::map<int64_t, Running> transfers_ ABSL_GUARDED_BY(mutex_);
   std::deque<Command> pending_ ABSL_GUARDED_BY(mutex_);  // for the training thread, in order
   int64_t iteration_ ABSL_GUARDED_BY(mutex_) = -1;
-  double factor_ ABSL_GUARDED_BY(mutex_) = 0;  // this batch's share of all; 0: not known
+  int64_t gradients_of_ ABSL_GUARDED_BY(mutex_) = -1;  // the iteration that made what moves
+  double factor_ ABSL_GUARDED_BY(mutex_) = 0;          // this batch's share of all; 0: not known
   std::vector<bool> packed_ ABSL_GUARDED_BY(mutex_);
   std::vector<bool> may_use_ ABSL_GUARDED_BY(mutex_);
   bool drained_ ABSL_GUARDED_BY(mutex_) = false;

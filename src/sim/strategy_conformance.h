@@ -75,6 +75,7 @@ class StrategyConformance : public testing::TestWithParam<StrategyCase> {
       options_.slowness.push_back(random.Below(4) == 0 ? 5 : 1);
       options_.samples.push_back(1 + random.Below(64));
     }
+    options_.samples_growth = random.Below(20);
     if (GetParam().service) {
       service_ = GetParam().service(options_.workers);
       options_.service = service_.get();
@@ -152,7 +153,9 @@ TEST_P(StrategyConformance, GivesTheParametersOfOneWorkerWithAllBatches) {
       for (int64_t iteration = 0; iteration < options_.iterations; ++iteration) {
         double sum = 0, weights = 0;
         for (int rank = 0; rank < options_.workers; ++rank) {
-          const double weight = static_cast<double>(options_.samples[static_cast<size_t>(rank)]);
+          const double weight =
+              static_cast<double>(options_.samples[static_cast<size_t>(rank)] +
+                                  static_cast<uint64_t>(iteration) * options_.samples_growth);
           sum += weight * GradientOf(options_.seed, rank, iteration, tensor);
           weights += weight;
         }

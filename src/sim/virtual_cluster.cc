@@ -180,10 +180,11 @@ class Cluster {
     }
     result_.begun[static_cast<size_t>(worker.rank)].push_back(now_);
     worker.may_use.assign(worker.may_use.size(), false);
+    const uint64_t growth = static_cast<uint64_t>(worker.iteration) * options_.samples_growth;
     uint64_t all = 0;
-    for (const Worker& other : workers_) all += other.samples;
+    for (const Worker& other : workers_) all += other.samples + growth;
     Tell(worker, IterationBegan{.iteration = worker.iteration,
-                                .samples = worker.samples,
+                                .samples = worker.samples + growth,
                                 .all_samples = options_.all_samples_known ? all : 0});
     Forward(worker, 0);
   }

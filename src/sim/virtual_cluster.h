@@ -46,8 +46,9 @@ struct VirtualOptions {
   double jitter = 0;
   // By worker: compute times are multiplied by it; empty: 1.
   std::vector<double> slowness;
-  // By worker: samples of its batch; empty: 1.
+  // By worker: samples of its batch; empty: 1. In iteration i it has i * samples_growth more.
   std::vector<uint64_t> samples;
+  uint64_t samples_growth = 0;
   // Everybody is told of the size of all batches together.
   bool all_samples_known = true;
   double learning_rate = 0.1;

@@ -84,6 +84,7 @@ class Bsp final : public Strategy {
   void BeginBackward() {
     if (in_backward_) return;
     in_backward_ = true;
+    weight_ = static_cast<double>(samples_);
     while (!next_schedules_.empty() && next_schedules_.front().from <= iteration_) {
       schedule_ = next_schedules_.front().schedule;
       next_schedules_.erase(next_schedules_.begin());
@@ -110,10 +111,8 @@ class Bsp final : public Strategy {
       }
       const int64_t id = next_id_++;
       running_.push_back({id, transfer.first, transfer.last});
-      Do(StartTransfer{.transfer = id,
-                       .first = transfer.first,
-                       .last = transfer.last,
-                       .weight = static_cast<double>(samples_)});
+      Do(StartTransfer{
+          .transfer = id, .first = transfer.first, .last = transfer.last, .weight = weight_});
     }
     if (info_.size == 1) UpdateWhatCan();
   }
@@ -162,6 +161,7 @@ class Bsp final : public Strategy {
 
   int64_t iteration_ = 0;
   uint64_t samples_ = 1;
+  double weight_ = 1;  // the samples behind the gradients, which may leave in the next iteration
   bool in_backward_ = false;
   bool draining_ = false;
   bool failed_ = false;

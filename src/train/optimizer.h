@@ -12,20 +12,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "train/options/optimizer_options.h"
 
 namespace syncopate::train {
-
-struct OptimizerOptions {
-  std::string name = "sgd";  // or "adam"
-  double weight_decay = 0;   // added to the gradient
-  double momentum = 0.9;     // sgd
-  bool nesterov = false;     // sgd
-  double beta1 = 0.9;        // adam
-  double beta2 = 0.999;      // adam
-  double epsilon = 1e-8;     // adam
-
-  absl::Status Validate() const;
-};
 
 // What an optimizer remembers of one tensor; undefined tensors before its first update.
 struct OptimizerState {

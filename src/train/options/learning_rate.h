@@ -1,6 +1,6 @@
 // The learning rate as a pure function of the iteration.
-#ifndef SYNCOPATE_TRAIN_LEARNING_RATE_H_
-#define SYNCOPATE_TRAIN_LEARNING_RATE_H_
+#ifndef SYNCOPATE_TRAIN_OPTIONS_LEARNING_RATE_H_
+#define SYNCOPATE_TRAIN_OPTIONS_LEARNING_RATE_H_
 
 #include <cstdint>
 #include <string>
@@ -35,4 +35,4 @@ absl::Status ParseShape(absl::string_view text, LearningRate& rate);
 
 }  // namespace syncopate::train
 
-#endif  // SYNCOPATE_TRAIN_LEARNING_RATE_H_
+#endif  // SYNCOPATE_TRAIN_OPTIONS_LEARNING_RATE_H_

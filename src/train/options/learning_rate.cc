@@ -1,4 +1,4 @@
-#include "train/learning_rate.h"
+#include "train/options/learning_rate.h"
 
 #include <algorithm>
 #include <cmath>

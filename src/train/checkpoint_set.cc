@@ -1,0 +1,103 @@
+#include "train/checkpoint_set.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "nlohmann/json.hpp"
+
+namespace syncopate::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kPrefix[] = "checkpoint-";
+constexpr uint64_t kNoteBytesMax = 4096;
+
+std::string SetFolder(const std::string& folder, int64_t iteration) {
+  return absl::StrCat(folder, "/", kPrefix, iteration);
+}
+std::string RankFile(const std::string& folder, int64_t iteration, int rank) {
+  return absl::StrCat(SetFolder(folder, iteration), "/rank-", rank);
+}
+std::string NotePath(const std::string& folder) { return absl::StrCat(folder, "/checkpoint.json"); }
+
+absl::Status WriteNote(const std::string& folder, int64_t iteration, int workers) {
+  const std::string path = NotePath(folder), beside = absl::StrCat(path, ".new");
+  {
+    std::ofstream file(beside, std::ios::trunc);
+    file << "{\"iteration\": " << iteration << ", \"workers\": " << workers << "}\n";
+    file.flush();
+    if (!file) return absl::UnavailableError(absl::StrCat(beside, " cannot be written"));
+  }
+  std::error_code error;
+  fs::rename(beside, path, error);
+  if (error) return absl::UnavailableError(absl::StrCat(path, ": ", error.message()));
+  return absl::OkStatus();
+}
+
+// What rank 0 finds: the iteration, or -1 with `why`.
+int64_t ReadNote(const std::string& folder, int workers, absl::Status& why) {
+  const absl::StatusOr<std::string> text = ReadFile(NotePath(folder), kNoteBytesMax);
+  if (!text.ok()) {
+    why = absl::NotFoundError(
+        absl::StrCat(folder, " has no whole checkpoint; begin without --resume"));
+    return -1;
+  }
+  try {
+    const auto note = nlohmann::json::parse(*text);
+    if (note.at("workers").get<int>() == workers) return note.at("iteration").get<int64_t>();
+    why = absl::FailedPreconditionError(absl::StrCat("the checkpoint in ", folder, " is of ",
+                                                     note.at("workers").get<int>(),
+                                                     " workers, this job has ", workers));
+  } catch (const nlohmann::json::exception&) {
+    why = absl::DataLossError(absl::StrCat(NotePath(folder), " is damaged"));
+  }
+  return -1;
+}
+
+}  // namespace
+
+absl::Status SaveToSet(const std::string& folder, int rank, Group& group,
+                       const Checkpoint& checkpoint) {
+  std::error_code error;
+  fs::create_directories(SetFolder(folder, checkpoint.iteration), error);
+  absl::Status status = SaveCheckpoint(RankFile(folder, checkpoint.iteration, rank), checkpoint);
+  // All must have saved theirs, or nobody counts on it.
+  int64_t failures = status.ok() ? 0 : 1;
+  SYNCOPATE_RETURN_IF_ERROR(group.AllReduce(Array::Of(&failures, 1), ReduceOp::kSum));
+  SYNCOPATE_RETURN_IF_ERROR(status);
+  if (failures > 0) {
+    return absl::UnavailableError(
+        absl::StrCat(failures, " other workers could not save their part of the checkpoint"));
+  }
+  if (rank == 0) {
+    SYNCOPATE_RETURN_IF_ERROR(WriteNote(folder, checkpoint.iteration, group.size()));
+  }
+  SYNCOPATE_RETURN_IF_ERROR(group.Barrier());
+  // Who comes first removes them; those of other hosts have their own.
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!absl::StartsWith(name, kPrefix) || name == absl::StrCat(kPrefix, checkpoint.iteration)) {
+      continue;
+    }
+    std::error_code ignored;
+    fs::remove_all(entry.path(), ignored);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Checkpoint> LoadFromSet(const std::string& folder, int rank, Group& group) {
+  absl::Status why = absl::FailedPreconditionError("rank 0 found no checkpoint to go on from");
+  int64_t iteration = rank == 0 ? ReadNote(folder, group.size(), why) : 0;
+  SYNCOPATE_RETURN_IF_ERROR(group.Broadcast(Array::Of(&iteration, 1), 0));
+  if (iteration < 0) return why;
+  return LoadCheckpoint(RankFile(folder, iteration, rank));
+}
+
+}  // namespace syncopate::train

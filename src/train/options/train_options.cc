@@ -1,0 +1,163 @@
+#include "train/options/train_options.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "nlohmann/json.hpp"
+#include "schedule/planners.h"
+#include "train/data/load.h"
+
+namespace syncopate::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const std::vector<std::string> kModels = {"mlp",      "cnn",   "resnet20",
+                                          "resnet32", "vgg16", "transformer"};
+
+absl::Status CheckOneOf(absl::string_view option, const std::string& name,
+                        const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, " ", name, ": there are ", absl::StrJoin(names, ", ")));
+}
+
+// Calls `field` with the key and the value of everything that is one number, text or list.
+template <typename Options, typename Field>
+void ForEachField(Options& o, const Field& field) {
+  field("model", o.model);
+  field("data", o.data);
+  field("seed", o.seed);
+  field("batch", o.batch);
+  field("batches", o.batches);
+  field("accumulate", o.accumulate);
+  field("iterations", o.iterations);
+  field("epochs", o.epochs);
+  field("augment", o.augment);
+  field("dropout", o.dropout);
+  field("learning_rate", o.rate.base);
+  field("warmup", o.rate.warmup);
+  field("optimizer", o.optimizer.name);
+  field("weight_decay", o.optimizer.weight_decay);
+  field("momentum", o.optimizer.momentum);
+  field("nesterov", o.optimizer.nesterov);
+  field("beta1", o.optimizer.beta1);
+  field("beta2", o.optimizer.beta2);
+  field("epsilon", o.optimizer.epsilon);
+  field("clip_norm", o.clip_norm);
+  field("strategy", o.strategy);
+  field("schedule", o.schedule);
+  field("evaluate_every", o.evaluate_every);
+  field("evaluate_samples", o.evaluate_samples);
+  field("run_folder", o.run_folder);
+  field("overwrite", o.overwrite);
+  field("checkpoint_every", o.checkpoint_every);
+  field("resume", o.resume);
+  field("report_every", o.report_every);
+  field("threads", o.threads);
+  field("synthetic_samples", o.synthetic_samples);
+}
+
+}  // namespace
+
+std::string ToJson(const TrainOptions& options) {
+  Json json = Json::object();
+  ForEachField(options, [&](const char* key, const auto& value) { json[key] = value; });
+  json["rate_shape"] = options.rate.ShapeText();
+  if (options.target_accuracy) json["target_accuracy"] = *options.target_accuracy;
+  if (options.target_loss) json["target_loss"] = *options.target_loss;
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+absl::StatusOr<TrainOptions> ParseTrainOptions(absl::string_view text) {
+  try {
+    Json json = Json::parse(text.begin(), text.end());
+    if (!json.is_object()) return absl::InvalidArgumentError("the options are not a JSON object");
+    TrainOptions options;
+    ForEachField(options, [&](const char* key, auto& value) {
+      if (!json.contains(key)) return;
+      json.at(key).get_to(value);
+      json.erase(key);
+    });
+    if (json.contains("rate_shape")) {
+      SYNCOPATE_RETURN_IF_ERROR(ParseShape(json.at("rate_shape").get<std::string>(), options.rate));
+      json.erase("rate_shape");
+    }
+    for (const auto& [key, target] : {std::pair{"target_accuracy", &options.target_accuracy},
+                                      std::pair{"target_loss", &options.target_loss}}) {
+      if (!json.contains(key)) continue;
+      *target = json.at(key).get<double>();
+      json.erase(key);
+    }
+    if (!json.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no option \"", json.begin().key(), "\""));
+    }
+    return options;
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat("the options: ", error.what()));
+  }
+}
+
+Digest CourseDigest(const TrainOptions& options, int workers) {
+  TrainOptions course = options;
+  const TrainOptions usual;
+  course.iterations = usual.iterations;
+  course.epochs = usual.epochs;
+  course.evaluate_samples = usual.evaluate_samples;
+  course.target_accuracy = usual.target_accuracy;
+  course.target_loss = usual.target_loss;
+  course.run_folder = usual.run_folder;
+  course.overwrite = usual.overwrite;
+  course.checkpoint_every = usual.checkpoint_every;
+  course.resume = usual.resume;
+  course.report_every = usual.report_every;
+  return DigestOf(absl::string_view(absl::StrCat(ToJson(course), " workers ", workers)));
+}
+
+absl::Status TrainOptions::Validate(int workers) const {
+  const auto refuse = [](const auto&... why) {
+    return absl::InvalidArgumentError(absl::StrCat(why...));
+  };
+  if (strategy != "bsp") return refuse("--strategy ", strategy, ": there is bsp");
+  SYNCOPATE_RETURN_IF_ERROR(CheckOneOf("--model", model, kModels));
+  SYNCOPATE_RETURN_IF_ERROR(CheckOneOf("--data", data, DatasetNames()));
+  std::vector<std::string> planners;
+  for (const SchedulePlanner& planner : SchedulePlanners()) planners.emplace_back(planner.name);
+  SYNCOPATE_RETURN_IF_ERROR(CheckOneOf("--schedule", schedule, planners));
+  const bool text = data == "text" || data == "synthetic-text";
+  if (text != (model == "transformer")) {
+    return refuse("--data ", data, ": ", model, " reads ",
+                  text ? "images" : "text (text, synthetic-text)");
+  }
+  if (batch < workers) {
+    return refuse("--batch ", batch, " is less than a sample for each of ", workers, " workers");
+  }
+  if (!batches.empty()) {
+    if (batches.size() != static_cast<size_t>(workers)) {
+      return refuse("--batches has ", batches.size(), " entries for ", workers, " workers");
+    }
+    if (*std::min_element(batches.begin(), batches.end()) < 1) {
+      return refuse("--batches: every worker needs at least one sample");
+    }
+    if (std::accumulate(batches.begin(), batches.end(), int64_t{0}) != batch) {
+      return refuse("--batches do not add up to --batch ", batch);
+    }
+  }
+  if (accumulate < 1) return refuse("--accumulate ", accumulate, " is less than 1");
+  if (iterations < 0 || (iterations == 0 && epochs <= 0)) {
+    return refuse("there must be at least one iteration: --iterations or --epochs");
+  }
+  if (report_every < 1) return refuse("--report-every ", report_every, " is less than 1");
+  if (clip_norm < 0) return refuse("--clip ", clip_norm, " is negative");
+  if ((checkpoint_every > 0 || resume) && run_folder.empty()) {
+    return refuse("checkpoints need a folder to be in: give --run");
+  }
+  SYNCOPATE_RETURN_IF_ERROR(optimizer.Validate());
+  return rate.Validate();
+}
+
+}  // namespace syncopate::train

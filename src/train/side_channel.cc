@@ -1,0 +1,109 @@
+#include "train/side_channel.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace syncopate::train {
+namespace {
+
+constexpr int kClockExchanges = 8;
+
+// Texts travel as whole numbers of four bytes.
+uint64_t Words(size_t bytes) { return (bytes + 3) / 4; }
+
+std::vector<int32_t> ToWords(const std::string& text) {
+  std::vector<int32_t> words(Words(text.size()));
+  if (!text.empty()) std::memcpy(words.data(), text.data(), text.size());
+  return words;
+}
+
+std::string ToText(const int32_t* words, size_t bytes) {
+  return std::string(reinterpret_cast<const char*>(words), bytes);
+}
+
+}  // namespace
+
+absl::StatusOr<SideChannel> SideChannel::Make(Worker& worker) {
+  std::vector<int> everyone(static_cast<size_t>(worker.size()));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  SYNCOPATE_ASSIGN_OR_RETURN(Group group, worker.NewGroup(everyone));
+  return SideChannel(worker, std::move(group));
+}
+
+absl::StatusOr<std::vector<double>> SideChannel::Sum(std::vector<double> values) {
+  SYNCOPATE_RETURN_IF_ERROR(
+      group_.AllReduce(Array::Of(values.data(), values.size()), ReduceOp::kSum));
+  return values;
+}
+
+absl::StatusOr<std::string> SideChannel::FromFirst(std::string text) {
+  int64_t bytes = static_cast<int64_t>(text.size());
+  SYNCOPATE_RETURN_IF_ERROR(group_.Broadcast(Array::Of(&bytes, 1), 0));
+  std::vector<int32_t> words = ToWords(text);
+  words.resize(Words(static_cast<size_t>(bytes)));
+  SYNCOPATE_RETURN_IF_ERROR(group_.Broadcast(Array::Of(words.data(), words.size()), 0));
+  return ToText(words.data(), static_cast<size_t>(bytes));
+}
+
+absl::StatusOr<std::vector<std::string>> SideChannel::GatherTexts(const std::string& text) {
+  const size_t size = static_cast<size_t>(worker_.size());
+  const size_t rank = static_cast<size_t>(worker_.rank());
+  std::vector<int64_t> bytes(size, 0);
+  bytes[rank] = static_cast<int64_t>(text.size());
+  SYNCOPATE_RETURN_IF_ERROR(group_.AllReduce(Array::Of(bytes.data(), size), ReduceOp::kSum));
+  std::vector<uint64_t> blocks;
+  std::vector<size_t> begins;
+  size_t total = 0;
+  for (const int64_t one : bytes) {
+    begins.push_back(total);
+    blocks.push_back(Words(static_cast<size_t>(one)));
+    total += blocks.back();
+  }
+  std::vector<int32_t> words(total);
+  const std::vector<int32_t> own = ToWords(text);
+  std::copy(own.begin(), own.end(), words.begin() + static_cast<ptrdiff_t>(begins[rank]));
+  SYNCOPATE_RETURN_IF_ERROR(group_.Run({.collective = Collective::kGather,
+                                        .data = Array::Of(words.data(), words.size()),
+                                        .root = 0,
+                                        .block_elements = std::move(blocks)}));
+  std::vector<std::string> texts;
+  if (rank != 0) return texts;
+  for (size_t i = 0; i < size; ++i) {
+    texts.push_back(ToText(words.data() + begins[i], static_cast<size_t>(bytes[i])));
+  }
+  return texts;
+}
+
+absl::StatusOr<observe::ClockOffset> SideChannel::CompareClocks() {
+  // Worker after worker, so that none of them meets with another's messages.
+  observe::ClockOffset offset;
+  for (int other = 1; other < worker_.size(); ++other) {
+    if (worker_.rank() == 0 || worker_.rank() == other) {
+      SYNCOPATE_ASSIGN_OR_RETURN(Group pair, worker_.NewGroup({0, other}));
+      std::vector<observe::ClockExchange> exchanges;
+      for (int i = 0; i < kClockExchanges; ++i) {
+        observe::ClockExchange exchange;
+        exchange.sent_ns = MonotonicClock().NowNs();
+        int64_t there = 0;
+        SYNCOPATE_RETURN_IF_ERROR(pair.SendReceive(Array::Of(&there, 1), 1, 0));
+        there = MonotonicClock().NowNs();  // rank 0's counts
+        SYNCOPATE_RETURN_IF_ERROR(pair.SendReceive(Array::Of(&there, 1), 0, 1));
+        exchange.received_ns = exchange.answered_ns = there;
+        exchange.returned_ns = MonotonicClock().NowNs();
+        exchanges.push_back(exchange);
+      }
+      if (worker_.rank() == other) {
+        SYNCOPATE_ASSIGN_OR_RETURN(offset, observe::EstimateClockOffset(exchanges));
+      }
+    }
+    SYNCOPATE_RETURN_IF_ERROR(group_.Barrier());
+  }
+  return offset;
+}
+
+}  // namespace syncopate::train

@@ -1,0 +1,42 @@
+// What workers tell each other besides gradients: sums, times, traces. It has a group of its own,
+// because gradients are sent in an order of their own on the world's.
+#ifndef SYNCOPATE_TRAIN_SIDE_CHANNEL_H_
+#define SYNCOPATE_TRAIN_SIDE_CHANNEL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "observe/clock_offset.h"
+#include "syncopate/syncopate.h"
+
+namespace syncopate::train {
+
+// Every call is made by all workers, in the same order.
+class SideChannel {
+ public:
+  // `worker` must outlive it.
+  static absl::StatusOr<SideChannel> Make(Worker& worker);
+
+  Group& group() { return group_; }
+
+  // The sums over all workers.
+  absl::StatusOr<std::vector<double>> Sum(std::vector<double> values);
+  // Rank 0's text.
+  absl::StatusOr<std::string> FromFirst(std::string text);
+  // On rank 0 the texts of all workers, by rank; elsewhere nothing.
+  absl::StatusOr<std::vector<std::string>> GatherTexts(const std::string& text);
+  // How far this worker's clock is from rank 0's.
+  absl::StatusOr<observe::ClockOffset> CompareClocks();
+
+ private:
+  SideChannel(Worker& worker, Group group) : worker_(worker), group_(std::move(group)) {}
+  Worker& worker_;
+  Group group_;
+};
+
+}  // namespace syncopate::train
+
+#endif  // SYNCOPATE_TRAIN_SIDE_CHANNEL_H_

@@ -1,0 +1,148 @@
+#include <ATen/core/grad_mode.h>
+
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "driver/live_driver.h"
+#include "schedule/planners.h"
+#include "strategy/bsp.h"
+#include "syncopate/torch.h"
+#include "train/sync/gradient_hooks.h"
+#include "train/sync/planned_schedule.h"
+#include "train/sync/tensor_model.h"
+
+namespace syncopate {
+namespace {
+
+// What the others brought becomes .grad(): the step is the caller's.
+class GradientModel final : public train::TensorModel {
+ public:
+  using TensorModel::TensorModel;
+
+ protected:
+  void StepWith(int tensor, const at::Tensor& gradient) override {
+    at::Tensor& own = parameters()[static_cast<size_t>(tensor)].mutable_grad();
+    if (own.defined()) {
+      own.copy_(gradient);
+    } else {
+      own = gradient.clone();
+    }
+  }
+};
+
+}  // namespace
+
+class DataParallel::Impl {
+ public:
+  Impl(Worker& worker, torch::nn::Module& model, const Options& options,
+       std::vector<at::Tensor> parameters, Group control)
+      : worker_(worker),
+        module_(model),
+        options_(options),
+        parameters_(parameters),
+        control_(std::move(control)),
+        model_(std::move(parameters)) {}
+
+  absl::Status Start(const TensorTable& table) {
+    SYNCOPATE_RETURN_IF_ERROR(train::BroadcastTensors(control_, module_.parameters()));
+    SYNCOPATE_RETURN_IF_ERROR(train::BroadcastTensors(control_, module_.buffers()));
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        schedule_, train::PlannedSchedule::Make(worker_, control_, table, options_.schedule));
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        driver_,
+        driver::LiveDriver::Make(
+            worker_, table, model_,
+            strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()}, schedule_->first()),
+            {.timeout = options_.timeout}));
+    hooks_ =
+        std::make_unique<train::GradientHooks>(parameters_, [this](int tensor) { Ready(tensor); });
+    return absl::OkStatus();
+  }
+
+  void SetSamples(uint64_t samples) {
+    samples_ = samples;
+    all_samples_ = 0;  // not known here: they travel with the gradients
+  }
+  void SetAccumulating(bool on) { accumulating_ = on; }
+
+  absl::Status Synchronize() {
+    Note(BeginOnce());  // a worker without any gradient takes part
+    Note(driver_->EndBackward());
+    for (int tensor = 0; tensor < static_cast<int>(parameters_.size()) && status_.ok(); ++tensor) {
+      Note(driver_->Need(tensor));
+    }
+    begun_ = false;
+    if (!status_.ok()) return status_;
+    absl::StatusOr<std::shared_ptr<const Schedule>> next = schedule_->AfterIteration(*driver_);
+    Note(next.status());
+    if (next.ok() && *next != nullptr) Note(driver_->SetSchedule(*next));
+    return status_;
+  }
+
+  absl::Status AverageBuffers() { return train::AverageTensors(control_, module_.buffers()); }
+
+ private:
+  void Note(const absl::Status& status) {
+    if (status_.ok()) status_ = status;
+  }
+
+  absl::Status BeginOnce() {
+    if (begun_) return absl::OkStatus();
+    begun_ = true;
+    SYNCOPATE_RETURN_IF_ERROR(driver_->Begin(samples_, all_samples_));
+    return driver_->BackwardBegins();
+  }
+
+  void Ready(int tensor) {
+    if (accumulating_ || !status_.ok()) return;
+    Note(BeginOnce());
+    Note(driver_->Gradient(tensor));
+  }
+
+  Worker& worker_;
+  torch::nn::Module& module_;
+  const Options options_;
+  const std::vector<at::Tensor> parameters_;
+  // Of all workers, for what is not gradients: transfers start in an order of their own.
+  Group control_;
+  GradientModel model_;
+  std::unique_ptr<train::PlannedSchedule> schedule_;
+  std::unique_ptr<driver::LiveDriver> driver_;
+  std::unique_ptr<train::GradientHooks> hooks_;
+  uint64_t samples_ = 1;
+  uint64_t all_samples_ = static_cast<uint64_t>(worker_.size());
+  bool accumulating_ = false;
+  bool begun_ = false;  // the iteration
+  absl::Status status_;
+};
+
+absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Make(Worker& worker,
+                                                                 torch::nn::Module& model,
+                                                                 Options options) {
+  std::vector<train::NamedTensor> named;
+  std::vector<at::Tensor> parameters;
+  for (const auto& item : model.named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    named.push_back({item.key(), item.value()});
+    parameters.push_back(item.value());
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(const TensorTable table, train::TableOf(model.name(), named));
+  std::vector<int> everyone(static_cast<size_t>(worker.size()));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  SYNCOPATE_ASSIGN_OR_RETURN(Group control, worker.NewGroup(everyone));
+  auto impl =
+      std::make_unique<Impl>(worker, model, options, std::move(parameters), std::move(control));
+  SYNCOPATE_RETURN_IF_ERROR(impl->Start(table));
+  return std::unique_ptr<DataParallel>(new DataParallel(std::move(impl)));
+}
+
+DataParallel::DataParallel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+DataParallel::~DataParallel() = default;
+void DataParallel::SetSamples(uint64_t samples) { impl_->SetSamples(samples); }
+void DataParallel::SetAccumulating(bool on) { impl_->SetAccumulating(on); }
+absl::Status DataParallel::Synchronize() { return impl_->Synchronize(); }
+absl::Status DataParallel::AverageBuffers() { return impl_->AverageBuffers(); }
+
+}  // namespace syncopate

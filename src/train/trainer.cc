@@ -1,0 +1,470 @@
+#include "train/trainer.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/environment.h"
+#include "base/status.h"
+#include "driver/live_driver.h"
+#include "observe/breakdown.h"
+#include "observe/recorder.h"
+#include "observe/run_directory.h"
+#include "observe/timeline_file.h"
+#include "schedule/planners.h"
+#include "strategy/bsp.h"
+#include "train/batch.h"
+#include "train/checkpoint.h"
+#include "train/checkpoint_set.h"
+#include "train/data/load.h"
+#include "train/models.h"
+#include "train/side_channel.h"
+#include "train/sync/gradient_hooks.h"
+#include "train/sync/planned_schedule.h"
+#include "train/sync/tensor_model.h"
+
+namespace syncopate::train {
+namespace {
+
+using observe::ScopedSpan;
+using observe::Summary;
+
+std::string HostName() {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+// Steps by our optimizer, tensor by tensor, with the rate of the iteration that made the gradients;
+// with clipping all at once.
+class StepModel final : public TensorModel {
+ public:
+  StepModel(std::vector<at::Tensor> tensors, Optimizer& optimizer, double clip_norm)
+      : TensorModel(std::move(tensors)), optimizer_(optimizer), clip_norm_(clip_norm) {}
+
+  void SetRate(double rate) { rate_ = rate; }
+
+ protected:
+  void StepWith(int tensor, const at::Tensor& gradient) override {
+    if (clip_norm_ == 0) {
+      optimizer_.Apply(static_cast<size_t>(tensor), gradient, rate_);
+      return;
+    }
+    // A strategy that updates together gives all of them, one after the other.
+    held_.emplace_back(tensor, gradient);
+    if (held_.size() < parameters().size()) return;
+    std::vector<at::Tensor> gradients;
+    for (const auto& [index, held] : held_) gradients.push_back(held);
+    ClipByGlobalNorm(gradients, clip_norm_);
+    for (const auto& [index, held] : held_) {
+      optimizer_.Apply(static_cast<size_t>(index), held, rate_);
+    }
+    held_.clear();
+  }
+
+ private:
+  Optimizer& optimizer_;
+  const double clip_norm_;
+  double rate_ = 0;
+  std::vector<std::pair<int, at::Tensor>> held_;
+};
+
+class Trainer {
+ public:
+  Trainer(Worker& worker, const TrainOptions& options,
+          const std::function<void(absl::string_view)>& say)
+      : worker_(worker),
+        options_(options),
+        say_(say),
+        recorder_(MonotonicClock(), worker.rank(), HostName()),
+        began_ns_(MonotonicClock().NowNs()) {}
+
+  absl::StatusOr<Summary> Run() {
+    SYNCOPATE_RETURN_IF_ERROR(Prepare());
+    SYNCOPATE_RETURN_IF_ERROR(Loop());
+    return Conclude();
+  }
+
+ private:
+  bool first() const { return worker_.rank() == 0; }
+  double Seconds() const {
+    return static_cast<double>(MonotonicClock().NowNs() - began_ns_) * 1e-9;
+  }
+
+  absl::Status Prepare();
+  absl::Status Loop();
+  absl::Status Iterate();
+  absl::Status Evaluate();
+  absl::Status Save();
+  absl::Status Report();
+  absl::StatusOr<Summary> Conclude();
+  absl::Status Append(observe::Metric metric) {
+    if (!folder_) return absl::OkStatus();
+    metric.iteration = iteration_;
+    metric.seconds = Seconds();
+    return folder_->Append(metric);
+  }
+  void Note(const absl::Status& status) {
+    if (failure_.ok()) failure_ = status;
+  }
+
+  Worker& worker_;
+  const TrainOptions& options_;
+  const std::function<void(absl::string_view)>& say_;
+  observe::Recorder recorder_;
+  const int64_t began_ns_;
+
+  std::optional<SideChannel> side_;
+  Dataset data_;
+  std::shared_ptr<Model> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<StepModel> steps_;
+  std::unique_ptr<PlannedSchedule> schedule_;
+  std::unique_ptr<driver::LiveDriver> driver_;
+  std::unique_ptr<GradientHooks> hooks_;
+  std::vector<std::vector<int>> tensors_of_layer_;
+  std::vector<int64_t> batches_;  // by worker
+  LearningRate rate_;
+  int64_t iterations_ = 0;  // in all
+
+  std::optional<observe::RunDirectory> folder_;  // rank 0
+  std::optional<observe::TimelineFile> timeline_;
+  std::string config_;
+  absl::Status failure_;  // in a hook
+
+  int64_t iteration_ = 0;  // done so far
+  bool training_ = false;  // the forward pass that runs is one of training
+  bool sending_ = false;   // gradients that get ready are complete
+  double loss_ = 0;        // of this worker's last batch
+  std::optional<Evaluation> evaluation_;
+  bool evaluated_ = false;  // after the last iteration
+  std::optional<bool> reached_;
+  int64_t reported_ns_ = 0;
+  int64_t reported_iteration_ = 0;
+};
+
+absl::Status Trainer::Prepare() {
+  SYNCOPATE_RETURN_IF_ERROR(options_.Validate(worker_.size()));
+  const int cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  at::set_num_threads(options_.threads > 0 ? options_.threads
+                                           : std::max(1, cores / worker_.local_size()));
+  SYNCOPATE_ASSIGN_OR_RETURN(SideChannel side, SideChannel::Make(worker_));
+  side_.emplace(std::move(side));
+  SYNCOPATE_ASSIGN_OR_RETURN(const observe::ClockOffset clock, side_->CompareClocks());
+  recorder_.SetClockOffset(clock.offset_ns, clock.error_ns);
+
+  LoadOptions load;
+  SYNCOPATE_ASSIGN_OR_RETURN(load.cache_folder, CacheFolder(ProcessEnvironment()));
+  load.synthetic.train_samples = options_.synthetic_samples;
+  if (first()) load.say = say_;
+  SYNCOPATE_ASSIGN_OR_RETURN(data_, LoadDataset(options_.data, load));
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      model_, MakeModel({options_.model, data_.info.sample_shape, data_.info.classes, options_.seed,
+                         options_.dropout}));
+  SYNCOPATE_ASSIGN_OR_RETURN(optimizer_,
+                             MakeOptimizer(options_.optimizer, model_->ParameterTensors()));
+  sampler_ = std::make_unique<Sampler>(data_.train.samples, options_.seed);
+  batches_ = options_.batches;
+  for (int rank = 0; batches_.size() < static_cast<size_t>(worker_.size()); ++rank) {
+    batches_.push_back(options_.batch / worker_.size() +
+                       (rank < options_.batch % worker_.size() ? 1 : 0));
+  }
+  if (options_.batch > data_.train.samples) {
+    return absl::InvalidArgumentError(absl::StrCat("--batch ", options_.batch, ": ", options_.data,
+                                                   " has ", data_.train.samples, " samples"));
+  }
+  iterations_ =
+      options_.iterations > 0
+          ? options_.iterations
+          : std::max<int64_t>(
+                1, std::llround(options_.epochs *
+                                static_cast<double>(sampler_->BatchesInEpoch(options_.batch))));
+  rate_ = options_.rate;
+  rate_.iterations = iterations_;
+
+  SYNCOPATE_RETURN_IF_ERROR(BroadcastTensors(side_->group(), model_->ParameterTensors()));
+  SYNCOPATE_RETURN_IF_ERROR(BroadcastTensors(side_->group(), model_->buffers()));
+  config_ = CourseDigest(options_, worker_.size()).ToString();
+  if (!options_.run_folder.empty()) {
+    if (first()) {
+      SYNCOPATE_ASSIGN_OR_RETURN(
+          observe::RunDirectory folder,
+          observe::RunDirectory::Create(options_.run_folder,
+                                        options_.resume      ? observe::ExistingRun::kContinue
+                                        : options_.overwrite ? observe::ExistingRun::kReplace
+                                                             : observe::ExistingRun::kRefuse));
+      folder_ = std::move(folder);
+      SYNCOPATE_RETURN_IF_ERROR(folder_->WriteConfig(ToJson(options_)));
+    }
+    SYNCOPATE_RETURN_IF_ERROR(side_->group().Barrier());
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        observe::TimelineFile timeline,
+        observe::RunDirectory::CreateTimeline(options_.run_folder, recorder_.Trace(), 0));
+    timeline_ = std::move(timeline);
+  }
+  if (options_.resume) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                               LoadFromSet(options_.run_folder, worker_.rank(), side_->group()));
+    SYNCOPATE_RETURN_IF_ERROR(Restore(checkpoint, options_.model, config_, *model_, *optimizer_));
+    SYNCOPATE_RETURN_IF_ERROR(sampler_->SetPosition(checkpoint.sampler));
+    iteration_ = checkpoint.iteration;
+    if (first()) say_(absl::StrCat("goes on after iteration ", iteration_));
+  }
+
+  std::vector<NamedTensor> named;
+  tensors_of_layer_.resize(model_->layers().size());
+  for (const ModelParameter& parameter : model_->ordered_parameters()) {
+    tensors_of_layer_[static_cast<size_t>(parameter.layer)].push_back(
+        static_cast<int>(named.size()));
+    named.push_back({parameter.name, parameter.tensor});
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(const TensorTable table, TableOf(options_.model, named));
+  steps_ = std::make_unique<StepModel>(model_->ParameterTensors(), *optimizer_, options_.clip_norm);
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      schedule_, PlannedSchedule::Make(worker_, side_->group(), table, options_.schedule));
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      driver_,
+      driver::LiveDriver::Make(
+          worker_, table, *steps_,
+          strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()}, schedule_->first(),
+                            {.update_together = options_.clip_norm > 0}),
+          {.recorder = &recorder_}));
+  hooks_ = std::make_unique<GradientHooks>(model_->ParameterTensors(), [this](int tensor) {
+    if (sending_ && failure_.ok()) Note(driver_->Gradient(tensor));
+  });
+  model_->SetBeforeLayer([this](int layer) {
+    if (!training_) return;
+    for (const int tensor : tensors_of_layer_[static_cast<size_t>(layer)]) {
+      if (failure_.ok()) Note(driver_->Need(tensor));
+    }
+  });
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Iterate() {
+  const int number = static_cast<int>(iteration_);
+  const int64_t samples = batches_[static_cast<size_t>(worker_.rank())];
+  SYNCOPATE_RETURN_IF_ERROR(
+      driver_->Begin(static_cast<uint64_t>(samples), static_cast<uint64_t>(options_.batch)));
+  SampleBatch picked;
+  {
+    const ScopedSpan span(&recorder_, SpanKind::kLoad, number);
+    SYNCOPATE_ASSIGN_OR_RETURN(picked, sampler_->Next(batches_, worker_.rank()));
+  }
+  const int64_t parts = std::min<int64_t>(options_.accumulate, std::max<int64_t>(samples, 1));
+  loss_ = 0;
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t begin = samples * part / parts, end = samples * (part + 1) / parts;
+    Batch batch;
+    {
+      const ScopedSpan span(&recorder_, SpanKind::kLoad, number);
+      batch = MakeBatch(
+          data_.info, data_.train,
+          absl::MakeConstSpan(picked.samples)
+              .subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+          {options_.augment ? kFlipAndCrop : Augmentation{}, options_.seed, picked.epoch});
+    }
+    at::Tensor loss;
+    {
+      const ScopedSpan span(&recorder_, SpanKind::kForward, number);
+      training_ = part == 0;  // the parameters stay as they are in the other parts
+      loss = Loss(model_->Forward(batch.inputs), batch.labels);
+      training_ = false;
+    }
+    SYNCOPATE_RETURN_IF_ERROR(failure_);
+    if (part == 0) {
+      // The forward pass has seen to all updates before; gradients begin anew.
+      steps_->SetRate(rate_.RateAt(iteration_));
+      for (const at::Tensor& parameter : model_->ParameterTensors()) parameter.mutable_grad() = at::Tensor();
+    }
+    const ScopedSpan span(&recorder_, SpanKind::kBackward, number);
+    if (part == parts - 1) {
+      SYNCOPATE_RETURN_IF_ERROR(driver_->BackwardBegins());
+      sending_ = true;
+    }
+    const double share = static_cast<double>(end - begin) / static_cast<double>(samples);
+    (parts == 1 ? loss : loss * share).backward();
+    sending_ = false;
+    loss_ += loss.item<double>() * share;
+  }
+  SYNCOPATE_RETURN_IF_ERROR(failure_);
+  SYNCOPATE_RETURN_IF_ERROR(driver_->EndBackward());
+  if (!std::isfinite(loss_)) {
+    return absl::OutOfRangeError(absl::StrCat("the loss of worker ", worker_.rank(),
+                                              " is no number after iteration ", iteration_,
+                                              "; try a smaller --lr or --clip"));
+  }
+  ++iteration_;
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Loop() {
+  reported_ns_ = MonotonicClock().NowNs();
+  reported_iteration_ = iteration_;
+  while (iteration_ < iterations_ && !reached_.value_or(false)) {
+    SYNCOPATE_RETURN_IF_ERROR(Iterate());
+    evaluated_ = false;
+    if (iteration_ % options_.report_every == 0 || iteration_ == iterations_) {
+      SYNCOPATE_RETURN_IF_ERROR(Report());
+    }
+    if (options_.evaluate_every > 0 && iteration_ % options_.evaluate_every == 0) {
+      SYNCOPATE_RETURN_IF_ERROR(Evaluate());
+    }
+    if (options_.checkpoint_every > 0 && iteration_ % options_.checkpoint_every == 0) {
+      SYNCOPATE_RETURN_IF_ERROR(Save());
+    }
+    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<const Schedule> next,
+                               schedule_->AfterIteration(*driver_));
+    if (next == nullptr) continue;
+    SYNCOPATE_RETURN_IF_ERROR(Append({.kind = "event",
+                                      .values = {},
+                                      .text = absl::StrCat("planned again: ", next->planner, ", ",
+                                                           next->transfers.size(), " transfers")}));
+    SYNCOPATE_RETURN_IF_ERROR(driver_->SetSchedule(std::move(next)));
+  }
+  SYNCOPATE_RETURN_IF_ERROR(driver_->Finish());
+  if (!evaluated_) SYNCOPATE_RETURN_IF_ERROR(Evaluate());
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Report() {
+  if (timeline_) SYNCOPATE_RETURN_IF_ERROR(timeline_->Append(recorder_.TakeNew()));
+  const double samples = static_cast<double>(batches_[static_cast<size_t>(worker_.rank())]);
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> sums,
+                             side_->Sum({loss_ * samples, samples}));
+  if (!first()) return absl::OkStatus();
+  const double loss = sums[0] / sums[1];
+  const int64_t now_ns = MonotonicClock().NowNs();
+  const double each = static_cast<double>(now_ns - std::exchange(reported_ns_, now_ns)) * 1e-9 /
+                      static_cast<double>(std::max<int64_t>(
+                          1, iteration_ - std::exchange(reported_iteration_, iteration_)));
+  const double left = each * static_cast<double>(iterations_ - iteration_);
+  say_(absl::StrFormat(
+      "iteration %d of %d, loss %.4f, %.1f ms an iteration, %.0f samples/s, %.0f s left",
+      iteration_, iterations_, loss, each * 1e3, static_cast<double>(options_.batch) / each, left));
+  SYNCOPATE_RETURN_IF_ERROR(Append({.kind = "train",
+                                    .values = {{"loss", loss},
+                                               {"learning_rate", rate_.RateAt(iteration_ - 1)},
+                                               {"iteration_ms", each * 1e3}},
+                                    .text = ""}));
+  if (!folder_) return absl::OkStatus();
+  return folder_->WritePrometheus({.run = options_.run_folder,
+                                   .workers = worker_.size(),
+                                   .iterations = static_cast<uint64_t>(iteration_),
+                                   .bytes_sent = driver_->bytes_sent(),
+                                   .seconds = Seconds(),
+                                   .iteration_seconds = each,
+                                   .compute_seconds = {},
+                                   .exposed_seconds = {},
+                                   .waiting_seconds = {},
+                                   .loss = loss,
+                                   .accuracy = {}});
+}
+
+absl::Status Trainer::Evaluate() {
+  SYNCOPATE_RETURN_IF_ERROR(driver_->Finish());
+  const ScopedSpan span(&recorder_, SpanKind::kEvaluate, static_cast<int>(iteration_ - 1));
+  SYNCOPATE_RETURN_IF_ERROR(AverageTensors(side_->group(), model_->buffers()));
+  const int64_t samples = options_.evaluate_samples > 0
+                              ? std::min(options_.evaluate_samples, data_.test.samples)
+                              : data_.test.samples;
+  // Each worker its part.
+  const int64_t begin = samples * worker_.rank() / worker_.size();
+  const int64_t end = samples * (worker_.rank() + 1) / worker_.size();
+  Split part = {.samples = end - begin, .inputs = {}, .labels = {}};
+  const auto cut = [&](absl::Span<const uint8_t> bytes) {
+    const size_t each = bytes.size() / static_cast<size_t>(data_.test.samples);
+    return bytes.subspan(static_cast<size_t>(begin) * each,
+                         static_cast<size_t>(end - begin) * each);
+  };
+  part.inputs = cut(data_.test.inputs);
+  part.labels = cut(data_.test.labels);
+  Evaluation own;
+  if (part.samples > 0) own = train::Evaluate(*model_, data_.info, part);
+  const double weight = static_cast<double>(part.samples);
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> sums,
+                             side_->Sum({own.loss * weight, own.accuracy * weight, weight}));
+  evaluation_ = {.loss = sums[0] / sums[2], .accuracy = sums[1] / sums[2], .samples = samples};
+  evaluated_ = true;
+  if (options_.target_accuracy || options_.target_loss) {
+    reached_ = (!options_.target_accuracy || evaluation_->accuracy >= *options_.target_accuracy) &&
+               (!options_.target_loss || evaluation_->loss <= *options_.target_loss);
+  }
+  if (!first()) return absl::OkStatus();
+  say_(absl::StrFormat("iteration %d: test loss %.4f, accuracy %.2f %%", iteration_,
+                       evaluation_->loss, 100 * evaluation_->accuracy));
+  return Append({.kind = "evaluate",
+                 .values = {{"loss", evaluation_->loss}, {"accuracy", evaluation_->accuracy}},
+                 .text = ""});
+}
+
+absl::Status Trainer::Save() {
+  SYNCOPATE_RETURN_IF_ERROR(driver_->Finish());
+  const ScopedSpan span(&recorder_, SpanKind::kCheckpoint, static_cast<int>(iteration_ - 1));
+  Checkpoint checkpoint = Capture(*model_, *optimizer_);
+  checkpoint.model = options_.model;
+  checkpoint.config = config_;
+  checkpoint.iteration = iteration_;
+  checkpoint.sampler = sampler_->position();
+  return SaveToSet(options_.run_folder, worker_.rank(), side_->group(), checkpoint);
+}
+
+absl::StatusOr<Summary> Trainer::Conclude() {
+  const WorkerTrace trace = recorder_.Trace();
+  if (timeline_) {
+    SYNCOPATE_RETURN_IF_ERROR(timeline_->Append(recorder_.TakeNew()));
+    SYNCOPATE_RETURN_IF_ERROR(timeline_->Close());
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
+                             side_->GatherTexts(Encode(trace)));
+  Summary summary{.strategy = options_.strategy,
+                  .schedule = options_.schedule,
+                  .workers = worker_.size(),
+                  .iterations = iteration_,
+                  .seconds = Seconds(),
+                  .reached = reached_,
+                  .accuracy = evaluation_->accuracy,
+                  .loss = evaluation_->loss,
+                  .iteration_ms_p50 = {},
+                  .compute_ms_p50 = {},
+                  .exposed_comm_ms_p50 = {},
+                  .waiting_ms_p50 = {}};
+  if (!first()) return summary;
+  std::vector<WorkerTrace> traces;
+  for (const std::string& text : texts) {
+    SYNCOPATE_ASSIGN_OR_RETURN(WorkerTrace one, DecodeTrace(text));
+    traces.push_back(std::move(one));
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(const observe::Breakdown breakdown, observe::BreakDown(traces));
+  SetCosts(breakdown, &summary);
+  if (folder_) {
+    SYNCOPATE_RETURN_IF_ERROR(folder_->WriteTimeline(traces));
+    SYNCOPATE_RETURN_IF_ERROR(folder_->WriteSummary(summary));
+  }
+  return summary;
+}
+
+}  // namespace
+
+absl::StatusOr<Summary> Train(Worker& worker, const TrainOptions& options,
+                              const std::function<void(absl::string_view)>& say) {
+  // LibTorch throws.
+  try {
+    return Trainer(worker, options, say).Run();
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("LibTorch: ", error.what()));
+  }
+}
+
+}  // namespace syncopate::train

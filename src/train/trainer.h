@@ -1,0 +1,25 @@
+// One worker of a training job: loads data, trains a model together with the others, evaluates,
+// saves, and says where the time went.
+#ifndef SYNCOPATE_TRAIN_TRAINER_H_
+#define SYNCOPATE_TRAIN_TRAINER_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "observe/summary.h"
+#include "syncopate/syncopate.h"
+#include "train/options/train_options.h"
+
+namespace syncopate::train {
+
+// `say` gets lines for people, now and then: on rank 0 the progress, elsewhere nothing.
+// The summary is rank 0's; the other workers get one without costs. A lost worker is an error that
+// names it.
+absl::StatusOr<observe::Summary> Train(Worker& worker, const TrainOptions& options,
+                                       const std::function<void(absl::string_view)>& say);
+
+}  // namespace syncopate::train
+
+#endif  // SYNCOPATE_TRAIN_TRAINER_H_
