@@ -1,11 +1,11 @@
 // Data-parallel training of any LibTorch model: five lines around an ordinary loop.
 //
-//   auto worker = syncopate::Worker::Start();                            // rank from the environment
-//   auto parallel = syncopate::DataParallel::Make(**worker, *model);     // all begin with rank 0's
-//   for (auto& batch : *loader) {                                        // this worker's batches
+//   auto worker = syncopate::Worker::Start();
+//   auto parallel = syncopate::DataParallel::Make(**worker, *model);
+//   for (auto& batch : *loader) {  // this worker's batches
 //     optimizer.zero_grad();
-//     loss_of(model, batch).backward();       // gradients leave for the others as they are ready
-//     status = (*parallel)->Synchronize();    // .grad() is the mean of all workers' now
+//     loss_of(model, batch).backward();     // gradients leave for the others as they are ready
+//     status = (*parallel)->Synchronize();  // .grad() is the mean of all workers' now
 //     optimizer.step();
 //   }
 //

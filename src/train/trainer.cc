@@ -286,7 +286,8 @@ absl::Status Trainer::Iterate() {
     if (part == 0) {
       // The forward pass has seen to all updates before; gradients begin anew.
       steps_->SetRate(rate_.RateAt(iteration_));
-      for (const at::Tensor& parameter : model_->ParameterTensors()) parameter.mutable_grad() = at::Tensor();
+      for (const at::Tensor& parameter : model_->ParameterTensors())
+        parameter.mutable_grad() = at::Tensor();
     }
     const ScopedSpan span(&recorder_, SpanKind::kBackward, number);
     if (part == parts - 1) {
