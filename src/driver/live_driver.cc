@@ -29,6 +29,8 @@ namespace {
 constexpr int kTypes = static_cast<int>(std::size(kDataTypes));
 // A lost wake-up, which should not happen, costs no more than this.
 constexpr int64_t kSleepNs = 100'000'000;
+// Ended transfers that are kept for TakeTransfers(), which not everybody calls.
+constexpr size_t kEndedMax = 1 << 14;
 
 // All tensors in one buffer: those of a type in the order of the tensors, type after type, so that
 // any run of tensors is one range of each type that it has.
@@ -218,6 +220,10 @@ class LiveDriver::Impl {
     return iteration_;
   }
   const IterationTimes& times() const { return times_; }  // by the training thread only
+  std::vector<EndedTransfer> TakeTransfers() {
+    MutexLock lock(&mutex_);
+    return std::exchange(ended_transfers_, {});
+  }
   uint64_t bytes_sent() const {
     MutexLock lock(&mutex_);
     return bytes_sent_;
@@ -456,6 +462,15 @@ class LiveDriver::Impl {
     if (--running.calls_left > 0) return;
     running.done = true;
     running.handles.clear();
+    if (ended_transfers_.size() >= kEndedMax) {
+      ended_transfers_.erase(ended_transfers_.begin(), ended_transfers_.begin() + kEndedMax / 2);
+    }
+    ended_transfers_.push_back(
+        {.iteration = running.iteration,
+         .first = running.first,
+         .last = running.last,
+         .bytes = running.bytes,
+         .seconds = static_cast<double>(ended.at_ns - running.begin_ns) * 1e-9});
     if (options_.recorder != nullptr) {
       options_.recorder->Record({.kind = SpanKind::kTransfer,
                                  .iteration = static_cast<int>(running.iteration),
@@ -537,6 +552,7 @@ class LiveDriver::Impl {
   bool drained_ ABSL_GUARDED_BY(mutex_) = false;
   bool waited_ ABSL_GUARDED_BY(mutex_) = false;  // the last WaitUntil() really did
   uint64_t bytes_sent_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<EndedTransfer> ended_transfers_ ABSL_GUARDED_BY(mutex_);
   int64_t last_mark_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int marked_ ABSL_GUARDED_BY(mutex_) = -1;  // the tensor whose forward runs
   IterationTimes running_times_ ABSL_GUARDED_BY(mutex_);
@@ -575,6 +591,7 @@ absl::Status LiveDriver::SetSchedule(std::shared_ptr<const Schedule> schedule) {
 }
 int64_t LiveDriver::iteration() const { return impl_->iteration(); }
 const IterationTimes& LiveDriver::times() const { return impl_->times(); }
+std::vector<EndedTransfer> LiveDriver::TakeTransfers() { return impl_->TakeTransfers(); }
 uint64_t LiveDriver::bytes_sent() const { return impl_->bytes_sent(); }
 
 }  // namespace syncopate::driver

@@ -62,6 +62,15 @@ struct IterationTimes {
   std::vector<double> backward;  // by tensor: from the gradient before it to its own
 };
 
+// A transfer that has ended here.
+struct EndedTransfer {
+  int64_t iteration = 0;  // that made its gradients
+  int first = 0;          // its tensors
+  int last = 0;
+  uint64_t bytes = 0;
+  double seconds = 0;  // from its start by this worker
+};
+
 class LiveDriver {
  public:
   // `table` has the tensors' sizes and types. `worker` and `model` must outlive the driver.
@@ -87,6 +96,8 @@ class LiveDriver {
   int64_t iteration() const;  // of the last Begin(); -1: none
   // Of the last iteration that has ended.
   const IterationTimes& times() const;
+  // Those that ended since the last call; of very many the newest.
+  std::vector<EndedTransfer> TakeTransfers();
   uint64_t bytes_sent() const;  // of this worker's gradients and parameters, all transfers
 
  private:

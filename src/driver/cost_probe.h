@@ -1,0 +1,35 @@
+// Measures what all-reduces cost the workers of a job, as schedules are planned by.
+#ifndef SYNCOPATE_DRIVER_COST_PROBE_H_
+#define SYNCOPATE_DRIVER_COST_PROBE_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "schedule/cost_fit.h"
+#include "syncopate/syncopate.h"
+
+namespace syncopate::driver {
+
+struct CostProbeOptions {
+  double budget_seconds = 2;  // of all measuring; three small sizes are measured in any case
+  uint64_t bytes_min = 1024;
+  uint64_t bytes_max = uint64_t{16} << 20;  // of what is under way at once
+  int at_once_max = 4;                      // gamma(k) for k up to this
+  int repetitions = 5;                      // of each point; the median counts
+};
+
+struct CostMeasurement {
+  CostFit fit;         // the costs, and the points that they come from
+  double seconds = 0;  // that measuring took
+};
+
+// All workers of the job call it, with the same options and nothing else of theirs under way on the
+// world group; all get the same. A job of one worker communicates for nothing: a = b = 0.
+//
+// Sizes grow by 4 as long as the budget lasts. Each point is a short run of all-reduces, each
+// started when the one before it has ended, as schedules do, and the time of the slowest worker.
+absl::StatusOr<CostMeasurement> MeasureCosts(Worker& worker, const CostProbeOptions& options = {});
+
+}  // namespace syncopate::driver
+
+#endif  // SYNCOPATE_DRIVER_COST_PROBE_H_
