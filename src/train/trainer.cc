@@ -21,7 +21,6 @@
 #include "observe/recorder.h"
 #include "observe/run_directory.h"
 #include "observe/timeline_file.h"
-#include "schedule/planners.h"
 #include "strategy/bsp.h"
 #include "train/batch.h"
 #include "train/checkpoint.h"
@@ -30,7 +29,7 @@
 #include "train/models.h"
 #include "train/side_channel.h"
 #include "train/sync/gradient_hooks.h"
-#include "train/sync/planned_schedule.h"
+#include "train/sync/kept_schedule.h"
 #include "train/sync/tensor_model.h"
 
 namespace syncopate::train {
@@ -130,7 +129,7 @@ class Trainer {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<StepModel> steps_;
-  std::unique_ptr<PlannedSchedule> schedule_;
+  std::unique_ptr<driver::ScheduleKeeper> keeper_;
   std::unique_ptr<driver::LiveDriver> driver_;
   std::unique_ptr<GradientHooks> hooks_;
   std::vector<std::vector<int>> tensors_of_layer_;
@@ -231,15 +230,14 @@ absl::Status Trainer::Prepare() {
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const TensorTable table, TableOf(options_.model, named));
   steps_ = std::make_unique<StepModel>(model_->ParameterTensors(), *optimizer_, options_.clip_norm);
-  SYNCOPATE_ASSIGN_OR_RETURN(
-      schedule_, PlannedSchedule::Make(worker_, side_->group(), table, options_.schedule));
+  SYNCOPATE_ASSIGN_OR_RETURN(keeper_, MakeKeeper(worker_, table, options_.schedule));
   SYNCOPATE_ASSIGN_OR_RETURN(
       driver_,
-      driver::LiveDriver::Make(
-          worker_, table, *steps_,
-          strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()}, schedule_->first(),
-                            {.update_together = options_.clip_norm > 0}),
-          {.recorder = &recorder_}));
+      driver::LiveDriver::Make(worker_, table, *steps_,
+                               strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()},
+                                                 std::make_shared<Schedule>(keeper_->schedule()),
+                                                 {.update_together = options_.clip_norm > 0}),
+                               {.recorder = &recorder_}));
   hooks_ = std::make_unique<GradientHooks>(model_->ParameterTensors(), [this](int tensor) {
     if (sending_ && failure_.ok()) Note(driver_->Gradient(tensor));
   });
@@ -325,14 +323,13 @@ absl::Status Trainer::Loop() {
     if (options_.checkpoint_every > 0 && iteration_ % options_.checkpoint_every == 0) {
       SYNCOPATE_RETURN_IF_ERROR(Save());
     }
-    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<const Schedule> next,
-                               schedule_->AfterIteration(*driver_));
-    if (next == nullptr) continue;
-    SYNCOPATE_RETURN_IF_ERROR(Append({.kind = "event",
-                                      .values = {},
-                                      .text = absl::StrCat("planned again: ", next->planner, ", ",
-                                                           next->transfers.size(), " transfers")}));
-    SYNCOPATE_RETURN_IF_ERROR(driver_->SetSchedule(std::move(next)));
+    SYNCOPATE_ASSIGN_OR_RETURN(const bool planned, KeepSchedule(*keeper_, *driver_));
+    if (!planned) continue;
+    const std::string text =
+        absl::StrCat("planned ", options_.schedule, ": ", keeper_->schedule().transfers.size(),
+                     " transfers; ", keeper_->reason());
+    if (first()) say_(text);
+    SYNCOPATE_RETURN_IF_ERROR(Append({.kind = "event", .values = {}, .text = text}));
   }
   SYNCOPATE_RETURN_IF_ERROR(driver_->Finish());
   if (!evaluated_) SYNCOPATE_RETURN_IF_ERROR(Evaluate());

@@ -10,7 +10,7 @@
 #include "strategy/bsp.h"
 #include "syncopate/torch.h"
 #include "train/sync/gradient_hooks.h"
-#include "train/sync/planned_schedule.h"
+#include "train/sync/kept_schedule.h"
 #include "train/sync/tensor_model.h"
 
 namespace syncopate {
@@ -48,14 +48,13 @@ class DataParallel::Impl {
   absl::Status Start(const TensorTable& table) {
     SYNCOPATE_RETURN_IF_ERROR(train::BroadcastTensors(control_, module_.parameters()));
     SYNCOPATE_RETURN_IF_ERROR(train::BroadcastTensors(control_, module_.buffers()));
-    SYNCOPATE_ASSIGN_OR_RETURN(
-        schedule_, train::PlannedSchedule::Make(worker_, control_, table, options_.schedule));
+    SYNCOPATE_ASSIGN_OR_RETURN(keeper_, train::MakeKeeper(worker_, table, options_.schedule));
     SYNCOPATE_ASSIGN_OR_RETURN(
         driver_,
-        driver::LiveDriver::Make(
-            worker_, table, model_,
-            strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()}, schedule_->first()),
-            {.timeout = options_.timeout}));
+        driver::LiveDriver::Make(worker_, table, model_,
+                                 strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()},
+                                                   std::make_shared<Schedule>(keeper_->schedule())),
+                                 {.timeout = options_.timeout}));
     hooks_ =
         std::make_unique<train::GradientHooks>(parameters_, [this](int tensor) { Ready(tensor); });
     return absl::OkStatus();
@@ -75,9 +74,7 @@ class DataParallel::Impl {
     }
     begun_ = false;
     if (!status_.ok()) return status_;
-    absl::StatusOr<std::shared_ptr<const Schedule>> next = schedule_->AfterIteration(*driver_);
-    Note(next.status());
-    if (next.ok() && *next != nullptr) Note(driver_->SetSchedule(*next));
+    Note(train::KeepSchedule(*keeper_, *driver_).status());
     return status_;
   }
 
@@ -108,7 +105,7 @@ class DataParallel::Impl {
   // Of all workers, for what is not gradients: transfers start in an order of their own.
   Group control_;
   GradientModel model_;
-  std::unique_ptr<train::PlannedSchedule> schedule_;
+  std::unique_ptr<driver::ScheduleKeeper> keeper_;
   std::unique_ptr<driver::LiveDriver> driver_;
   std::unique_ptr<train::GradientHooks> hooks_;
   uint64_t samples_ = 1;
