@@ -215,9 +215,9 @@ class LiveDriver::Impl {
     return failure_;
   }
 
-  int64_t iteration() const {
+  int64_t iterations() const {
     MutexLock lock(&mutex_);
-    return iteration_;
+    return iteration_ + 1 - options_.first_iteration;
   }
   const IterationTimes& times() const { return times_; }  // by the training thread only
   std::vector<EndedTransfer> TakeTransfers() {
@@ -544,7 +544,7 @@ class LiveDriver::Impl {
   std::map<std::vector<int>, Group> groups_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, Running> transfers_ ABSL_GUARDED_BY(mutex_);
   std::deque<Command> pending_ ABSL_GUARDED_BY(mutex_);  // for the training thread, in order
-  int64_t iteration_ ABSL_GUARDED_BY(mutex_) = -1;
+  int64_t iteration_ ABSL_GUARDED_BY(mutex_) = options_.first_iteration - 1;
   int64_t gradients_of_ ABSL_GUARDED_BY(mutex_) = -1;  // the iteration that made what moves
   double factor_ ABSL_GUARDED_BY(mutex_) = 0;          // this batch's share of all; 0: not known
   std::vector<bool> packed_ ABSL_GUARDED_BY(mutex_);
@@ -589,7 +589,7 @@ absl::Status LiveDriver::Finish() { return impl_->Finish(); }
 absl::Status LiveDriver::SetSchedule(std::shared_ptr<const Schedule> schedule) {
   return impl_->SetSchedule(std::move(schedule));
 }
-int64_t LiveDriver::iteration() const { return impl_->iteration(); }
+int64_t LiveDriver::iterations() const { return impl_->iterations(); }
 const IterationTimes& LiveDriver::times() const { return impl_->times(); }
 std::vector<EndedTransfer> LiveDriver::TakeTransfers() { return impl_->TakeTransfers(); }
 uint64_t LiveDriver::bytes_sent() const { return impl_->bytes_sent(); }

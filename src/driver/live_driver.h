@@ -51,6 +51,7 @@ struct DriverOptions {
   // Of every wait of the training thread; transfers have those of their worker besides.
   absl::Duration timeout = absl::Minutes(5);
   observe::Recorder* recorder = nullptr;  // null: nothing is recorded
+  int64_t first_iteration = 0;            // the number of the first one, where a job goes on
   // Tells every event and the commands that it led to, in order; for tests and logs.
   std::function<void(double now, const strategy::Event&, const std::vector<strategy::Command>&)>
       told = nullptr;
@@ -93,7 +94,7 @@ class LiveDriver {
   // same iteration with the same schedule.
   absl::Status SetSchedule(std::shared_ptr<const Schedule> schedule);
 
-  int64_t iteration() const;  // of the last Begin(); -1: none
+  int64_t iterations() const;  // begun here so far
   // Of the last iteration that has ended.
   const IterationTimes& times() const;
   // Those that ended since the last call; of very many the newest.

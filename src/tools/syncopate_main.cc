@@ -9,6 +9,7 @@
 #include "tools/probe_command.h"
 #include "tools/report_command.h"
 #include "tools/reproduce_command.h"
+#include "tools/train_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Syncopate: data-parallel training on imperfect networks", "syncopate");
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
   app.footer(
       "Examples:\n"
       "  syncopate doctor\n"
+      "  syncopate train --model cnn --data mnist -n 4 --run first\n"
       "  syncopate launch -n 4 -- ./my_training\n"
       "  syncopate plan -n 8 --bytes 1M --explain\n"
       "  syncopate bench allreduce -n 4 --against openmpi,gloo\n"
@@ -36,5 +38,6 @@ int main(int argc, char** argv) {
   syncopate::AddProbeCommand(app, exit_code);
   syncopate::AddReproduceCommand(app, exit_code);
   syncopate::AddReportCommand(app, exit_code);
+  syncopate::AddTrainCommand(app, exit_code);
   return syncopate::RunCommandLine(app, argc, argv, exit_code);
 }

@@ -101,6 +101,7 @@ class Trainer {
   }
 
   absl::Status Prepare();
+  absl::Status MakeFolder();
   absl::Status Loop();
   absl::Status Iterate();
   absl::Status Evaluate();
@@ -196,17 +197,11 @@ absl::Status Trainer::Prepare() {
   SYNCOPATE_RETURN_IF_ERROR(BroadcastTensors(side_->group(), model_->buffers()));
   config_ = CourseDigest(options_, worker_.size()).ToString();
   if (!options_.run_folder.empty()) {
-    if (first()) {
-      SYNCOPATE_ASSIGN_OR_RETURN(
-          observe::RunDirectory folder,
-          observe::RunDirectory::Create(options_.run_folder,
-                                        options_.resume      ? observe::ExistingRun::kContinue
-                                        : options_.overwrite ? observe::ExistingRun::kReplace
-                                                             : observe::ExistingRun::kRefuse));
-      folder_ = std::move(folder);
-      SYNCOPATE_RETURN_IF_ERROR(folder_->WriteConfig(ToJson(options_)));
-    }
-    SYNCOPATE_RETURN_IF_ERROR(side_->group().Barrier());
+    const absl::Status status = first() ? MakeFolder() : absl::OkStatus();
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::string problem,
+                               side_->FromFirst(std::string(status.message())));
+    SYNCOPATE_RETURN_IF_ERROR(status);
+    if (!problem.empty()) return absl::CancelledError(problem);  // rank 0 tells
     SYNCOPATE_ASSIGN_OR_RETURN(
         observe::TimelineFile timeline,
         observe::RunDirectory::CreateTimeline(options_.run_folder, recorder_.Trace(), 0));
@@ -237,7 +232,7 @@ absl::Status Trainer::Prepare() {
                                strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()},
                                                  std::make_shared<Schedule>(keeper_->schedule()),
                                                  {.update_together = options_.clip_norm > 0}),
-                               {.recorder = &recorder_}));
+                               {.recorder = &recorder_, .first_iteration = iteration_}));
   hooks_ = std::make_unique<GradientHooks>(model_->ParameterTensors(), [this](int tensor) {
     if (sending_ && failure_.ok()) Note(driver_->Gradient(tensor));
   });
@@ -248,6 +243,17 @@ absl::Status Trainer::Prepare() {
     }
   });
   return absl::OkStatus();
+}
+
+absl::Status Trainer::MakeFolder() {
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      observe::RunDirectory folder,
+      observe::RunDirectory::Create(options_.run_folder,
+                                    options_.resume      ? observe::ExistingRun::kContinue
+                                    : options_.overwrite ? observe::ExistingRun::kReplace
+                                                         : observe::ExistingRun::kRefuse));
+  folder_ = std::move(folder);
+  return folder_->WriteConfig(ToJson(options_));
 }
 
 absl::Status Trainer::Iterate() {

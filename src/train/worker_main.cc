@@ -10,8 +10,9 @@
 namespace syncopate::train {
 namespace {
 
-// 1: failed, 2: bad input. Rank 0 speaks for all where all fail alike.
+// 1: failed, 2: bad input.
 int Complain(const absl::Status& status, int rank) {
+  if (absl::IsCancelled(status)) return 2;  // another rank tells
   std::fprintf(stderr, "syncopate train: rank %d: %s\n", rank,
                std::string(status.message()).c_str());
   return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ||

@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<driver::ScheduleKeeper>> MakeKeeper(Worker& worke
 }
 
 absl::StatusOr<bool> KeepSchedule(driver::ScheduleKeeper& keeper, driver::LiveDriver& driver) {
-  const int64_t iteration = driver.iteration();
+  const int64_t iteration = driver.iterations() - 1;
   if (keeper.LooksAfter(iteration)) SYNCOPATE_RETURN_IF_ERROR(driver.Finish());
   SYNCOPATE_ASSIGN_OR_RETURN(
       std::optional<Schedule> next,

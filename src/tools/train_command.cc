@@ -1,0 +1,318 @@
+#include "tools/train_command.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/clock.h"
+#include "base/environment.h"
+#include "base/limits.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "lab/lab.h"
+#include "lab/scoped_lab.h"
+#include "lab/spec.h"
+#include "model/topology.h"
+#include "nlohmann/json.hpp"
+#include "observe/run_directory.h"
+#include "tools/bench/lab_plan.h"
+#include "tools/bench/loaded_topology.h"
+#include "tools/bench/workspace.h"
+#include "tools/command_line.h"
+#include "train/options/train_options.h"
+
+namespace syncopate {
+namespace {
+
+using train::TrainOptions;
+
+constexpr const char* kCommand = "train";
+constexpr const char* kExamples = R"(Examples:
+  syncopate train --model cnn --data mnist -n 4
+  syncopate train --model mlp --data synthetic -n 2 --iterations 200 --json
+  syncopate train --model resnet20 --data cifar10 -n 4 --augment --lr 0.1 --rate cosine --epochs 10 --run first
+  syncopate train --run first --resume -n 4
+  syncopate train --model cnn --data mnist --lab labs/two-racks.toml --schedule none --run slow
+  syncopate train --model transformer --data text --optimizer adam --lr 0.003 --clip 1 -H node1:2,node2:2
+  syncopate report first --html first.html)";
+constexpr uint64_t kConfigBytesMax = uint64_t{1} << 20;
+
+struct TrainArguments {
+  TrainOptions options;
+  std::string batches;
+  std::string rate_shape = "constant";
+  double target_accuracy = -1;
+  double target_loss = -1;
+  std::string run;
+  // Where.
+  std::string ranks;
+  std::string hosts;
+  std::string host_file;
+  std::string agent;
+  std::string interfaces;
+  std::string lab;
+  bool json = false;
+  bool quiet = false;
+  // Options of the job by the key that they have in config.json, to see which were given.
+  std::vector<std::pair<std::string, const CLI::Option*>> by_key;
+};
+
+absl::StatusOr<std::string> SelfPath() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return absl::UnavailableError(absl::StrCat("/proc/self/exe: ", error.message()));
+  return self.string();
+}
+
+// The program that the ranks run: beside this one.
+absl::StatusOr<std::string> WorkerProgram(const std::string& self) {
+  const std::string program =
+      (std::filesystem::path(self).parent_path() / "syncopate-train").string();
+  if (access(program.c_str(), X_OK) == 0) return program;
+  return absl::UnimplementedError(absl::StrCat(
+      "there is no ", program,
+      ": this Syncopate was built without training; build it with -DSYNCOPATE_BUILD_TRAIN=ON"));
+}
+
+// With --resume: as the run began, except for what is given now.
+absl::Status TakeFromRun(const TrainArguments& arguments, TrainOptions& options) {
+  const std::string path = absl::StrCat(options.run_folder, "/config.json");
+  absl::StatusOr<std::string> text = ReadFile(path, kConfigBytesMax);
+  if (!text.ok()) {
+    return absl::NotFoundError(absl::StrCat("--resume: there is no run in ", options.run_folder,
+                                            " (", path, "); --run names it"));
+  }
+  try {
+    nlohmann::ordered_json merged = nlohmann::ordered_json::parse(*text);
+    const auto given = nlohmann::ordered_json::parse(train::ToJson(options));
+    for (const auto& [key, option] : arguments.by_key) {
+      if (option->count() > 0 && given.contains(key)) merged[key] = given.at(key);
+    }
+    merged["run_folder"] = options.run_folder;
+    merged["resume"] = true;
+    merged["overwrite"] = false;
+    absl::StatusOr<TrainOptions> parsed = train::ParseTrainOptions(merged.dump());
+    if (!parsed.ok()) return At(path, parsed.status());
+    options = *std::move(parsed);
+  } catch (const nlohmann::json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", error.what()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TrainOptions> ToOptions(const TrainArguments& arguments) {
+  TrainOptions options = arguments.options;
+  SYNCOPATE_RETURN_IF_ERROR(train::ParseShape(arguments.rate_shape, options.rate));
+  if (!arguments.batches.empty()) {
+    options.batch = 0;
+    for (const absl::string_view part : absl::StrSplit(arguments.batches, ',')) {
+      const absl::StatusOr<int64_t> samples = ParseInt(part, 1, 1 << 20);
+      if (!samples.ok()) return At("--batches", samples.status());
+      options.batches.push_back(*samples);
+      options.batch += *samples;
+    }
+  }
+  if (arguments.target_accuracy >= 0) options.target_accuracy = arguments.target_accuracy;
+  if (arguments.target_loss >= 0) options.target_loss = arguments.target_loss;
+  if (!arguments.run.empty()) {
+    // Workers may stand in other folders.
+    options.run_folder = std::filesystem::absolute(observe::RunPath(arguments.run)).string();
+  }
+  if (options.resume) {
+    if (options.run_folder.empty()) {
+      return absl::InvalidArgumentError("--resume: which run? name it with --run");
+    }
+    SYNCOPATE_RETURN_IF_ERROR(TakeFromRun(arguments, options));
+  }
+  return options;
+}
+
+// How many workers there will be, where that can be told without asking anybody; else 1.
+int KnownWorkers(const TrainArguments& arguments, const absl::StatusOr<lab::Spec>* spec) {
+  if (spec != nullptr && spec->ok()) return static_cast<int>(lab::WorkerHosts(**spec).size());
+  const absl::StatusOr<int64_t> ranks = ParseInt(arguments.ranks, 1, limits::kWorkersMax);
+  return ranks.ok() ? static_cast<int>(*ranks) : 1;
+}
+
+// Becomes `syncopate launch`, which does all the rest.
+absl::Status Become(std::vector<std::string> words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execv(pointers[0], pointers.data());
+  return absl::UnavailableError(absl::StrCat(words[0], ": ", std::strerror(errno)));
+}
+
+absl::StatusOr<int> RunAndWait(const std::vector<std::string>& words) {
+  // Ctrl-C reaches the job too; what is left to do here is to take the lab down after it.
+  struct sigaction ignore = {}, before = {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGINT, &ignore, &before);
+  const pid_t child = fork();
+  if (child == 0) {
+    sigaction(SIGINT, &before, nullptr);
+    const absl::Status status = Become(words);
+    _exit(Complain(kCommand, status));
+  }
+  if (child < 0) return absl::UnavailableError(absl::StrCat("fork: ", std::strerror(errno)));
+  int how = 0;
+  while (waitpid(child, &how, 0) < 0 && errno == EINTR) {
+  }
+  sigaction(SIGINT, &before, nullptr);
+  return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+absl::StatusOr<int> RunInLab(const lab::Spec& spec, const std::string& self,
+                             const std::vector<std::string>& program) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const auto workspace, bench::Workspace::Make("/dev/shm"));
+  const std::string& path = workspace->path();
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      const auto up,
+      lab::ScopedLab::Up(spec, absl::StrCat("train-", path.substr(path.rfind('-') + 1)),
+                         MonotonicClock()));
+  const std::vector<int> slots(lab::WorkerHosts(spec).size(), 1);
+  const bench::LabPlace place = bench::PlaceInLab(**up, self, slots);
+  const std::string topology = absl::StrCat(path, "/topology.json");
+  const int cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  SYNCOPATE_RETURN_IF_ERROR(WriteFile(topology, ToJson(bench::LoadedTopology(spec, cores))));
+  setenv("SYNCOPATE_TOPO_FILE", topology.c_str(), 1);
+  std::vector<std::string> words = bench::LaunchInLab(place);
+  words.insert(words.end(), program.begin(), program.end());
+  return RunAndWait(words);
+}
+
+absl::StatusOr<int> RunTrain(const TrainArguments& arguments) {
+  SYNCOPATE_ASSIGN_OR_RETURN(TrainOptions options, ToOptions(arguments));
+  absl::StatusOr<lab::Spec> spec;
+  if (!arguments.lab.empty()) {
+    spec = lab::ReadLab(arguments.lab);
+    if (!spec.ok()) return spec.status();
+    if (options.threads == 0) options.threads = 1;  // its hosts share this machine's cores
+  }
+  SYNCOPATE_RETURN_IF_ERROR(
+      options.Validate(KnownWorkers(arguments, arguments.lab.empty() ? nullptr : &spec)));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string self, SelfPath());
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string worker, WorkerProgram(self));
+  std::vector<std::string> program = {worker, train::ToJson(options)};
+  if (arguments.json) program.push_back("--json");
+  if (!arguments.quiet && isatty(STDERR_FILENO) == 1) program.push_back("--progress");
+  if (!arguments.lab.empty()) return RunInLab(*spec, self, program);
+  std::vector<std::string> words = {self, "launch", "--no-tag"};
+  const auto pass = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {flag, value});
+  };
+  const bool many_hosts = !arguments.hosts.empty() || !arguments.host_file.empty();
+  pass("-n", arguments.ranks.empty() && !many_hosts ? "1" : arguments.ranks);
+  pass("-H", arguments.hosts);
+  pass("--hostfile", arguments.host_file);
+  pass("--agent", arguments.agent);
+  pass("--interface", arguments.interfaces);
+  words.push_back("--");
+  words.insert(words.end(), program.begin(), program.end());
+  return Become(std::move(words));
+}
+
+void AddJobOptions(CLI::App& command, TrainArguments& arguments) {
+  TrainOptions& o = arguments.options;
+  const auto add = [&](const char* key, const char* flags, auto& value, const char* help) {
+    CLI::Option* option = command.add_option(flags, value, help)->capture_default_str();
+    arguments.by_key.emplace_back(key, option);
+    return option;
+  };
+  const auto add_flag = [&](const char* key, const char* flags, bool& value, const char* help) {
+    arguments.by_key.emplace_back(key, command.add_flag(flags, value, help));
+  };
+  add("model", "--model", o.model, "mlp, cnn, resnet20, resnet32, vgg16 or transformer");
+  add("data", "--data", o.data, "mnist, fashion-mnist, cifar10, text, synthetic or synthetic-text");
+  add("seed", "--seed", o.seed, "Of everything random");
+  add("batch", "--batch", o.batch, "Samples of all workers together in an iteration");
+  add("batches", "--batches", arguments.batches, "Instead: samples of each worker")
+      ->type_name("N,N,...");
+  add("accumulate", "--accumulate", o.accumulate, "Parts in which a worker computes its batch");
+  add("iterations", "--iterations", o.iterations, "How many; 0: as many as --epochs have");
+  add("epochs", "--epochs", o.epochs, "Times that all data is used");
+  add_flag("augment", "--augment", o.augment, "Flip and move images at random");
+  add("dropout", "--dropout", o.dropout, "Where a model has a place for it");
+  add("optimizer", "--optimizer", o.optimizer.name, "sgd or adam");
+  add("learning_rate", "--lr", o.rate.base, "Learning rate");
+  add("warmup", "--warmup", o.rate.warmup, "Iterations in which the rate rises to --lr");
+  add("rate_shape", "--rate", arguments.rate_shape,
+      "Course of the rate: constant, cosine, step:1000,2000 or step:1000,2000x0.5");
+  add("momentum", "--momentum", o.optimizer.momentum, "sgd");
+  add_flag("nesterov", "--nesterov", o.optimizer.nesterov, "sgd: look ahead");
+  add("weight_decay", "--weight-decay", o.optimizer.weight_decay, "Added to the gradient");
+  add("clip_norm", "--clip", o.clip_norm, "Largest norm of the whole gradient; 0: any");
+  add("strategy", "--strategy", o.strategy, "How workers synchronize: bsp");
+  add("schedule", "--schedule", o.schedule,
+      "Which gradients travel together and when: none, wfbp, mg-wfbp, bucket, asc-wfbp or search");
+  add("evaluate_every", "--evaluate-every", o.evaluate_every,
+      "Iterations between evaluations; 0: one at the end");
+  add("evaluate_samples", "--evaluate-samples", o.evaluate_samples, "Of the test data; 0: all");
+  add("target_accuracy", "--target-accuracy", arguments.target_accuracy,
+      "Stop when an evaluation reaches it (0 to 1)")
+      ->default_str("");
+  add("target_loss", "--target-loss", arguments.target_loss, "Likewise")->default_str("");
+  add("checkpoint_every", "--checkpoint-every", o.checkpoint_every,
+      "Iterations between checkpoints, in the run's folder; 0: none");
+  add("report_every", "--report-every", o.report_every, "Iterations between lines of progress");
+  add("threads", "--threads", o.threads, "Of each worker; 0: its share of the cores");
+  add("synthetic_samples", "--synthetic-samples", o.synthetic_samples, "Of synthetic data");
+}
+
+}  // namespace
+
+void AddTrainCommand(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(kCommand, "Train a model with several workers");
+  auto arguments = std::make_shared<TrainArguments>();
+  AddJobOptions(*command, *arguments);
+  command
+      ->add_option("--run", arguments->run,
+                   "Folder for what the run leaves: a path, or a name for runs/NAME")
+      ->type_name("RUN");
+  command->add_flag("--overwrite", arguments->options.overwrite,
+                    "Replace what an earlier run left there");
+  command->add_flag("--resume", arguments->options.resume,
+                    "Go on from the run's last checkpoint, with its options where none are given");
+  auto* ranks = command->add_option("-n,--workers", arguments->ranks, "Workers (1)");
+  auto* hosts = command->add_option("-H,--host", arguments->hosts, "Hosts and their workers")
+                    ->type_name("HOST[:SLOTS],...");
+  auto* file = command
+                   ->add_option("--hostfile", arguments->host_file,
+                                "A file with a host a line: node1 slots=4")
+                   ->type_name("FILE")
+                   ->excludes(hosts);
+  command->add_option("--agent", arguments->agent, "How to run a command on a host (ssh)")
+      ->type_name("\"CMD {host}\"");
+  command->add_option("--interface", arguments->interfaces, "Network interfaces to use")
+      ->type_name("IF");
+  command
+      ->add_option("--lab", arguments->lab,
+                   "Start this lab, train with a worker on each of its hosts, take it down")
+      ->type_name("FILE")
+      ->excludes(ranks)
+      ->excludes(hosts)
+      ->excludes(file);
+  command->add_flag("--json", arguments->json, "End with one JSON object instead of a table");
+  command->add_flag("--quiet", arguments->quiet, "No lines of progress on a terminal");
+  command->footer(kExamples);
+  command->callback([arguments, &exit_code] {
+    const absl::StatusOr<int> code = RunTrain(*arguments);
+    exit_code = code.ok() ? *code : Complain(kCommand, code.status());
+  });
+}
+
+}  // namespace syncopate
