@@ -1,12 +1,9 @@
 #include "tools/probe_command.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -14,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -25,11 +21,12 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "lab/scoped_lab.h"
 #include "lab/spec.h"
 #include "nlohmann/json.hpp"
 #include "probe/picture.h"
 #include "tools/command_line.h"
+#include "tools/launch/start_job.h"
+#include "tools/probe/allreduce.h"
 #include "tools/probe/lab_trials.h"
 #include "tools/probe/probe_job.h"
 #include "transport/net/endpoint.h"
@@ -45,9 +42,9 @@ struct ProbeArguments {
   std::string svg;
   std::string budget;
   bool json = false;
-  // Where to run, if not in a job already.
-  std::string hosts, hostfile, agent, lab;
-  int ranks = 0;
+  bool allreduce = false;
+  std::string costs_out;
+  JobPlace place;  // if not in a job already
   // Trials in labs.
   int self_test = 0;
   uint64_t seed = 1;
@@ -179,63 +176,19 @@ absl::Status RunInJob(const ProbeArguments& arguments) {
   return found ? Report(arguments, *found) : absl::OkStatus();
 }
 
-// `syncopate launch` or `syncopate lab run`, which runs this command on every host. `lab` is the
-// name of one that is up, or empty.
-absl::StatusOr<std::vector<std::string>> JobCommand(const ProbeArguments& arguments,
-                                                    const std::string& lab) {
-  SYNCOPATE_RETURN_IF_ERROR(Budget(arguments).status());
-  char path[4096] = {};
-  if (readlink("/proc/self/exe", path, sizeof(path) - 1) < 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("this program's own file is unknown: ", strerror(errno)));
-  }
-  std::vector<std::string> words = {path};
+// What every rank of the job runs.
+std::vector<std::string> JobWords(const ProbeArguments& arguments) {
+  std::vector<std::string> words = {"probe"};
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {option, value});
   };
-  if (!lab.empty()) {
-    words.insert(words.end(), {"lab", "run", "--no-tag"});
-    add("--lab", lab);
-  } else {
-    words.insert(words.end(), {"launch", "--no-tag"});
-    if (arguments.ranks > 0) add("-n", absl::StrCat(arguments.ranks));
-    add("-H", arguments.hosts);
-    add("--hostfile", arguments.hostfile);
-    add("--agent", arguments.agent);
-  }
-  words.insert(words.end(), {"--", path, "probe"});
+  if (arguments.allreduce) words.push_back("--allreduce");
+  add("-o", arguments.costs_out);
   add("--budget", arguments.budget);
   add("--topology-out", arguments.topology_out);
   add("--svg", arguments.svg);
   if (arguments.json) words.push_back("--json");
   return words;
-}
-
-// Becomes that command. Returns only if that fails.
-absl::Status Become(std::vector<std::string> words) {
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execv(argv[0], argv.data());
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot run ", words[0], ": ", strerror(errno)));
-}
-
-// Makes the lab of a file, measures it, and takes it away.
-absl::StatusOr<int> RunInLabOf(const ProbeArguments& arguments) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const lab::Spec spec, lab::ReadLab(arguments.lab));
-  const std::string name = absl::StrCat("probe-", getpid());
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> words, JobCommand(arguments, name));
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<lab::ScopedLab> lab,
-                             lab::ScopedLab::Up(spec, name, MonotonicClock()));
-  const pid_t job = fork();
-  if (job < 0) return absl::UnavailableError(absl::StrCat("cannot fork: ", strerror(errno)));
-  if (job == 0) _exit(Complain("probe", Become(words)));
-  int state = 0;
-  while (waitpid(job, &state, 0) < 0) {
-    if (errno != EINTR) return absl::InternalError(absl::StrCat("wait: ", strerror(errno)));
-  }
-  return WIFEXITED(state) ? WEXITSTATUS(state) : kFailed;  // it has said why
 }
 
 absl::Status RunTrials(const ProbeArguments& arguments) {
@@ -277,13 +230,14 @@ absl::StatusOr<int> Run(const ProbeArguments& arguments) {
     SYNCOPATE_RETURN_IF_ERROR(RunTrials(arguments));
     return kDone;
   }
-  if (absl::StrContains(arguments.lab, '.')) return RunInLabOf(arguments);  // no lab's name has one
-  const bool elsewhere = !arguments.hosts.empty() || !arguments.hostfile.empty() ||
-                         !arguments.lab.empty() || arguments.ranks > 0;
-  if (elsewhere) {
-    SYNCOPATE_ASSIGN_OR_RETURN(std::vector<std::string> words,
-                               JobCommand(arguments, arguments.lab));
-    return Become(std::move(words));
+  if (!arguments.costs_out.empty() && !arguments.allreduce) {
+    return absl::InvalidArgumentError("-o saves the costs of --allreduce; give that too");
+  }
+  if (arguments.place.given()) {
+    SYNCOPATE_RETURN_IF_ERROR(Budget(arguments).status());
+    JobPlace place = arguments.place;
+    place.declared_topology = arguments.allreduce;  // else it is just what is to be found out
+    return RunAsJob(place, JobWords(arguments));
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<Job> job,
                              JobFromEnvironment(ProcessEnvironment()));
@@ -291,6 +245,12 @@ absl::StatusOr<int> Run(const ProbeArguments& arguments) {
     return absl::InvalidArgumentError(
         "there is no network to measure: name hosts with -H, or a lab with --lab, or run this "
         "command as a job, as in syncopate launch -H h0,h1 -- syncopate probe");
+  }
+  if (arguments.allreduce) {
+    AllReduceProbe probe{.budget_seconds = 0, .json = arguments.json, .out = arguments.costs_out};
+    SYNCOPATE_ASSIGN_OR_RETURN(probe.budget_seconds, Budget(arguments));
+    SYNCOPATE_RETURN_IF_ERROR(ProbeAllReduce(probe));
+    return kDone;
   }
   SYNCOPATE_RETURN_IF_ERROR(RunInJob(arguments));
   return kDone;
@@ -304,6 +264,8 @@ constexpr char kFooter[] =
     "  syncopate probe -H h0,h1,h2,h3 --topology-out net.json\n"
     "  syncopate probe --lab labs/two-racks.toml --svg net.svg\n"
     "  mpirun -np 8 syncopate probe --json\n"
+    "  syncopate probe --allreduce -n 4 -o costs.json\n"
+    "  syncopate probe --allreduce --lab labs/two-racks.toml\n"
     "  syncopate probe --self-test 20 --seed 1      (root: random labs, one after the other)\n"
     "The saved topology is used by SYNCOPATE_TOPO_FILE=net.json and `syncopate plan --topology`.";
 
@@ -318,26 +280,16 @@ void AddProbeCommand(CLI::App& app, int& exit_code) {
   probe->add_option("--svg", arguments->svg, "Save a picture here")->type_name("FILE");
   probe
       ->add_option("--budget", arguments->budget,
-                   "How long to measure (25s, more for more than 12 hosts)")
+                   "How long to measure (25s, more for more than 12 hosts; --allreduce: 5s)")
       ->type_name("TIME");
   probe->add_flag("--json", arguments->json, "Print one JSON object");
-  auto* hosts = probe->add_option("-H,--hosts", arguments->hosts, "Hosts, as `launch -H` has them")
-                    ->type_name("HOST[:SLOTS],...");
-  auto* hostfile =
-      probe->add_option("--hostfile", arguments->hostfile, "File with hosts, as `launch` reads it")
-          ->type_name("FILE")
-          ->excludes(hosts);
-  probe->add_option("--agent", arguments->agent, "How to run a command on a host (see launch)")
-      ->type_name("CMD");
-  probe->add_option("-n,--ranks", arguments->ranks, "How many ranks (see launch)")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
+  probe->add_flag("--allreduce", arguments->allreduce,
+                  "Instead, measure what all-reduces cost: start-up, a byte, several at once");
   probe
-      ->add_option("--lab", arguments->lab,
-                   "Measure a lab: one that is up, or the one of a file, made for it")
-      ->type_name("NAME|FILE.toml")
-      ->excludes(hosts)
-      ->excludes(hostfile);
+      ->add_option("-o,--out", arguments->costs_out,
+                   "With --allreduce: save the costs here, for `plan --schedule --costs`")
+      ->type_name("FILE");
+  AddJobPlaceOptions(*probe, arguments->place);
   probe
       ->add_option("--self-test", arguments->self_test,
                    "Make so many random labs and compare what is found with what they are")
