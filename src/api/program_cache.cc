@@ -1,5 +1,6 @@
 #include "api/program_cache.h"
 
+#include <bit>
 #include <utility>
 
 #include "absl/hash/hash.h"
@@ -10,6 +11,25 @@
 #include "plan/collective/select.h"
 
 namespace syncopate {
+namespace {
+
+// Calls of more bytes are chosen for by their own size.
+constexpr uint64_t kAlikeBytesMax = 4 << 20;
+
+// A size that stands for those near it: the next below with two binary digits. Blocks have sizes of
+// their own, and few calls have many of them.
+uint64_t AlikeElements(const ProgramKey& key) {
+  const uint64_t elements = key.request.elements;
+  if (elements < 4 || elements * key.element_bytes > kAlikeBytesMax ||
+      !key.request.block_elements.empty()) {
+    return elements;
+  }
+  const int digits = std::bit_width(elements);
+  return elements >> (digits - 2) << (digits - 2);
+}
+
+}  // namespace
+
 size_t ProgramKeyHash::operator()(const ProgramKey& key) const {
   return absl::HashOf(key.request.collective, key.request.workers, key.request.active,
                       key.request.root, key.request.target, key.request.elements,
@@ -51,28 +71,42 @@ std::optional<std::vector<int>> ProgramCache::PlacementOf(const ProgramKey& key)
   return placement;
 }
 
-absl::StatusOr<PlannedProgram> ProgramCache::Plan(const ProgramKey& key) const {
+absl::StatusOr<std::shared_ptr<const Selection>> ProgramCache::ChoiceFor(
+    ProgramKey key, const Topology& topology, const std::vector<int>& placement) {
+  key.request.elements = AlikeElements(key);
+  key.self = 0;
+  key.chunk_bytes = 0;
+  const auto found = choices_.find(key);
+  if (found != choices_.end()) return found->second;
+  SYNCOPATE_ASSIGN_OR_RETURN(Selection selection,
+                             SelectProgram(key.request, key.element_bytes, topology, placement,
+                                           {.algorithm = key.algorithm}));
+  Log(LogLevel::kInfo, Name(key.request.collective), " of about ",
+      key.request.elements * key.element_bytes, " bytes: ", selection.why);
+  selection.program = {};  // of that size; nobody asks for it again
+  if (choices_.size() >= kProgramsMax) choices_.clear();
+  auto choice = std::make_shared<const Selection>(std::move(selection));
+  choices_[key] = choice;
+  return choice;
+}
+
+absl::StatusOr<PlannedProgram> ProgramCache::Plan(const ProgramKey& key) {
   const std::optional<std::vector<int>> placement = PlacementOf(key);
+  PlannedProgram planned;
   if (!placement || key.request.elements == 0) {
     SYNCOPATE_ASSIGN_OR_RETURN(Program program, PlanForHost(key));
-    PlannedProgram planned;
     SYNCOPATE_ASSIGN_OR_RETURN(planned.program, CompileProgram(std::move(program), key.self));
     return planned;
   }
   const bool newer = published_ && key.network_version == published_->first;
   const Topology& topology = newer ? published_->second : network_->topology;
-  SYNCOPATE_ASSIGN_OR_RETURN(
-      Selection selection,
-      SelectProgram(key.request, key.element_bytes, topology, *placement,
-                    {.algorithm = key.chunk_bytes > 0 ? std::string(kForest) : key.algorithm,
-                     .pieces = 0,
-                     .chunk_bytes = key.chunk_bytes}));
-  Log(LogLevel::kInfo, Name(key.request.collective), " of ",
-      key.request.elements * key.element_bytes, " bytes: ", selection.why);
-  PlannedProgram planned;
-  planned.chunk_bytes = selection.candidates[0].chunk_bytes;
-  SYNCOPATE_ASSIGN_OR_RETURN(planned.program,
-                             CompileProgram(std::move(selection.program), key.self));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::shared_ptr<const Selection> choice,
+                             ChoiceFor(key, topology, *placement));
+  SYNCOPATE_ASSIGN_OR_RETURN(Program program, PlanAlike(*choice, key.request, key.element_bytes,
+                                                        topology, *placement, key.chunk_bytes));
+  planned.chunk_bytes =
+      key.chunk_bytes > 0 ? key.chunk_bytes : choice->candidates.front().chunk_bytes;
+  SYNCOPATE_ASSIGN_OR_RETURN(planned.program, CompileProgram(std::move(program), key.self));
   return planned;
 }
 
@@ -90,6 +124,9 @@ void ProgramCache::Publish(uint64_t version, const Topology& topology) {
   MutexLock lock(&mutex_);
   if (published_) {
     absl::erase_if(programs_, [&](const auto& entry) {
+      return entry.first.network_version == published_->first;
+    });
+    absl::erase_if(choices_, [&](const auto& entry) {
       return entry.first.network_version == published_->first;
     });
   }

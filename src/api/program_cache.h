@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "engine/compiled_program.h"
 #include "plan/collective/request.h"
+#include "plan/collective/select.h"
 
 namespace syncopate {
 
@@ -59,9 +60,13 @@ class ProgramCache {
   // Jobs use few different calls; one that does not must not fill the memory.
   static constexpr size_t kProgramsMax = 4096;
 
-  absl::StatusOr<PlannedProgram> Plan(const ProgramKey& key) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<PlannedProgram> Plan(const ProgramKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Program> PlanForHost(const ProgramKey& key) const;
+  // The choice for calls of about this size: gradients come in many sizes, and choosing takes long.
+  absl::StatusOr<std::shared_ptr<const Selection>> ChoiceFor(ProgramKey key,
+                                                             const Topology& topology,
+                                                             const std::vector<int>& placement)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Nothing if all workers of the request are on one host.
   std::optional<std::vector<int>> PlacementOf(const ProgramKey& key) const;
 
@@ -70,6 +75,8 @@ class ProgramCache {
   Mutex mutex_;
   std::optional<std::pair<uint64_t, Topology>> published_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<ProgramKey, PlannedProgram, ProgramKeyHash> programs_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<ProgramKey, std::shared_ptr<const Selection>, ProgramKeyHash> choices_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace syncopate

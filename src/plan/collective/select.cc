@@ -518,4 +518,34 @@ absl::StatusOr<Selection> SelectProgram(const CollectiveRequest& request, size_t
   return selector.Choose();
 }
 
+absl::StatusOr<Program> PlanAlike(const Selection& like, const CollectiveRequest& request,
+                                  size_t bytes_per_element, const Topology& topology,
+                                  absl::Span<const int> placement, uint64_t chunk_bytes) {
+  const Candidate& chosen = like.candidates.front();
+  if (chosen.algorithm == kForest) {
+    if (chunk_bytes == 0) chunk_bytes = chosen.chunk_bytes;
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        Program program, MakeForestProgram(request, *like.forest,
+                                           std::max<uint64_t>(1, chunk_bytes / bytes_per_element)));
+    uint64_t steps = 0;
+    for (const std::vector<Step>& list : program.steps) steps += list.size();
+    if (steps > SelectOptions().steps_max) {
+      return absl::ResourceExhaustedError(absl::StrCat("a forest with chunks of ", chunk_bytes,
+                                                       " bytes would have ", steps, " steps"));
+    }
+    return program;
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(const PlannerInfo* planner,
+                             FindPlanner(request.collective, chosen.algorithm));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<Variant> variants,
+                             VariantsOf(planner->name, request, topology, placement));
+  for (const Variant& variant : variants) {
+    if (variant.name != chosen.variant) continue;
+    PlannerOptions options = variant.options;
+    options.pieces = chosen.pieces;
+    return planner->plan(request, options);
+  }
+  return absl::InternalError(absl::StrCat("there is no ", Describe(chosen), " for this request"));
+}
+
 }  // namespace syncopate

@@ -64,6 +64,14 @@ absl::StatusOr<Selection> SelectProgram(const CollectiveRequest& request, size_t
                                         const Topology& topology, absl::Span<const int> placement,
                                         const SelectOptions& options);
 
+// The program that `like` chose, for a request that differs from its own in the number of elements
+// only: nothing is compared or played, so it takes a small part of the time. `chunk_bytes`: of a
+// forest, instead of the sub-chunks that were chosen; 0: those. ResourceExhausted if it has more
+// steps than SelectOptions allows.
+absl::StatusOr<Program> PlanAlike(const Selection& like, const CollectiveRequest& request,
+                                  size_t bytes_per_element, const Topology& topology,
+                                  absl::Span<const int> placement, uint64_t chunk_bytes = 0);
+
 }  // namespace syncopate
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_SELECT_H_

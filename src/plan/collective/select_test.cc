@@ -62,6 +62,26 @@ TEST(SelectTest, TheWinnerIsFirstAndTheOthersFollowByTime) {
 }
 
 // A worker without data can add as well as the others; with a fast NIC it is the best place.
+// For the same size it is the same program; for others it is right too.
+TEST(SelectTest, PlansAlikeForOtherSizes) {
+  Random random(11);
+  for (int i = 0; i < 30; ++i) {
+    const Topology topology = RandomTopology(static_cast<int>(random.Between(2, 9)), random.Next());
+    const int workers = static_cast<int>(Devices(topology).size());
+    const CollectiveRequest request = AllReduce(workers, 1 + random.Below(200'000));
+    const Selection selection = Select(request, topology);
+    const std::vector<int> placement = *PlaceInOrder(topology, workers);
+    const absl::StatusOr<Program> same = PlanAlike(selection, request, 4, topology, placement);
+    ASSERT_TRUE(same.ok()) << same.status();
+    EXPECT_EQ(DigestOf(*same), DigestOf(selection.program)) << selection.why;
+    const CollectiveRequest other = AllReduce(workers, 1 + random.Below(200'000));
+    const absl::StatusOr<Program> alike = PlanAlike(selection, other, 4, topology, placement);
+    ASSERT_TRUE(alike.ok()) << alike.status();
+    EXPECT_EQ(alike->elements(), other.elements);
+    EXPECT_TRUE(ProveProgram(*alike).ok()) << selection.why;
+  }
+}
+
 TEST(SelectTest, InactiveWorkersMayServe) {
   CollectiveRequest request = AllReduce(5, 1 << 20);
   request.active = {0, 1, 4};
