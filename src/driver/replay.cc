@@ -17,7 +17,7 @@ namespace syncopate::driver {
 namespace {
 
 // Sleeping is not worth it for less; the time is made up for by the next sleep.
-constexpr int64_t kSleepNsLeast = 20'000;
+constexpr int64_t kSleepNsLeast = 50'000;
 // A call of the driver that took longer has waited, and was not just interrupted.
 constexpr int64_t kHeldNs = 50'000;
 
