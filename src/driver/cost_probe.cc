@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace syncopate::driver {
@@ -22,6 +24,27 @@ constexpr double kRunSeconds = 4e-3;
 constexpr int kRunMax = 8;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+// Waits as a driver does: not by driving the operations itself, but until it is told of their ends,
+// which costs a schedule a change of threads, too.
+class Ends {
+ public:
+  explicit Ends(int count) : left_(count) {}
+  void Count() {
+    MutexLock lock(&mutex_);
+    if (--left_ == 0) done_.Signal();
+  }
+  // Every operation ends within its timeout.
+  void Wait() {
+    MutexLock lock(&mutex_);
+    while (left_ > 0) done_.Wait(&mutex_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar done_;
+  int left_ ABSL_GUARDED_BY(mutex_);
+};
 
 // All decisions rest on numbers that all workers have agreed on, so all measure the same.
 class CostProbe {
@@ -40,8 +63,6 @@ class CostProbe {
   }
 
   absl::StatusOr<CostMeasurement> Run() {
-    // Whatever the first call has to set up is no cost of the others.
-    SYNCOPATE_RETURN_IF_ERROR(RunOf(options_.bytes_min, 1, 2).status());
     SYNCOPATE_RETURN_IF_ERROR(MeasureAlone());
     SYNCOPATE_RETURN_IF_ERROR(MeasureAtOnce());
     return Result();
@@ -53,7 +74,7 @@ class CostProbe {
       const double last = points_.empty() ? 0 : points_.back().seconds;
       const double expected = last * kGrowth * (options_.repetitions + 1);
       const bool least = points_.size() < kSizesLeast;
-      if (!least && elapsed_ + expected > kAlonePart * options_.budget_seconds) break;
+      if (!least && spent_ + expected > kAlonePart * options_.budget_seconds) break;
       SYNCOPATE_RETURN_IF_ERROR(MeasurePoint(bytes, 1));
     }
     return absl::OkStatus();
@@ -71,7 +92,7 @@ class CostProbe {
       const bool last = point + 1 == alone.rend();
       const bool fits =
           point->bytes * static_cast<uint64_t>(options_.at_once_max) <= options_.bytes_max;
-      if (!fits || (!last && elapsed_ + expected > options_.budget_seconds)) continue;
+      if (!fits || (!last && spent_ + expected > options_.budget_seconds)) continue;
       for (int k = 2; k <= options_.at_once_max; ++k) {
         SYNCOPATE_RETURN_IF_ERROR(MeasurePoint(point->bytes, k));
       }
@@ -81,7 +102,8 @@ class CostProbe {
   }
 
   absl::Status MeasurePoint(uint64_t bytes, int at_once) {
-    // The first time programs are made, which is no cost of the others.
+    // The first time programs are made, which is no cost of the others and may take long.
+    SYNCOPATE_RETURN_IF_ERROR(RunOf(bytes, 1, 1, /*counted=*/false).status());
     SYNCOPATE_ASSIGN_OR_RETURN(const double first, RunOf(bytes, at_once, 1));
     const int length =
         std::clamp(static_cast<int>(kRunSeconds / std::max(first, 1e-9)), 1, kRunMax);
@@ -96,26 +118,35 @@ class CostProbe {
     return absl::OkStatus();
   }
 
-  // Seconds a member of a run, on the slowest worker. Also tells how much time has gone.
-  absl::StatusOr<double> RunOf(uint64_t bytes, int at_once, int length) {
+  // Seconds a member of a run, on the slowest worker.
+  absl::StatusOr<double> RunOf(uint64_t bytes, int at_once, int length, bool counted = true) {
     SYNCOPATE_RETURN_IF_ERROR(world_.Barrier());
     const int64_t begin_ns = MonotonicClock().NowNs();
     const uint64_t elements = std::max<uint64_t>(1, bytes / sizeof(float));
     for (int i = 0; i < length; ++i) {
       std::vector<Handle> handles;
+      Ends ends(at_once);
       for (int k = 0; k < at_once; ++k) {
         float* data = reinterpret_cast<float*>(data_) + static_cast<uint64_t>(k) * elements;
         handles.push_back(world_.Start({.collective = Collective::kAllReduce,
                                         .data = Array::Of(data, elements),
-                                        .op = ReduceOp::kSum}));
+                                        .op = ReduceOp::kSum,
+                                        .ended = [&](const absl::Status&) { ends.Count(); }}));
+        // Over already, or it could not even start, which nobody else tells.
+        if (!handles.back().Done()) continue;
+        if (absl::Status status = handles.back().Wait(); !status.ok()) {
+          for (Handle& handle : handles) handle.Wait().IgnoreError();
+          return status;
+        }
       }
+      ends.Wait();
       for (Handle& handle : handles) SYNCOPATE_RETURN_IF_ERROR(handle.Wait());
     }
     const int64_t end_ns = MonotonicClock().NowNs();
-    double agreed[2] = {Seconds(end_ns - begin_ns) / length, Seconds(end_ns - begin_ns_)};
-    SYNCOPATE_RETURN_IF_ERROR(world_.AllReduce(Array::Of(agreed, 2), ReduceOp::kMax));
-    elapsed_ = agreed[1];
-    return agreed[0];
+    double slowest = Seconds(end_ns - begin_ns);
+    SYNCOPATE_RETURN_IF_ERROR(world_.AllReduce(Array::Of(&slowest, 1), ReduceOp::kMax));
+    if (counted) spent_ += slowest;
+    return slowest / length;
   }
 
   // Rank 0's numbers, bit for bit: another processor may round a fit differently.
@@ -123,7 +154,8 @@ class CostProbe {
     CostMeasurement result;
     SYNCOPATE_ASSIGN_OR_RETURN(result.fit, FitCosts(points_));
     CommunicationCosts& costs = result.fit.costs;
-    std::vector<double> numbers = {elapsed_, costs.a, costs.b};
+    const double elapsed = Seconds(MonotonicClock().NowNs() - begin_ns_);
+    std::vector<double> numbers = {elapsed, costs.a, costs.b};
     numbers.insert(numbers.end(), costs.gamma.begin(), costs.gamma.end());
     numbers.insert(numbers.end(), result.fit.fitted.begin(), result.fit.fitted.end());
     SYNCOPATE_RETURN_IF_ERROR(world_.Broadcast(Array::Of(numbers.data(), numbers.size()), 0));
@@ -143,7 +175,7 @@ class CostProbe {
   std::optional<Buffer> buffer_;
   std::vector<std::byte> memory_;
   std::byte* data_ = nullptr;
-  double elapsed_ = 0;  // of the slowest worker
+  double spent_ = 0;  // of the budget
   std::vector<CostPoint> points_;
 };
 

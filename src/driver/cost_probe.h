@@ -11,7 +11,9 @@
 namespace syncopate::driver {
 
 struct CostProbeOptions {
-  double budget_seconds = 2;  // of all measuring; three small sizes are measured in any case
+  // Of all measuring, without the time that it takes to plan collectives of new sizes. Three small
+  // sizes are measured in any case.
+  double budget_seconds = 2;
   uint64_t bytes_min = 1024;
   uint64_t bytes_max = uint64_t{16} << 20;  // of what is under way at once
   int at_once_max = 4;                      // gamma(k) for k up to this

@@ -10,6 +10,7 @@
 #include "tools/report_command.h"
 #include "tools/reproduce_command.h"
 #include "tools/train_command.h"
+#include "tools/train_replay.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Syncopate: data-parallel training on imperfect networks", "syncopate");
@@ -26,6 +27,7 @@ int main(int argc, char** argv) {
       "  syncopate probe --lab two-racks --topology-out net.json\n"
       "  syncopate plan --schedule all --model resnet-152\n"
       "  syncopate reproduce forest --figure 4\n"
+      "  syncopate replay --model resnet-152 -n 4 --bytes-scale 0.05 --time-scale 0.1\n"
       "  syncopate report runs/first --html first.html\n"
       "syncopate COMMAND --help tells more about a command.");
 
@@ -39,5 +41,6 @@ int main(int argc, char** argv) {
   syncopate::AddReproduceCommand(app, exit_code);
   syncopate::AddReportCommand(app, exit_code);
   syncopate::AddTrainCommand(app, exit_code);
+  syncopate::AddReplayCommand(app, exit_code);
   return syncopate::RunCommandLine(app, argc, argv, exit_code);
 }
