@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "train/data/dataset.h"
 #include "train/model_parts.h"
@@ -106,6 +107,8 @@ absl::StatusOr<std::shared_ptr<Model>> MakeModel(const ModelOptions& options) {
     return At(absl::StrCat("model ", options.name), status);
   }
   try {
+    static Mutex generator;  // there is one in a process, and it must be ours from seed to end
+    const MutexLock lock(&generator);
     torch::manual_seed(options.seed);
     return entry->make(options);
   } catch (const std::exception& error) {

@@ -74,8 +74,9 @@ std::vector<std::string> ModelNames();
 // Whether a model reads text rather than images.
 bool ReadsText(const std::string& model);
 
-// Seeds LibTorch's generator: the same options give the same parameters. NotFound for an unknown
-// name, InvalidArgument for a shape that the model cannot take.
+// Seeds LibTorch's generator: the same options give the same parameters, also when threads make
+// models at once. NotFound for an unknown name, InvalidArgument for a shape that the model cannot
+// take.
 absl::StatusOr<std::shared_ptr<Model>> MakeModel(const ModelOptions& options);
 
 }  // namespace syncopate::train
