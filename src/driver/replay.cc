@@ -138,7 +138,7 @@ class Replay::Impl {
   // One iteration, without waiting for its transfers.
   absl::Status Play(PlayedTime& time) {
     SYNCOPATE_RETURN_IF_ERROR(driver_->Begin(1, static_cast<uint64_t>(size_)));
-    const int iteration = static_cast<int>(driver_->iteration());
+    const int iteration = static_cast<int>(driver_->iterations() - 1);
     int64_t phase_ns = NowNs();
     for (int t = 0; t < table_.size(); ++t) {
       const int64_t before_ns = NowNs();
@@ -189,6 +189,6 @@ absl::Status Replay::SetSchedule(const Schedule& schedule) {
 
 absl::StatusOr<std::vector<double>> Replay::Run(int iterations) { return impl_->Run(iterations); }
 
-int64_t Replay::iteration() const { return impl_->driver().iteration(); }
+int64_t Replay::iteration() const { return impl_->driver().iterations() - 1; }
 
 }  // namespace syncopate::driver
