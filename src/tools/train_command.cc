@@ -1,12 +1,7 @@
 #include "tools/train_command.h"
 
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -15,24 +10,17 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/clock.h"
-#include "base/environment.h"
-#include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "lab/lab.h"
-#include "lab/scoped_lab.h"
 #include "lab/spec.h"
-#include "model/topology.h"
 #include "nlohmann/json.hpp"
 #include "observe/run_directory.h"
-#include "tools/bench/lab_plan.h"
-#include "tools/bench/loaded_topology.h"
-#include "tools/bench/workspace.h"
 #include "tools/command_line.h"
+#include "tools/launch/start_job.h"
+#include "tools/train_replay.h"
 #include "train/options/train_options.h"
 
 namespace syncopate {
@@ -48,6 +36,7 @@ constexpr const char* kExamples = R"(Examples:
   syncopate train --run first --resume -n 4
   syncopate train --model cnn --data mnist --lab labs/two-racks.toml --schedule none --run slow
   syncopate train --model transformer --data text --optimizer adam --lr 0.003 --clip 1 -H node1:2,node2:2
+  syncopate train --replay resnet-152 --lab labs/two-racks.toml --bytes-scale 0.025
   syncopate report first --html first.html)";
 constexpr uint64_t kConfigBytesMax = uint64_t{1} << 20;
 
@@ -58,25 +47,15 @@ struct TrainArguments {
   double target_accuracy = -1;
   double target_loss = -1;
   std::string run;
-  // Where.
-  std::string ranks;
-  std::string hosts;
-  std::string host_file;
-  std::string agent;
-  std::string interfaces;
-  std::string lab;
+  JobPlace place;
+  std::string replay;  // a model whose recorded times are played instead
+  std::string bytes_scale = "1";
+  std::string time_scale = "1";
   bool json = false;
   bool quiet = false;
   // Options of the job by the key that they have in config.json, to see which were given.
   std::vector<std::pair<std::string, const CLI::Option*>> by_key;
 };
-
-absl::StatusOr<std::string> SelfPath() {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return absl::UnavailableError(absl::StrCat("/proc/self/exe: ", error.message()));
-  return self.string();
-}
 
 // The program that the ranks run: beside this one.
 absl::StatusOr<std::string> WorkerProgram(const std::string& self) {
@@ -142,88 +121,42 @@ absl::StatusOr<TrainOptions> ToOptions(const TrainArguments& arguments) {
 }
 
 // How many workers there will be, where that can be told without asking anybody; else 1.
-int KnownWorkers(const TrainArguments& arguments, const absl::StatusOr<lab::Spec>* spec) {
-  if (spec != nullptr && spec->ok()) return static_cast<int>(lab::WorkerHosts(**spec).size());
-  const absl::StatusOr<int64_t> ranks = ParseInt(arguments.ranks, 1, limits::kWorkersMax);
-  return ranks.ok() ? static_cast<int>(*ranks) : 1;
-}
-
-// Becomes `syncopate launch`, which does all the rest.
-absl::Status Become(std::vector<std::string> words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  execv(pointers[0], pointers.data());
-  return absl::UnavailableError(absl::StrCat(words[0], ": ", std::strerror(errno)));
-}
-
-absl::StatusOr<int> RunAndWait(const std::vector<std::string>& words) {
-  // Ctrl-C reaches the job too; what is left to do here is to take the lab down after it.
-  struct sigaction ignore = {}, before = {};
-  ignore.sa_handler = SIG_IGN;
-  sigaction(SIGINT, &ignore, &before);
-  const pid_t child = fork();
-  if (child == 0) {
-    sigaction(SIGINT, &before, nullptr);
-    const absl::Status status = Become(words);
-    _exit(Complain(kCommand, status));
-  }
-  if (child < 0) return absl::UnavailableError(absl::StrCat("fork: ", std::strerror(errno)));
-  int how = 0;
-  while (waitpid(child, &how, 0) < 0 && errno == EINTR) {
-  }
-  sigaction(SIGINT, &before, nullptr);
-  return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
-}
-
-absl::StatusOr<int> RunInLab(const lab::Spec& spec, const std::string& self,
-                             const std::vector<std::string>& program) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const auto workspace, bench::Workspace::Make("/dev/shm"));
-  const std::string& path = workspace->path();
-  SYNCOPATE_ASSIGN_OR_RETURN(
-      const auto up,
-      lab::ScopedLab::Up(spec, absl::StrCat("train-", path.substr(path.rfind('-') + 1)),
-                         MonotonicClock()));
-  const std::vector<int> slots(lab::WorkerHosts(spec).size(), 1);
-  const bench::LabPlace place = bench::PlaceInLab(**up, self, slots);
-  const std::string topology = absl::StrCat(path, "/topology.json");
-  const int cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  SYNCOPATE_RETURN_IF_ERROR(WriteFile(topology, ToJson(bench::LoadedTopology(spec, cores))));
-  setenv("SYNCOPATE_TOPO_FILE", topology.c_str(), 1);
-  std::vector<std::string> words = bench::LaunchInLab(place);
-  words.insert(words.end(), program.begin(), program.end());
-  return RunAndWait(words);
+absl::StatusOr<int> KnownWorkers(const JobPlace& place) {
+  if (place.ranks > 0) return place.ranks;
+  if (!absl::StrContains(place.lab, '.')) return 1;
+  SYNCOPATE_ASSIGN_OR_RETURN(const lab::Spec spec, lab::ReadLab(place.lab));
+  return static_cast<int>(lab::WorkerHosts(spec).size());
 }
 
 absl::StatusOr<int> RunTrain(const TrainArguments& arguments) {
   SYNCOPATE_ASSIGN_OR_RETURN(TrainOptions options, ToOptions(arguments));
-  absl::StatusOr<lab::Spec> spec;
-  if (!arguments.lab.empty()) {
-    spec = lab::ReadLab(arguments.lab);
-    if (!spec.ok()) return spec.status();
-    if (options.threads == 0) options.threads = 1;  // its hosts share this machine's cores
-  }
-  SYNCOPATE_RETURN_IF_ERROR(
-      options.Validate(KnownWorkers(arguments, arguments.lab.empty() ? nullptr : &spec)));
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::string self, SelfPath());
+  JobPlace place = arguments.place;
+  if (!place.given()) place.ranks = 1;
+  place.declared_topology = true;
+  // The hosts of a lab share this machine's cores.
+  if (!place.lab.empty() && options.threads == 0) options.threads = 1;
+  SYNCOPATE_ASSIGN_OR_RETURN(const int workers, KnownWorkers(place));
+  SYNCOPATE_RETURN_IF_ERROR(options.Validate(workers));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string self, OwnPath());
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string worker, WorkerProgram(self));
   std::vector<std::string> program = {worker, train::ToJson(options)};
   if (arguments.json) program.push_back("--json");
   if (!arguments.quiet && isatty(STDERR_FILENO) == 1) program.push_back("--progress");
-  if (!arguments.lab.empty()) return RunInLab(*spec, self, program);
-  std::vector<std::string> words = {self, "launch", "--no-tag"};
-  const auto pass = [&](const char* flag, const std::string& value) {
-    if (!value.empty()) words.insert(words.end(), {flag, value});
-  };
-  const bool many_hosts = !arguments.hosts.empty() || !arguments.host_file.empty();
-  pass("-n", arguments.ranks.empty() && !many_hosts ? "1" : arguments.ranks);
-  pass("-H", arguments.hosts);
-  pass("--hostfile", arguments.host_file);
-  pass("--agent", arguments.agent);
-  pass("--interface", arguments.interfaces);
-  words.push_back("--");
-  words.insert(words.end(), program.begin(), program.end());
-  return Become(std::move(words));
+  return RunProgramAsJob(place, kCommand, program);
+}
+
+ReplayArguments ToReplay(const TrainArguments& arguments) {
+  ReplayArguments replay;
+  replay.models = arguments.replay;
+  replay.schedule = arguments.options.schedule;
+  replay.bytes_scale = arguments.bytes_scale;
+  replay.time_scale = arguments.time_scale;
+  if (arguments.options.iterations > 0) {
+    replay.iterations = static_cast<int>(arguments.options.iterations);
+  }
+  replay.json = arguments.json;
+  replay.place = arguments.place;
+  return replay;
 }
 
 void AddJobOptions(CLI::App& command, TrainArguments& arguments) {
@@ -287,29 +220,25 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
                     "Replace what an earlier run left there");
   command->add_flag("--resume", arguments->options.resume,
                     "Go on from the run's last checkpoint, with its options where none are given");
-  auto* ranks = command->add_option("-n,--workers", arguments->ranks, "Workers (1)");
-  auto* hosts = command->add_option("-H,--host", arguments->hosts, "Hosts and their workers")
-                    ->type_name("HOST[:SLOTS],...");
-  auto* file = command
-                   ->add_option("--hostfile", arguments->host_file,
-                                "A file with a host a line: node1 slots=4")
-                   ->type_name("FILE")
-                   ->excludes(hosts);
-  command->add_option("--agent", arguments->agent, "How to run a command on a host (ssh)")
-      ->type_name("\"CMD {host}\"");
-  command->add_option("--interface", arguments->interfaces, "Network interfaces to use")
-      ->type_name("IF");
+  AddJobPlaceOptions(*command, arguments->place);
   command
-      ->add_option("--lab", arguments->lab,
-                   "Start this lab, train with a worker on each of its hosts, take it down")
-      ->type_name("FILE")
-      ->excludes(ranks)
-      ->excludes(hosts)
-      ->excludes(file);
+      ->add_option("--replay", arguments->replay,
+                   "Train nothing: play this model's recorded times and send its real bytes; see "
+                   "syncopate replay")
+      ->type_name("MODEL");
+  command->add_option("--bytes-scale", arguments->bytes_scale, "--replay: so many times the bytes")
+      ->capture_default_str();
+  command
+      ->add_option("--time-scale", arguments->time_scale, "--replay: so many times the computing")
+      ->capture_default_str();
   command->add_flag("--json", arguments->json, "End with one JSON object instead of a table");
   command->add_flag("--quiet", arguments->quiet, "No lines of progress on a terminal");
   command->footer(kExamples);
   command->callback([arguments, &exit_code] {
+    if (!arguments->replay.empty()) {
+      exit_code = RunReplay(ToReplay(*arguments));
+      return;
+    }
     const absl::StatusOr<int> code = RunTrain(*arguments);
     exit_code = code.ok() ? *code : Complain(kCommand, code.status());
   });

@@ -25,18 +25,9 @@
 namespace syncopate {
 namespace {
 
-absl::StatusOr<std::string> OwnPath() {
-  char path[4096] = {};
-  if (readlink("/proc/self/exe", path, sizeof(path) - 1) < 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("this program's own file is unknown: ", strerror(errno)));
-  }
-  return std::string(path);
-}
-
 // `syncopate launch` or `syncopate lab run`. `lab` is the name of one that is up, or empty.
 absl::StatusOr<std::vector<std::string>> JobCommand(const JobPlace& place, const std::string& lab,
-                                                    const std::vector<std::string>& words) {
+                                                    const std::vector<std::string>& program) {
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string self, OwnPath());
   std::vector<std::string> command = {self};
   const auto add = [&](const char* option, const std::string& value) {
@@ -52,8 +43,8 @@ absl::StatusOr<std::vector<std::string>> JobCommand(const JobPlace& place, const
     add("--agent", place.agent);
   }
   if (place.ranks > 0) add("-n", absl::StrCat(place.ranks));
-  command.insert(command.end(), {"--", self});
-  command.insert(command.end(), words.begin(), words.end());
+  command.push_back("--");
+  command.insert(command.end(), program.begin(), program.end());
   return command;
 }
 
@@ -80,11 +71,12 @@ absl::StatusOr<std::unique_ptr<bench::Workspace>> DeclareTopology(const lab::Spe
 }
 
 // Makes the lab of a file, runs the job in it, and takes it away.
-absl::StatusOr<int> RunInLabOf(const JobPlace& place, const std::vector<std::string>& words) {
+absl::StatusOr<int> RunInLabOf(const JobPlace& place, const std::string& command_name,
+                               const std::vector<std::string>& program) {
   SYNCOPATE_ASSIGN_OR_RETURN(const lab::Spec spec, lab::ReadLab(place.lab));
-  const std::string name = absl::StrCat(words.front(), "-", getpid());
+  const std::string name = absl::StrCat(command_name, "-", getpid());
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> command,
-                             JobCommand(place, name, words));
+                             JobCommand(place, name, program));
   std::unique_ptr<bench::Workspace> folder;
   if (place.declared_topology && !ProcessEnvironment()("SYNCOPATE_TOPO_FILE")) {
     SYNCOPATE_ASSIGN_OR_RETURN(folder, DeclareTopology(spec));
@@ -93,7 +85,7 @@ absl::StatusOr<int> RunInLabOf(const JobPlace& place, const std::vector<std::str
                              lab::ScopedLab::Up(spec, name, MonotonicClock()));
   const pid_t job = fork();
   if (job < 0) return absl::UnavailableError(absl::StrCat("cannot fork: ", strerror(errno)));
-  if (job == 0) _exit(Complain(words.front(), Become(command)));
+  if (job == 0) _exit(Complain(command_name, Become(command)));
   int state = 0;
   while (waitpid(job, &state, 0) < 0) {
     if (errno != EINTR) return absl::InternalError(absl::StrCat("wait: ", strerror(errno)));
@@ -102,6 +94,15 @@ absl::StatusOr<int> RunInLabOf(const JobPlace& place, const std::vector<std::str
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> OwnPath() {
+  char path[4096] = {};
+  if (readlink("/proc/self/exe", path, sizeof(path) - 1) < 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this program's own file is unknown: ", strerror(errno)));
+  }
+  return std::string(path);
+}
 
 void AddJobPlaceOptions(CLI::App& command, JobPlace& place) {
   auto* hosts = command.add_option("-H,--hosts", place.hosts, "Hosts, as `launch -H` has them")
@@ -122,10 +123,21 @@ void AddJobPlaceOptions(CLI::App& command, JobPlace& place) {
       ->excludes(hostfile);
 }
 
-absl::StatusOr<int> RunAsJob(const JobPlace& place, const std::vector<std::string>& words) {
-  if (absl::StrContains(place.lab, '.')) return RunInLabOf(place, words);  // no lab's name has one
-  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<std::string> command, JobCommand(place, place.lab, words));
+absl::StatusOr<int> RunProgramAsJob(const JobPlace& place, const std::string& name,
+                                    const std::vector<std::string>& program) {
+  if (absl::StrContains(place.lab, '.')) {  // no lab's name has one
+    return RunInLabOf(place, name, program);
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<std::string> command,
+                             JobCommand(place, place.lab, program));
   return Become(std::move(command));
+}
+
+absl::StatusOr<int> RunAsJob(const JobPlace& place, const std::vector<std::string>& words) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string self, OwnPath());
+  std::vector<std::string> program = {self};
+  program.insert(program.end(), words.begin(), words.end());
+  return RunProgramAsJob(place, words.front(), program);
 }
 
 }  // namespace syncopate

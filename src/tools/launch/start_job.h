@@ -29,6 +29,11 @@ void AddJobPlaceOptions(CLI::App& command, JobPlace& place);
 // the job, which has said itself what went wrong. Where no lab is made for it, this process becomes
 // the launcher, and nothing is returned but an error.
 absl::StatusOr<int> RunAsJob(const JobPlace& place, const std::vector<std::string>& words);
+// Likewise, but every rank runs `program`, its path first; `name` is the sub-command's.
+absl::StatusOr<int> RunProgramAsJob(const JobPlace& place, const std::string& name,
+                                    const std::vector<std::string>& program);
+// The path of this program's file.
+absl::StatusOr<std::string> OwnPath();
 
 }  // namespace syncopate
 
