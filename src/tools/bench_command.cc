@@ -37,6 +37,7 @@
 #include "tools/bench/rounds.h"
 #include "tools/bench/spawn.h"
 #include "tools/bench/workspace.h"
+#include "tools/bench_train_command.h"
 #include "tools/command_line.h"
 
 namespace syncopate {
@@ -84,20 +85,7 @@ class ProgressLine {
   const int64_t start_ns_;
 };
 
-// Where the user wants scratch files, else a folder in memory if there is one: peers keep their
-// segments there.
-std::string ScratchBase(const Environment& environment) {
-  if (const std::optional<std::string> wanted = environment("TMPDIR")) return *wanted;
-  return access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
-}
-
 int Cores() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
-
-// The scratch folder's own ending: as unique on this machine as the folder is.
-std::string LabName(const bench::Workspace& workspace) {
-  const std::string& path = workspace.path();
-  return absl::StrCat("bench-", path.substr(path.rfind('-') + 1));
-}
 
 class BenchRun {
  public:
@@ -111,7 +99,8 @@ class BenchRun {
         progress_(clock) {}
 
   absl::Status Run() {
-    SYNCOPATE_ASSIGN_OR_RETURN(workspace_, bench::Workspace::Make(ScratchBase(environment_)));
+    SYNCOPATE_ASSIGN_OR_RETURN(workspace_,
+                               bench::Workspace::Make(bench::ScratchBase(environment_)));
     std::error_code error;
     const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
     self_ = self.string();
@@ -150,7 +139,7 @@ class BenchRun {
     progress_.Show(options_.sizes.front(), 0, absl::StrCat("starting lab ", spec_->name), 0);
     const std::string warning = lab::CpuLimitWarning(*spec_, Cores());
     if (!warning.empty()) Warn(absl::UnavailableError(absl::StrCat("note: ", warning)));
-    SYNCOPATE_ASSIGN_OR_RETURN(lab_, lab::ScopedLab::Up(*spec_, LabName(*workspace_), clock_));
+    SYNCOPATE_ASSIGN_OR_RETURN(lab_, lab::ScopedLab::Up(*spec_, workspace_->LabName(), clock_));
     bound_.emplace(*spec_, options_.slots, options_.active);
     place_ = bench::PlaceInLab(**lab_, self_, options_.slots);
     place_->agent = absl::StrCat(workspace_->path(), "/agent");
@@ -296,14 +285,12 @@ int RunBench(const BenchFlags& flags) {
 }  // namespace
 
 void AddBenchCommand(CLI::App& app, int& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("bench", "Measure a collective, here or in a lab, beside its peers");
+  CLI::App* command = app.add_subcommand(
+      "bench", "Measure a collective or a training job, here or in a lab, beside peers");
   auto flags = std::make_shared<BenchFlags>();
-  command
-      ->add_option("collective", flags->collective,
-                   "allreduce, broadcast, reduce, allgather, reducescatter, gather, scatter, "
-                   "alltoall, barrier or sendrecv")
-      ->required();
+  command->add_option("collective", flags->collective,
+                      "allreduce, broadcast, reduce, allgather, reducescatter, gather, scatter, "
+                      "alltoall, barrier or sendrecv");
   command->add_option("-n,--workers", flags->workers,
                       "Workers, one process each (4; in a lab one for each host)");
   command->add_option("-b,--min-bytes", flags->bytes_min, "Smallest buffer")->capture_default_str();
@@ -361,7 +348,10 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
       ->type_name("declared|probe|none|FILE");
   command->add_flag("--json", flags->json, "One JSON object a row and contestant");
   command->footer(kExamples);
-  command->callback([flags, &exit_code] { exit_code = RunBench(*flags); });
+  AddBenchTrainCommand(*command, exit_code);
+  command->callback([command, flags, &exit_code] {
+    if (command->get_subcommands().empty()) exit_code = RunBench(*flags);
+  });
 }
 
 }  // namespace syncopate

@@ -156,6 +156,10 @@ absl::Status ReadSizes(const BenchFlags& flags, BenchOptions& options) {
 absl::StatusOr<BenchOptions> ReadFlags(const BenchFlags& flags, int lab_hosts) {
   BenchOptions options;
   // nccl-tests and MPI users say sendrecv.
+  if (flags.collective.empty()) {
+    return absl::InvalidArgumentError(
+        "bench what? A collective such as allreduce, or train; syncopate bench --help shows all");
+  }
   const std::string collective = flags.collective == "sendrecv" ? "sendreceive" : flags.collective;
   SYNCOPATE_ASSIGN_OR_RETURN(options.collective, ParseCollective(collective));
   SYNCOPATE_ASSIGN_OR_RETURN(options.type, Flag("-d", ParseDataType(flags.type)));

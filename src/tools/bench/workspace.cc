@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "absl/strings/match.h"
@@ -70,6 +71,15 @@ absl::StatusOr<std::string> Workspace::MakeFolder(const std::string& name) {
     return absl::UnavailableError(absl::StrCat("cannot make ", folder, ": ", std::strerror(errno)));
   }
   return folder;
+}
+
+std::string Workspace::LabName() const {
+  return absl::StrCat("bench-", path_.substr(path_.rfind('-') + 1));
+}
+
+std::string ScratchBase(const Environment& environment) {
+  if (const std::optional<std::string> wanted = environment("TMPDIR")) return *wanted;
+  return access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
 }  // namespace syncopate::bench

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/environment.h"
 #include "base/unique_fd.h"
 
 namespace syncopate::bench {
@@ -23,12 +24,18 @@ class Workspace {
 
   const std::string& path() const { return path_; }
   absl::StatusOr<std::string> MakeFolder(const std::string& name);
+  // For a lab of this benchmark: as unique on this machine as the folder is.
+  std::string LabName() const;
 
  private:
   Workspace(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
   const std::string path_;
   const UniqueFd lock_;
 };
+
+// Where the user wants scratch files, else a folder in memory if there is one: peers keep their
+// segments there.
+std::string ScratchBase(const Environment& environment);
 
 }  // namespace syncopate::bench
 

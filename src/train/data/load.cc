@@ -136,10 +136,13 @@ absl::StatusOr<std::string> CacheFolder(const Environment& environment) {
       "no folder for data: set SYNCOPATE_CACHE, since HOME is not set either");
 }
 
+std::string CachedFile(const DataSource& source, const std::string& cache_folder) {
+  return absl::StrCat(cache_folder, "/", source.name, "-", source.version, ".data");
+}
+
 absl::StatusOr<Dataset> LoadFrom(const DataSource& source, const LoadOptions& options) {
   const std::string place = absl::StrCat("data ", source.name);
-  const std::string path =
-      absl::StrCat(options.cache_folder, "/", source.name, "-", source.version, ".data");
+  const std::string path = CachedFile(source, options.cache_folder);
   auto dataset = ReadChecked(source, path);
   if (dataset.ok()) return dataset;
   std::error_code error;

@@ -55,6 +55,9 @@ struct DataSource {
 };
 const std::vector<DataSource>& DataSources();
 
+// Where LoadFrom() keeps the converted file.
+std::string CachedFile(const DataSource& source, const std::string& cache_folder);
+
 // LoadDataset() for any source.
 absl::StatusOr<Dataset> LoadFrom(const DataSource& source, const LoadOptions& options);
 
