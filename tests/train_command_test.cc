@@ -1,0 +1,120 @@
+// `syncopate train` as a user meets it: small jobs on synthetic data, and what it says to mistakes.
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "subprocess.h"
+
+namespace syncopate::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class TrainCommandTest : public ::testing::Test {
+ protected:
+  TrainCommandTest() {
+    std::string path = ::testing::TempDir() + "/train-XXXXXX";
+    folder_ = mkdtemp(path.data());
+  }
+  ~TrainCommandTest() override { std::filesystem::remove_all(folder_); }
+
+  static std::vector<std::string> Small(std::vector<std::string> more) {
+    std::vector<std::string> words = {
+        SYNCOPATE_BINARY,      "train", "--model", "mlp",  "--data",    "synthetic",
+        "--synthetic-samples", "400",   "--lr",    "0.05", "--threads", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(TrainCommandTest, TrainsAndEndsWithOneObject) {
+  const std::string run = folder_ + "/first";
+  Subprocess train(Small({"-n", "2", "--iterations", "20", "--run", run, "--json"}));
+  EXPECT_EQ(train.Wait(), 0) << train.err();
+  const auto summary = nlohmann::json::parse(train.out());
+  for (const char* key : {"strategy", "schedule", "workers", "iterations", "seconds", "reached",
+                          "accuracy", "loss", "iteration_ms_p50", "compute_ms_p50",
+                          "exposed_comm_ms_p50", "waiting_ms_p50", "bytes_sent"}) {
+    EXPECT_TRUE(summary.contains(key)) << key;
+  }
+  EXPECT_EQ(summary["workers"], 2);
+  EXPECT_EQ(summary["iterations"], 20);
+  EXPECT_GT(summary["accuracy"], 0.9);
+  EXPECT_GT(summary["bytes_sent"], 0);
+  for (const char* file : {"config.json", "metrics.jsonl", "timeline.json", "summary.json"}) {
+    EXPECT_TRUE(std::filesystem::exists(run + "/" + file)) << file;
+  }
+  Subprocess report({SYNCOPATE_BINARY, "report", run, "--html", folder_ + "/page.html"});
+  EXPECT_EQ(report.Wait(), 0) << report.err();
+  EXPECT_THAT(report.out(), HasSubstr("where the time of an iteration went"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/page.html"));
+
+  Subprocess again(Small({"-n", "2", "--iterations", "20", "--run", run}));
+  EXPECT_EQ(again.Wait(), 2);
+  EXPECT_THAT(again.err(), HasSubstr("--overwrite"));
+}
+
+TEST_F(TrainCommandTest, GoesOnFromACheckpointWithTheOptionsOfTheRun) {
+  const std::string run = folder_ + "/first";
+  Subprocess train(Small({"-n", "2", "--iterations", "10", "--checkpoint-every", "5", "--schedule",
+                          "wfbp", "--run", run, "--json"}));
+  EXPECT_EQ(train.Wait(), 0) << train.err();
+  Subprocess more({SYNCOPATE_BINARY, "train", "--run", run, "--resume", "-n", "2", "--iterations",
+                   "15", "--json"});
+  EXPECT_EQ(more.Wait(), 0) << more.err();
+  const auto summary = nlohmann::json::parse(more.out());
+  EXPECT_EQ(summary["iterations"], 15);
+  EXPECT_EQ(summary["schedule"], "wfbp");
+  Subprocess others({SYNCOPATE_BINARY, "train", "--run", run, "--resume", "-n", "3"});
+  EXPECT_NE(others.Wait(), 0);
+  EXPECT_THAT(others.err(), HasSubstr("is of 2 workers, this job has 3"));
+}
+
+TEST_F(TrainCommandTest, StopsAtATargetAndSaysIfItWasNotReached) {
+  Subprocess train(Small({"-n", "1", "--iterations", "200", "--evaluate-every", "10",
+                          "--target-accuracy", "0.9", "--json"}));
+  EXPECT_EQ(train.Wait(), 0) << train.err();
+  auto summary = nlohmann::json::parse(train.out());
+  EXPECT_EQ(summary["reached"], true);
+  EXPECT_LT(summary["iterations"], 200);
+  Subprocess never(Small({"-n", "1", "--iterations", "2", "--target-loss", "0", "--json"}));
+  EXPECT_EQ(never.Wait(), 1);
+  EXPECT_EQ(nlohmann::json::parse(never.out())["reached"], false);
+}
+
+TEST_F(TrainCommandTest, MistakesGetOneLineAndCode2) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"--model", "lenet"}, "--model lenet: there are mlp, cnn"},
+      {{"--data", "imagenet"}, "--data imagenet: there are mnist"},
+      {{"--model", "cnn", "--data", "text"}, "--data text: cnn reads images"},
+      {{"--schedule", "best"}, "--schedule best: there are none"},
+      {{"--strategy", "magic"}, "--strategy magic"},
+      {{"--batch", "3", "-n", "4"}, "--batch 3 is less than a sample for each of 4 workers"},
+      {{"--batches", "1,2", "-n", "3"}, "--batches has 2 entries for 3 workers"},
+      {{"--batches", "1,x", "-n", "2"}, "--batches"},
+      {{"--rate", "triangle"}, "triangle"},
+      {{"--resume"}, "--resume: which run?"},
+      {{"--resume", "--run", folder_ + "/none"}, "there is no run in"},
+      {{"--checkpoint-every", "5"}, "give --run"},
+      {{"--lab", folder_ + "/none.toml"}, "none.toml"},
+  };
+  for (const auto& [words, message] : cases) {
+    std::vector<std::string> command = {SYNCOPATE_BINARY, "train"};
+    command.insert(command.end(), words.begin(), words.end());
+    Subprocess train(command);
+    EXPECT_EQ(train.Wait(), 2) << message << train.err();
+    EXPECT_THAT(train.err(), StartsWith("syncopate train: ")) << message;
+    EXPECT_THAT(train.err(), HasSubstr(message));
+    EXPECT_EQ(train.out(), "");
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::testing
