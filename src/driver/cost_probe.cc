@@ -23,7 +23,10 @@ constexpr double kAlonePart = 0.5;
 constexpr int kSizesAtOnce = 3;  // that gamma is measured with
 // A row is about this long, so that one late wake-up does not matter.
 constexpr double kRowSeconds = 20e-3;
-constexpr int kRowLeast = 3, kRowMost = 17;  // the first one does not count
+constexpr int kRowLeast = 2, kRowMost = 17;  // the first one does not count
+// What takes longer than this is measured less often: noise matters less.
+constexpr double kLongSeconds = 50e-3;
+constexpr int kLongRepetitions = 2;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -79,7 +82,12 @@ class CostProbe {
   }
   // Of a point whose transfers take `seconds`.
   double Expected(double seconds) const {
-    return seconds * LengthOf(0, 1, seconds) * (options_.repetitions + 1);
+    return seconds * LengthOf(0, 1, seconds) * (RepetitionsFor(seconds) + 1);
+  }
+
+  int RepetitionsFor(double seconds) const {
+    return seconds < kLongSeconds ? options_.repetitions
+                                  : std::min(options_.repetitions, kLongRepetitions);
   }
 
   absl::Status MeasureAlone() {
@@ -126,11 +134,13 @@ class CostProbe {
     SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> trial, Rows(bytes, at_once, kRowLeast, 2));
     spent_ += trial[1] * kRowLeast;
     const int length = LengthOf(bytes, at_once, trial[1]);
+    const int repetitions = RepetitionsFor(trial[1]);
     SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds,
-                               Rows(bytes, at_once, length, options_.repetitions));
+                               Rows(bytes, at_once, length, repetitions));
+    if (length == kRowLeast) seconds.push_back(trial[1]);
     const auto middle = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
     std::nth_element(seconds.begin(), middle, seconds.end());
-    spent_ += *middle * length * options_.repetitions;
+    spent_ += *middle * length * repetitions;
     points_.push_back({bytes, at_once, *middle});
     return absl::OkStatus();
   }
@@ -207,7 +217,7 @@ absl::Status Check(const CostProbeOptions& options) {
   if (options.bytes_min < sizeof(float) ||
       options.bytes_max / kRowLeast < kGrowth * kGrowth * options.bytes_min) {
     return absl::InvalidArgumentError(
-        "costs: bytes_max must be at least 48 times bytes_min, and that 4");
+        "costs: bytes_max must be at least 32 times bytes_min, and that 4");
   }
   if (options.at_once_max < 1 || options.at_once_max > 16 || options.repetitions < 1) {
     return absl::InvalidArgumentError("costs: at_once_max must be 1 to 16, repetitions at least 1");

@@ -38,7 +38,7 @@ TEST(CostProbeTest, AllWorkersGetTheSameCostsWithTheirPoints) {
   for (const CostPoint& point : fit.points) {
     if (point.at_once == 1) alone.insert(point.bytes);
     at_once.insert(point.at_once);
-    EXPECT_LE(3 * point.bytes * static_cast<uint64_t>(point.at_once), options.bytes_max);
+    EXPECT_LE(2 * point.bytes * static_cast<uint64_t>(point.at_once), options.bytes_max);
     EXPECT_GT(point.seconds, 0);
   }
   EXPECT_GE(alone.size(), 3u);
