@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
+#include <memory>
 #include <utility>
+#include <variant>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/mutex.h"
 #include "base/status.h"
+#include "driver/live_driver.h"
+#include "strategy/bsp.h"
 
 namespace syncopate::driver {
 namespace {
@@ -17,50 +19,56 @@ namespace {
 constexpr uint64_t kGrowth = 4;
 constexpr int kSizesLeast = 3;
 // The part of the budget for points that go alone; the rest is for those with others at once.
-constexpr double kAlonePart = 0.45;
+constexpr double kAlonePart = 0.5;
 constexpr int kSizesAtOnce = 3;  // that gamma is measured with
-// A run is about this long, so that starting together and reading the clock do not matter.
-constexpr double kRunSeconds = 4e-3;
-constexpr int kRunMax = 8;
+// A row is about this long, so that one late wake-up does not matter.
+constexpr double kRowSeconds = 20e-3;
+constexpr int kRowLeast = 2, kRowMost = 17;  // the first one does not count
+// What takes longer than this is measured less often: noise matters less.
+constexpr double kLongSeconds = 50e-3;
+constexpr int kLongRepetitions = 2;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
-// Waits as a driver does: not by driving the operations itself, but until it is told of their ends,
-// which costs a schedule a change of threads, too.
-class Ends {
+// Zeros for gradients, and no parameters.
+class NoModel : public Model {
  public:
-  explicit Ends(int count) : left_(count) {}
-  void Count() {
-    MutexLock lock(&mutex_);
-    if (--left_ == 0) done_.Signal();
-  }
-  // Every operation ends within its timeout.
-  void Wait() {
-    MutexLock lock(&mutex_);
-    while (left_ > 0) done_.Wait(&mutex_);
-  }
+  explicit NoModel(uint64_t bytes) : bytes_(bytes) {}
+  void Pack(strategy::Content, int, double, std::byte* to) override { std::memset(to, 0, bytes_); }
+  void Apply(const strategy::ApplyUpdate&, const std::function<const std::byte*(int)>&) override {}
 
  private:
-  Mutex mutex_;
-  CondVar done_;
-  int left_ ABSL_GUARDED_BY(mutex_);
+  const uint64_t bytes_;
 };
+
+// `length` times `at_once` tensors of the same size.
+TensorTable RowTable(uint64_t bytes, int at_once, int length) {
+  TensorTable table{.model = "row", .tensors = {}};
+  for (int i = 0; i < at_once * length; ++i) {
+    table.tensors.push_back({.name = absl::StrCat(i),
+                             .elements = std::max<uint64_t>(1, bytes / sizeof(float)),
+                             .type = DataType::kFloat32,
+                             .forward_seconds = 0,
+                             .backward_seconds = 0});
+  }
+  return table;
+}
+
+// `at_once` start together, and the next ones when all of them have ended.
+Schedule RowSchedule(int at_once, int length) {
+  Schedule schedule{.planner = "row", .transfers = {}};
+  for (int i = 0; i < at_once * length; ++i) {
+    const int tensor = at_once * length - 1 - i;
+    schedule.transfers.push_back({.first = tensor, .last = tensor, .beside = i % at_once});
+  }
+  return schedule;
+}
 
 // All decisions rest on numbers that all workers have agreed on, so all measure the same.
 class CostProbe {
  public:
   CostProbe(Worker& worker, const CostProbeOptions& options)
-      : world_(worker.world()), options_(options), begin_ns_(MonotonicClock().NowNs()) {
-    absl::StatusOr<Buffer> buffer = worker.Allocate(options.bytes_max);
-    if (buffer.ok()) {
-      buffer_ = *std::move(buffer);
-      data_ = buffer_->as<std::byte>();
-    } else {  // no room left where it would be fastest
-      memory_.resize(options.bytes_max);
-      data_ = memory_.data();
-    }
-    std::memset(data_, 0, options.bytes_max);
-  }
+      : worker_(worker), options_(options), begin_ns_(MonotonicClock().NowNs()) {}
 
   absl::StatusOr<CostMeasurement> Run() {
     SYNCOPATE_RETURN_IF_ERROR(MeasureAlone());
@@ -69,12 +77,26 @@ class CostProbe {
   }
 
  private:
+  bool Fits(uint64_t bytes, int at_once) const {
+    return bytes * static_cast<uint64_t>(at_once * kRowLeast) <= options_.bytes_max;
+  }
+  // Of a point whose transfers take `seconds`.
+  double Expected(double seconds) const {
+    return seconds * LengthOf(0, 1, seconds) * (RepetitionsFor(seconds) + 1);
+  }
+
+  int RepetitionsFor(double seconds) const {
+    return seconds < kLongSeconds ? options_.repetitions
+                                  : std::min(options_.repetitions, kLongRepetitions);
+  }
+
   absl::Status MeasureAlone() {
-    for (uint64_t bytes = options_.bytes_min; bytes <= options_.bytes_max; bytes *= kGrowth) {
-      const double last = points_.empty() ? 0 : points_.back().seconds;
-      const double expected = last * kGrowth * (options_.repetitions + 1);
+    for (uint64_t bytes = options_.bytes_min; Fits(bytes, 1); bytes *= kGrowth) {
       const bool least = points_.size() < kSizesLeast;
-      if (!least && spent_ + expected > kAlonePart * options_.budget_seconds) break;
+      if (!least && spent_ + Expected(kGrowth * points_.back().seconds) >
+                        kAlonePart * options_.budget_seconds) {
+        break;
+      }
       SYNCOPATE_RETURN_IF_ERROR(MeasurePoint(bytes, 1));
     }
     return absl::OkStatus();
@@ -86,13 +108,10 @@ class CostProbe {
     int sizes = 0;
     for (auto point = alone.rbegin(); point != alone.rend() && sizes < kSizesAtOnce; ++point) {
       double expected = 0;
-      for (int k = 2; k <= options_.at_once_max; ++k) {
-        expected += k * point->seconds * (options_.repetitions + 1);
-      }
+      for (int k = 2; k <= options_.at_once_max; ++k) expected += Expected(k * point->seconds);
       const bool last = point + 1 == alone.rend();
-      const bool fits =
-          point->bytes * static_cast<uint64_t>(options_.at_once_max) <= options_.bytes_max;
-      if (!fits || (!last && spent_ + expected > options_.budget_seconds)) continue;
+      if (!Fits(point->bytes, options_.at_once_max) && !last) continue;
+      if (spent_ + expected > options_.budget_seconds && !(last && sizes == 0)) continue;
       for (int k = 2; k <= options_.at_once_max; ++k) {
         SYNCOPATE_RETURN_IF_ERROR(MeasurePoint(point->bytes, k));
       }
@@ -101,52 +120,69 @@ class CostProbe {
     return absl::OkStatus();
   }
 
+  // How long a row may be, if one takes `seconds`.
+  int LengthOf(uint64_t bytes, int at_once, double seconds) const {
+    const int wanted = static_cast<int>(std::min(1e3, kRowSeconds / std::max(seconds, 1e-9)));
+    const uint64_t each = std::max<uint64_t>(1, bytes * static_cast<uint64_t>(at_once));
+    const int room = static_cast<int>(std::min<uint64_t>(kRowMost, options_.bytes_max / each));
+    return std::clamp(wanted + 1, kRowLeast, std::max(kRowLeast, room));
+  }
+
   absl::Status MeasurePoint(uint64_t bytes, int at_once) {
-    // The first time programs are made, which is no cost of the others and may take long.
-    SYNCOPATE_RETURN_IF_ERROR(RunOf(bytes, 1, 1, /*counted=*/false).status());
-    SYNCOPATE_ASSIGN_OR_RETURN(const double first, RunOf(bytes, at_once, 1));
-    const int length =
-        std::clamp(static_cast<int>(kRunSeconds / std::max(first, 1e-9)), 1, kRunMax);
-    std::vector<double> seconds;
-    for (int i = 0; i < options_.repetitions; ++i) {
-      SYNCOPATE_ASSIGN_OR_RETURN(const double one, RunOf(bytes, at_once, length));
-      seconds.push_back(one);
-    }
+    // The first time programs are made, which is no cost of the others and may take long. Then a
+    // short row to know how long one may be.
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> trial, Rows(bytes, at_once, kRowLeast, 2));
+    spent_ += trial[1] * kRowLeast;
+    const int length = LengthOf(bytes, at_once, trial[1]);
+    const int repetitions = RepetitionsFor(trial[1]);
+    SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds,
+                               Rows(bytes, at_once, length, repetitions));
+    if (length == kRowLeast) seconds.push_back(trial[1]);
     const auto middle = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
     std::nth_element(seconds.begin(), middle, seconds.end());
+    spent_ += *middle * length * repetitions;
     points_.push_back({bytes, at_once, *middle});
     return absl::OkStatus();
   }
 
-  // Seconds a member of a run, on the slowest worker.
-  absl::StatusOr<double> RunOf(uint64_t bytes, int at_once, int length, bool counted = true) {
-    SYNCOPATE_RETURN_IF_ERROR(world_.Barrier());
-    const int64_t begin_ns = MonotonicClock().NowNs();
-    const uint64_t elements = std::max<uint64_t>(1, bytes / sizeof(float));
-    for (int i = 0; i < length; ++i) {
-      std::vector<Handle> handles;
-      Ends ends(at_once);
-      for (int k = 0; k < at_once; ++k) {
-        float* data = reinterpret_cast<float*>(data_) + static_cast<uint64_t>(k) * elements;
-        handles.push_back(world_.Start({.collective = Collective::kAllReduce,
-                                        .data = Array::Of(data, elements),
-                                        .op = ReduceOp::kSum,
-                                        .ended = [&](const absl::Status&) { ends.Count(); }}));
-        // Over already, or it could not even start, which nobody else tells.
-        if (!handles.back().Done()) continue;
-        if (absl::Status status = handles.back().Wait(); !status.ok()) {
-          for (Handle& handle : handles) handle.Wait().IgnoreError();
-          return status;
-        }
-      }
-      ends.Wait();
-      for (Handle& handle : handles) SYNCOPATE_RETURN_IF_ERROR(handle.Wait());
+  // Plays rows through a driver, as a schedule does, whose threads have their costs, too. For each
+  // row the seconds from one end to the next, on the slowest worker. The first does not count: a
+  // network that was idle may take the first bytes at any speed.
+  absl::StatusOr<std::vector<double>> Rows(uint64_t bytes, int at_once, int length, int rows) {
+    const TensorTable table = RowTable(bytes, at_once, length);
+    NoModel model(table.tensors.front().bytes());
+    std::vector<double> ends;
+    DriverOptions options;
+    options.told = [&](double now, const strategy::Event& event, const auto&) {
+      if (std::holds_alternative<strategy::TransferDone>(event)) ends.push_back(now);
+    };
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        const auto driver,
+        LiveDriver::Make(
+            worker_, table, model,
+            strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()},
+                              std::make_shared<Schedule>(RowSchedule(at_once, length))),
+            options));
+    std::vector<double> seconds;
+    for (int row = 0; row < rows; ++row) {
+      SYNCOPATE_RETURN_IF_ERROR(worker_.world().Barrier());
+      ends.clear();
+      SYNCOPATE_RETURN_IF_ERROR(PlayRow(*driver, table.size()));
+      // The workers end a transfer almost together, and begin the next one then.
+      seconds.push_back((ends.back() - ends[static_cast<size_t>(at_once) - 1]) / (length - 1));
     }
-    const int64_t end_ns = MonotonicClock().NowNs();
-    double slowest = Seconds(end_ns - begin_ns);
-    SYNCOPATE_RETURN_IF_ERROR(world_.AllReduce(Array::Of(&slowest, 1), ReduceOp::kMax));
-    if (counted) spent_ += slowest;
-    return slowest / length;
+    SYNCOPATE_RETURN_IF_ERROR(
+        worker_.world().AllReduce(Array::Of(seconds.data(), seconds.size()), ReduceOp::kMax));
+    return seconds;
+  }
+
+  absl::Status PlayRow(LiveDriver& driver, int tensors) {
+    SYNCOPATE_RETURN_IF_ERROR(driver.Begin(1, static_cast<uint64_t>(worker_.size())));
+    for (int t = 0; t < tensors; ++t) SYNCOPATE_RETURN_IF_ERROR(driver.Need(t));
+    SYNCOPATE_RETURN_IF_ERROR(driver.BackwardBegins());
+    for (int t = tensors - 1; t >= 0; --t) SYNCOPATE_RETURN_IF_ERROR(driver.Gradient(t));
+    SYNCOPATE_RETURN_IF_ERROR(driver.EndBackward());
+    return driver.Finish();
   }
 
   // Rank 0's numbers, bit for bit: another processor may round a fit differently.
@@ -158,7 +194,8 @@ class CostProbe {
     std::vector<double> numbers = {elapsed, costs.a, costs.b};
     numbers.insert(numbers.end(), costs.gamma.begin(), costs.gamma.end());
     numbers.insert(numbers.end(), result.fit.fitted.begin(), result.fit.fitted.end());
-    SYNCOPATE_RETURN_IF_ERROR(world_.Broadcast(Array::Of(numbers.data(), numbers.size()), 0));
+    SYNCOPATE_RETURN_IF_ERROR(
+        worker_.world().Broadcast(Array::Of(numbers.data(), numbers.size()), 0));
     result.seconds = numbers[0];
     costs.a = numbers[1];
     costs.b = numbers[2];
@@ -169,20 +206,18 @@ class CostProbe {
     return result;
   }
 
-  Group& world_;
+  Worker& worker_;
   const CostProbeOptions options_;
   const int64_t begin_ns_;
-  std::optional<Buffer> buffer_;
-  std::vector<std::byte> memory_;
-  std::byte* data_ = nullptr;
   double spent_ = 0;  // of the budget
   std::vector<CostPoint> points_;
 };
 
 absl::Status Check(const CostProbeOptions& options) {
-  if (options.bytes_min < sizeof(float) || options.bytes_max < 16 * options.bytes_min) {
+  if (options.bytes_min < sizeof(float) ||
+      options.bytes_max / kRowLeast < kGrowth * kGrowth * options.bytes_min) {
     return absl::InvalidArgumentError(
-        "costs: bytes_max must be at least 16 times bytes_min, and that 4");
+        "costs: bytes_max must be at least 32 times bytes_min, and that 4");
   }
   if (options.at_once_max < 1 || options.at_once_max > 16 || options.repetitions < 1) {
     return absl::InvalidArgumentError("costs: at_once_max must be 1 to 16, repetitions at least 1");

@@ -15,9 +15,9 @@ struct CostProbeOptions {
   // sizes are measured in any case.
   double budget_seconds = 2;
   uint64_t bytes_min = 1024;
-  uint64_t bytes_max = uint64_t{16} << 20;  // of what is under way at once
+  uint64_t bytes_max = uint64_t{16} << 20;  // of all buffers; at least two of a size go in a row
   int at_once_max = 4;                      // gamma(k) for k up to this
-  int repetitions = 5;                      // of each point; the median counts
+  int repetitions = 5;                      // of each point, of slow ones fewer; the median counts
 };
 
 struct CostMeasurement {
@@ -28,8 +28,9 @@ struct CostMeasurement {
 // All workers of the job call it, with the same options and nothing else of theirs under way on the
 // world group; all get the same. A job of one worker communicates for nothing: a = b = 0.
 //
-// Sizes grow by 4 as long as the budget lasts. Each point is a short run of all-reduces, each
-// started when the one before it has ended, as schedules do, and the time of the slowest worker.
+// Sizes grow by 4 as long as the budget lasts. Each point is a row of all-reduces, each started by
+// a LiveDriver when the one before it has ended, as schedules do, and the time of the slowest
+// worker.
 absl::StatusOr<CostMeasurement> MeasureCosts(Worker& worker, const CostProbeOptions& options = {});
 
 }  // namespace syncopate::driver
