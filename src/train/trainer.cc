@@ -225,7 +225,8 @@ absl::Status Trainer::Prepare() {
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const TensorTable table, TableOf(options_.model, named));
   steps_ = std::make_unique<StepModel>(model_->ParameterTensors(), *optimizer_, options_.clip_norm);
-  SYNCOPATE_ASSIGN_OR_RETURN(keeper_, MakeKeeper(worker_, table, options_.schedule));
+  SYNCOPATE_ASSIGN_OR_RETURN(keeper_, MakeKeeper(worker_, table, options_.schedule,
+                                                 /*overlap_forward=*/options_.clip_norm == 0));
   SYNCOPATE_ASSIGN_OR_RETURN(
       driver_,
       driver::LiveDriver::Make(worker_, table, *steps_,

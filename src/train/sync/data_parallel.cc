@@ -48,7 +48,8 @@ class DataParallel::Impl {
   absl::Status Start(const TensorTable& table) {
     SYNCOPATE_RETURN_IF_ERROR(train::BroadcastTensors(control_, module_.parameters()));
     SYNCOPATE_RETURN_IF_ERROR(train::BroadcastTensors(control_, module_.buffers()));
-    SYNCOPATE_ASSIGN_OR_RETURN(keeper_, train::MakeKeeper(worker_, table, options_.schedule));
+    SYNCOPATE_ASSIGN_OR_RETURN(keeper_, train::MakeKeeper(worker_, table, options_.schedule,
+                                                          /*overlap_forward=*/false));
     SYNCOPATE_ASSIGN_OR_RETURN(
         driver_,
         driver::LiveDriver::Make(worker_, table, model_,

@@ -17,14 +17,17 @@ bool NeedsCosts(const std::string& planner) {
 
 absl::StatusOr<std::unique_ptr<driver::ScheduleKeeper>> MakeKeeper(Worker& worker,
                                                                    const TensorTable& table,
-                                                                   const std::string& planner) {
+                                                                   const std::string& planner,
+                                                                   bool overlap_forward) {
   CommunicationCosts costs;
   if (NeedsCosts(planner) && worker.size() > 1) {
     SYNCOPATE_ASSIGN_OR_RETURN(const driver::CostMeasurement measured,
                                driver::MeasureCosts(worker));
     costs = measured.fit.costs;
   }
-  return driver::ScheduleKeeper::Make(worker, table, planner, std::move(costs));
+  driver::KeeperPolicy policy;
+  policy.planning.overlap_forward = overlap_forward;
+  return driver::ScheduleKeeper::Make(worker, table, planner, std::move(costs), policy);
 }
 
 absl::StatusOr<bool> KeepSchedule(driver::ScheduleKeeper& keeper, driver::LiveDriver& driver) {

@@ -15,10 +15,12 @@
 namespace syncopate::train {
 
 // All workers call both, at the same points. Measures the network first if the planner asks for
-// costs (mg-wfbp, asc-wfbp, search).
+// costs (mg-wfbp, asc-wfbp, search). `overlap_forward`: the next forward of a layer waits for its
+// own tensors only, not for all transfers.
 absl::StatusOr<std::unique_ptr<driver::ScheduleKeeper>> MakeKeeper(Worker& worker,
                                                                    const TensorTable& table,
-                                                                   const std::string& planner);
+                                                                   const std::string& planner,
+                                                                   bool overlap_forward);
 
 // After each iteration of the driver: gives it the schedule from the next iteration on, if there is
 // a new one, and says whether.
