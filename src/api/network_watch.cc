@@ -11,10 +11,11 @@
 namespace syncopate {
 namespace {
 
-// A record: for each peer its rank (-1: none), bytes and nanoseconds; then nanoseconds spent on
-// calls.
+// A record: for each peer its rank (-1: none), bytes and nanoseconds; then how many calls ran at
+// once, and nanoseconds spent on calls.
 constexpr size_t kWordsPerPeer = 3;
-constexpr size_t kRecordWords = NetworkWatch::kPeersMax * kWordsPerPeer + 1;
+constexpr size_t kAtOnceWord = NetworkWatch::kPeersMax * kWordsPerPeer;
+constexpr size_t kRecordWords = kAtOnceWord + 2;
 // With many workers a period is longer, so that records stay below 1/256 of what they are about.
 constexpr uint64_t kRecordShare = 256;
 constexpr uint64_t kTracedBytesMin = 16 << 10;
@@ -45,9 +46,15 @@ NetworkWatch::NetworkWatch(const Network& network, int rank,
       begin_ns_(clock.NowNs()) {}
 
 uint64_t NetworkWatch::BeforeCall(uint64_t bytes) {
+  const int at_once = ++under_way_;
   MutexLock lock(&mutex_);
   if (ended_) return planned_version_;
-  if (bytes_ >= period_bytes_) EndPeriod();
+  // A call that is still under way belongs to the period that ends and to the next one.
+  at_once_ = std::max(at_once_, at_once);
+  if (bytes_ >= period_bytes_) {
+    EndPeriod();
+    at_once_ = at_once;
+  }
   bytes_ += bytes;
   return planned_version_;
 }
@@ -95,6 +102,7 @@ RecordExchange::Record NetworkWatch::TakeRecord() {
     record[i * kWordsPerPeer + 1] = static_cast<int64_t>(traffic[rank].bytes);
     record[i * kWordsPerPeer + 2] = traffic[rank].busy_ns;
   }
+  record[kAtOnceWord] = at_once_;
   const int64_t now_ns = clock_.NowNs();
   record.back() = waited_calls_ == calls_ ? waited_ns_ : now_ns - begin_ns_;
   begin_ns_ = now_ns;
@@ -117,7 +125,9 @@ void NetworkWatch::Learn(uint64_t needed) {
 void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Record& all) {
   std::vector<TrafficSample> samples;
   std::vector<int64_t> lengths;
+  int64_t at_once = 1;
   for (size_t worker = 0; worker < workers_; ++worker) {
+    at_once = std::max(at_once, all[worker * kRecordWords + kAtOnceWord]);
     lengths.push_back(all[(worker + 1) * kRecordWords - 1]);
     for (size_t i = 0; i < kPeersMax; ++i) {
       const size_t at = worker * kRecordWords + i * kWordsPerPeer;
@@ -142,6 +152,7 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Re
     }
     Log(LogLevel::kTrace, line);
   }
+  if (at_once > 1) kind = Combine(kind, static_cast<uint64_t>(at_once));
   std::optional<TopologyChange> change = upkeep_.Observe(period, kind, seconds, samples);
   if (!change) return;
   reason_ = change->reason;

@@ -13,6 +13,7 @@
 #ifndef SYNCOPATE_API_NETWORK_WATCH_H_
 #define SYNCOPATE_API_NETWORK_WATCH_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -51,6 +52,9 @@ class NetworkWatch {
   uint64_t BeforeCall(uint64_t bytes);
   // What that call runs.
   void Planned(uint64_t program_digest);
+  // It has ended, or did not even start. Calls that run at once slow each other down, which is no
+  // change of the network. May be called from anywhere: takes no lock.
+  void Ended() { --under_way_; }
   // The caller waited so long for it. Without this, it is not known how much of a period was spent
   // on calls, and all of it counts.
   void Waited(int64_t ns);
@@ -84,6 +88,7 @@ class NetworkWatch {
   const std::function<void(uint64_t, const Topology&)> new_plans_;
   const Clock& clock_;
 
+  std::atomic<int> under_way_{0};  // calls
   Mutex mutex_;
   Upkeep upkeep_ ABSL_GUARDED_BY(mutex_);
   std::string reason_ ABSL_GUARDED_BY(mutex_);
@@ -93,6 +98,7 @@ class NetworkWatch {
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // of its calls
   uint64_t kind_ ABSL_GUARDED_BY(mutex_) = 0;    // likewise
   uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;   // in it
+  int at_once_ ABSL_GUARDED_BY(mutex_) = 0;      // the most calls at once in it
   uint64_t waited_calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t waited_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t begin_ns_ ABSL_GUARDED_BY(mutex_);            // of it

@@ -48,6 +48,7 @@ class Job {
     ++calls_[rank];
     watches[static_cast<size_t>(rank)]->Planned(digest);
     watches[static_cast<size_t>(rank)]->Waited(slow_hop >= 0 ? 105'000'000 : 55'000'000);
+    if (ends) watches[static_cast<size_t>(rank)]->Ended();
     return version;
   }
   void CallAll() {
@@ -55,6 +56,7 @@ class Job {
   }
 
   int slow_hop = -1;  // into this worker
+  bool ends = true;   // calls end before the next one begins
   Board board{.workers = kWorkers};
   std::vector<std::unique_ptr<NetworkWatch>> watches;
   std::map<size_t, std::vector<std::pair<int, uint64_t>>> switches;  // by rank: call, version
@@ -141,6 +143,22 @@ TEST(NetworkWatchTest, ACallOfAnotherKindIsNoChange) {
     job.slow_hop = other ? 1 : -1;  // it loads the hops differently
     // What is counted at the begin of a call belongs to the one before.
     for (int rank = 0; rank < kWorkers; ++rank) job.Call(rank, kMiB, (i + 1) / 20 % 2 + 1);
+  }
+  EXPECT_EQ(job.watches[0]->Newest().version, first);
+}
+
+TEST(NetworkWatchTest, CallsThatRunAtOnceAreNoChange) {
+  Job job;
+  const uint64_t first = job.watches[0]->Newest().version;
+  for (int i = 0; i < 200; ++i) {
+    // Every 20 calls begin or end to come in twos, which slow each other down.
+    const bool twos = i / 20 % 2 == 1;
+    job.slow_hop = twos ? 1 : -1;
+    job.ends = !twos || i % 2 == 1;
+    for (int rank = 0; rank < kWorkers; ++rank) {
+      job.Call(rank);
+      if (twos && job.ends) job.watches[static_cast<size_t>(rank)]->Ended();
+    }
   }
   EXPECT_EQ(job.watches[0]->Newest().version, first);
 }

@@ -118,23 +118,30 @@ class GroupImpl {
     const uint64_t version =
         watch == nullptr ? 0 : watch->BeforeCall(call.data.elements * SizeOf(call.data.type));
     std::shared_ptr<std::atomic<int64_t>> took;
-    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledProgram> program,
-                               ProgramFor(call, version, took));
-    if (watch != nullptr) watch->Planned(program->digest);
+    absl::StatusOr<std::shared_ptr<const CompiledProgram>> program =
+        ProgramFor(call, version, took);
+    if (!program.ok()) {
+      if (watch != nullptr) watch->Ended();
+      return program.status();
+    }
+    if (watch != nullptr) watch->Planned((*program)->digest);
     const int64_t timeout_ns =
         call.timeout ? absl::ToInt64Nanoseconds(*call.timeout) : worker->timeout_ns;
     const int64_t now_ns = MonotonicClock().NowNs();
     OperationSpec spec{.group = group,
-                       .program = std::move(program),
+                       .program = *std::move(program),
                        .data = call.data.data,
                        .type = call.data.type,
                        .op = Reduces(call.collective) ? call.op : ReduceOp::kSum,
                        .weight = IsActive(call) ? call.weight : 0,
                        .priority = call.priority,
                        .deadline_ns = now_ns + timeout_ns};
-    if (took != nullptr) {
-      spec.completed = [took, now_ns, ended = call.ended](const absl::Status& status) {
-        if (status.ok()) took->store(MonotonicClock().NowNs() - now_ns);
+    if (took != nullptr || watch != nullptr) {
+      // The engine goes before the watch.
+      spec.completed = [took, now_ns, watch = watch,
+                        ended = call.ended](const absl::Status& status) {
+        if (took != nullptr && status.ok()) took->store(MonotonicClock().NowNs() - now_ns);
+        if (watch != nullptr) watch->Ended();
         if (ended) ended(status);
       };
     } else {
