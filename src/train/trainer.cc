@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <unistd.h>
@@ -175,9 +176,12 @@ absl::Status Trainer::Prepare() {
   absl::StatusOr<Dataset> data = LoadDataset(options_.data, load);
   SYNCOPATE_RETURN_IF_ERROR(side_->Agree(data.status()));
   data_ = *std::move(data);
-  SYNCOPATE_ASSIGN_OR_RETURN(
-      model_, MakeModel({options_.model, data_.info.sample_shape, data_.info.classes, options_.seed,
-                         options_.dropout}));
+  auto model = MakeModel({options_.model, data_.info.sample_shape, data_.info.classes,
+                          options_.seed, options_.dropout});
+  SYNCOPATE_RETURN_IF_ERROR(side_->Agree(model.status()));
+  model_ = *std::move(model);
+  // The same models, but other random numbers from here on: dropout differs between workers.
+  at::manual_seed(MixSeed(options_.seed, static_cast<uint64_t>(worker_.rank())));
   SYNCOPATE_ASSIGN_OR_RETURN(optimizer_,
                              MakeOptimizer(options_.optimizer, model_->ParameterTensors()));
   sampler_ = std::make_unique<Sampler>(data_.train.samples, options_.seed);
