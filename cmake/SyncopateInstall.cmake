@@ -1,5 +1,6 @@
 # What `cmake --install` puts where: the public headers, one shared library made of all rooms but
-# the tools, the `syncopate` program, a CMake package and a pkg-config file.
+# the tools and training, one for LibTorch loops on top of it, the `syncopate` program with what it
+# starts, a CMake package and a pkg-config file.
 include(CMakePackageConfigHelpers)
 
 get_property(rooms GLOBAL PROPERTY SYNCOPATE_LIBRARY_ROOMS)
@@ -28,10 +29,29 @@ endif()
 install(TARGETS syncopate EXPORT syncopateTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS syncopate_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/syncopate DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.h")
+        FILES_MATCHING PATTERN "*.h" PATTERN "torch.h" EXCLUDE)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/syncopate)
 install(EXPORT syncopateTargets NAMESPACE syncopate:: DESTINATION ${package_folder})
+
+if(SYNCOPATE_BUILD_TRAIN)
+  add_library(syncopate_torch SHARED $<TARGET_OBJECTS:syncopate_train_sync>)
+  add_library(syncopate::torch ALIAS syncopate_torch)
+  set_target_properties(syncopate_torch PROPERTIES
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    LINKER_LANGUAGE CXX
+    EXPORT_NAME torch
+    INSTALL_RPATH $ORIGIN)  # where libsyncopate.so is
+  target_link_libraries(syncopate_torch PUBLIC syncopate torch PRIVATE $<BUILD_INTERFACE:syncopate_flags>)
+  if(NOT SYNCOPATE_SANITIZE)
+    target_link_options(syncopate_torch PRIVATE LINKER:--no-undefined)
+  endif()
+  install(TARGETS syncopate_torch EXPORT syncopateTorchTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS syncopate_train_worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(FILES ${PROJECT_SOURCE_DIR}/include/syncopate/torch.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/syncopate)
+  install(EXPORT syncopateTorchTargets NAMESPACE syncopate:: DESTINATION ${package_folder})
+endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/syncopateConfig.cmake.in
   ${PROJECT_BINARY_DIR}/syncopateConfig.cmake INSTALL_DESTINATION ${package_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/syncopateConfigVersion.cmake

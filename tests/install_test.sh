@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs into an empty folder, builds the example that knows nothing but that folder, by CMake and
-# by pkg-config, and runs it alone and as four workers.
-#   install_test.sh BUILD_FOLDER CXX SANITIZERS
+# Installs into an empty folder, builds the examples that know nothing but that folder, by CMake and
+# by pkg-config, and runs them alone and as several workers.
+#   install_test.sh BUILD_FOLDER CXX SANITIZERS TRAINING(ON or OFF)
 set -eu -o pipefail
-build=$1 cxx=$2 sanitize=${3:-}
+build=$1 cxx=$2 sanitize=${3:-} training=${4:-OFF}
 example=$(cd "$(dirname "$0")/../examples" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -46,4 +46,20 @@ for _ in 1 2 3 4 5; do
 [2] rank 2 of 4: the mean is 1.5
 [3] rank 3 of 4: the mean is 1.5" "$prefix/bin/syncopate" launch -n 4 --timeout 1m -- "$work/by-cmake/mean"
 done
-echo "both programs are right"
+if [ "$training" = OFF ]; then
+  [ ! -e "$prefix/include/syncopate/torch.h" ] || { echo "torch.h without its library" >&2; exit 1; }
+  echo "both programs are right"
+  exit 0
+fi
+
+# A LibTorch loop of an outside project: all its workers learn, and end with the same parameters.
+for file in bin/syncopate-train include/syncopate/torch.h lib/libsyncopate_torch.so; do
+  [ -e "$prefix/$file" ] || { echo "$file is not installed" >&2; exit 1; }
+done
+said=$("$prefix/bin/syncopate" launch -n 2 --no-tag --timeout 1m -- "$work/by-cmake/torch_training")
+echo "$said"
+[ "$(grep -c 'of 2: the loss fell, the parameters add up to' <<<"$said")" = 2 ]
+[ "$(sed 's/.* add up to//' <<<"$said" | sort -u | wc -l)" = 1 ]
+"$prefix/bin/syncopate" train --model mlp --data synthetic --synthetic-samples 64 --evaluate-samples 8 \
+  --batch 8 --iterations 2 -n 2 --json | grep -q '"iterations":2'
+echo "all programs are right"

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status.h"
 
@@ -48,6 +49,14 @@ absl::StatusOr<std::string> SideChannel::FromFirst(std::string text) {
   words.resize(Words(static_cast<size_t>(bytes)));
   SYNCOPATE_RETURN_IF_ERROR(group_.Broadcast(Array::Of(words.data(), words.size()), 0));
   return ToText(words.data(), static_cast<size_t>(bytes));
+}
+
+absl::Status SideChannel::Agree(const absl::Status& own) {
+  int64_t first = own.ok() ? worker_.size() : worker_.rank();
+  SYNCOPATE_RETURN_IF_ERROR(group_.AllReduce(Array::Of(&first, 1), ReduceOp::kMin));
+  if (first == worker_.rank()) return own;
+  if (first == worker_.size()) return absl::OkStatus();
+  return absl::CancelledError(absl::StrCat("rank ", first, " failed"));
 }
 
 absl::StatusOr<std::vector<std::string>> SideChannel::GatherTexts(const std::string& text) {

@@ -26,6 +26,9 @@ class SideChannel {
   absl::StatusOr<std::vector<double>> Sum(std::vector<double> values);
   // Rank 0's text.
   absl::StatusOr<std::string> FromFirst(std::string text);
+  // How a step went that all workers take: OK where it went well for all. Else the first worker
+  // that failed keeps its error, which tells enough, and the others get Cancelled.
+  absl::Status Agree(const absl::Status& own);
   // On rank 0 the texts of all workers, by rank; elsewhere nothing.
   absl::StatusOr<std::vector<std::string>> GatherTexts(const std::string& text);
   // How far this worker's clock is from rank 0's.

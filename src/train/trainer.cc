@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/environment.h"
+#include "base/parse.h"
 #include "base/status.h"
 #include "driver/live_driver.h"
 #include "observe/breakdown.h"
@@ -37,6 +39,8 @@ namespace {
 
 using observe::ScopedSpan;
 using observe::Summary;
+
+constexpr uint64_t kConfigBytesMax = uint64_t{1} << 20;
 
 std::string HostName() {
   char name[256] = {};
@@ -101,6 +105,7 @@ class Trainer {
   }
 
   absl::Status Prepare();
+  absl::Status Resume();
   absl::Status MakeFolder();
   absl::Status Loop();
   absl::Status Iterate();
@@ -168,10 +173,15 @@ absl::Status Trainer::Prepare() {
   SYNCOPATE_ASSIGN_OR_RETURN(load.cache_folder, CacheFolder(ProcessEnvironment()));
   load.synthetic.train_samples = options_.synthetic_samples;
   if (first()) load.say = say_;
-  SYNCOPATE_ASSIGN_OR_RETURN(data_, LoadDataset(options_.data, load));
-  SYNCOPATE_ASSIGN_OR_RETURN(
-      model_, MakeModel({options_.model, data_.info.sample_shape, data_.info.classes, options_.seed,
-                         options_.dropout}));
+  absl::StatusOr<Dataset> data = LoadDataset(options_.data, load);
+  SYNCOPATE_RETURN_IF_ERROR(side_->Agree(data.status()));
+  data_ = *std::move(data);
+  auto model = MakeModel({options_.model, data_.info.sample_shape, data_.info.classes,
+                          options_.seed, options_.dropout});
+  SYNCOPATE_RETURN_IF_ERROR(side_->Agree(model.status()));
+  model_ = *std::move(model);
+  // The same models, but other random numbers from here on: dropout differs between workers.
+  at::manual_seed(MixSeed(options_.seed, static_cast<uint64_t>(worker_.rank())));
   SYNCOPATE_ASSIGN_OR_RETURN(optimizer_,
                              MakeOptimizer(options_.optimizer, model_->ParameterTensors()));
   sampler_ = std::make_unique<Sampler>(data_.train.samples, options_.seed);
@@ -196,26 +206,17 @@ absl::Status Trainer::Prepare() {
   SYNCOPATE_RETURN_IF_ERROR(BroadcastTensors(side_->group(), model_->ParameterTensors()));
   SYNCOPATE_RETURN_IF_ERROR(BroadcastTensors(side_->group(), model_->buffers()));
   config_ = CourseDigest(options_, worker_.size()).ToString();
+  if (options_.resume) {
+    SYNCOPATE_RETURN_IF_ERROR(side_->Agree(Resume()));
+    if (first()) say_(absl::StrCat("goes on after iteration ", iteration_));
+  }
   if (!options_.run_folder.empty()) {
-    const absl::Status status = first() ? MakeFolder() : absl::OkStatus();
-    SYNCOPATE_ASSIGN_OR_RETURN(const std::string problem,
-                               side_->FromFirst(std::string(status.message())));
-    SYNCOPATE_RETURN_IF_ERROR(status);
-    if (!problem.empty()) return absl::CancelledError(problem);  // rank 0 tells
+    SYNCOPATE_RETURN_IF_ERROR(side_->Agree(first() ? MakeFolder() : absl::OkStatus()));
     SYNCOPATE_ASSIGN_OR_RETURN(
         observe::TimelineFile timeline,
         observe::RunDirectory::CreateTimeline(options_.run_folder, recorder_.Trace(), 0));
     timeline_ = std::move(timeline);
   }
-  if (options_.resume) {
-    SYNCOPATE_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
-                               LoadFromSet(options_.run_folder, worker_.rank(), side_->group()));
-    SYNCOPATE_RETURN_IF_ERROR(Restore(checkpoint, options_.model, config_, *model_, *optimizer_));
-    SYNCOPATE_RETURN_IF_ERROR(sampler_->SetPosition(checkpoint.sampler));
-    iteration_ = checkpoint.iteration;
-    if (first()) say_(absl::StrCat("goes on after iteration ", iteration_));
-  }
-
   std::vector<NamedTensor> named;
   tensors_of_layer_.resize(model_->layers().size());
   for (const ModelParameter& parameter : model_->ordered_parameters()) {
@@ -244,6 +245,29 @@ absl::Status Trainer::Prepare() {
     }
   });
   return absl::OkStatus();
+}
+
+absl::Status Trainer::Resume() {
+  const auto refuse = [&](const absl::Status& why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--resume from ", options_.run_folder, ": ", why.message()));
+  };
+  const absl::StatusOr<Checkpoint> checkpoint =
+      LoadFromSet(options_.run_folder, worker_.rank(), side_->group());
+  if (!checkpoint.ok()) return refuse(checkpoint.status());
+  if (checkpoint->config != config_) {
+    const auto text = ReadFile(absl::StrCat(options_.run_folder, "/config.json"), kConfigBytesMax);
+    const absl::StatusOr<TrainOptions> before =
+        text.ok() ? ParseTrainOptions(*text) : text.status();
+    const std::string difference = before.ok() ? CourseDifference(*before, options_) : "";
+    return refuse(absl::FailedPreconditionError(absl::StrCat(
+        "it began with other options", difference.empty() ? "" : absl::StrCat(": ", difference),
+        "; give the same ones, or begin anew in another folder")));
+  }
+  const absl::Status status = Restore(*checkpoint, options_.model, config_, *model_, *optimizer_);
+  if (!status.ok()) return refuse(status);
+  iteration_ = checkpoint->iteration;
+  return sampler_->SetPosition(checkpoint->sampler);
 }
 
 absl::Status Trainer::MakeFolder() {

@@ -16,7 +16,7 @@ namespace syncopate::train {
 
 // `say` gets lines for people, now and then: on rank 0 the progress, elsewhere nothing.
 // The summary is rank 0's; the other workers get one without costs. A lost worker is an error that
-// names it.
+// names it. Cancelled: another worker could not begin, and tells why.
 absl::StatusOr<observe::Summary> Train(Worker& worker, const TrainOptions& options,
                                        const std::function<void(absl::string_view)>& say);
 

@@ -12,7 +12,8 @@ namespace {
 
 // 1: failed, 2: bad input.
 int Complain(const absl::Status& status, int rank) {
-  if (absl::IsCancelled(status)) return 2;  // another rank tells
+  // Another rank tells, and its exit code counts: a launcher may end it when this one fails.
+  if (absl::IsCancelled(status)) return 0;
   std::fprintf(stderr, "syncopate train: rank %d: %s\n", rank,
                std::string(status.message()).c_str());
   return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ||

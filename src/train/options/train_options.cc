@@ -102,7 +102,10 @@ absl::StatusOr<TrainOptions> ParseTrainOptions(absl::string_view text) {
   }
 }
 
-Digest CourseDigest(const TrainOptions& options, int workers) {
+namespace {
+
+// With what does not matter as it usually is.
+TrainOptions Course(const TrainOptions& options) {
   TrainOptions course = options;
   const TrainOptions usual;
   course.iterations = usual.iterations;
@@ -115,7 +118,25 @@ Digest CourseDigest(const TrainOptions& options, int workers) {
   course.checkpoint_every = usual.checkpoint_every;
   course.resume = usual.resume;
   course.report_every = usual.report_every;
-  return DigestOf(absl::string_view(absl::StrCat(ToJson(course), " workers ", workers)));
+  return course;
+}
+
+}  // namespace
+
+Digest CourseDigest(const TrainOptions& options, int workers) {
+  return DigestOf(absl::string_view(absl::StrCat(ToJson(Course(options)), " workers ", workers)));
+}
+
+std::string CourseDifference(const TrainOptions& before, const TrainOptions& now) {
+  const Json old_json = Json::parse(ToJson(Course(before)));
+  const Json new_json = Json::parse(ToJson(Course(now)));
+  std::vector<std::string> differences;
+  for (const auto& [key, value] : new_json.items()) {
+    if (old_json.at(key) == value) continue;
+    differences.push_back(
+        absl::StrCat(key, " ", value.dump(), " (before: ", old_json.at(key).dump(), ")"));
+  }
+  return absl::StrJoin(differences, ", ");
 }
 
 absl::Status TrainOptions::Validate(int workers) const {

@@ -61,6 +61,8 @@ absl::StatusOr<TrainOptions> ParseTrainOptions(absl::string_view json);
 // The digest of all that two runs must have in common to compute the same: not of where they write,
 // when they report or how far they go.
 Digest CourseDigest(const TrainOptions& options, int workers);
+// What of that differs, for people: "batch 64 (before: 32), model ...".
+std::string CourseDifference(const TrainOptions& before, const TrainOptions& now);
 
 }  // namespace syncopate::train
 

@@ -1,9 +1,15 @@
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/digest.h"
 #include "base/status.h"
 #include "driver/live_driver.h"
 #include "schedule/planners.h"
@@ -46,6 +52,8 @@ class DataParallel::Impl {
         model_(std::move(parameters)) {}
 
   absl::Status Start(const TensorTable& table) {
+    for (const TensorInfo& tensor : table.tensors) names_.push_back(tensor.name);
+    SYNCOPATE_RETURN_IF_ERROR(CheckSameAsFirst());
     SYNCOPATE_RETURN_IF_ERROR(train::BroadcastTensors(control_, module_.parameters()));
     SYNCOPATE_RETURN_IF_ERROR(train::BroadcastTensors(control_, module_.buffers()));
     SYNCOPATE_ASSIGN_OR_RETURN(keeper_, train::MakeKeeper(worker_, table, options_.schedule,
@@ -86,9 +94,45 @@ class DataParallel::Impl {
     if (status_.ok()) status_ = status;
   }
 
+  // Workers with different models would wait for each other, or add up what does not belong
+  // together.
+  absl::Status CheckSameAsFirst() {
+    std::string text = options_.schedule;
+    int64_t elements = 0;
+    const auto add = [&](const auto& items) {
+      for (const auto& item : items) {
+        absl::StrAppend(&text, "\n", item.key(), " ", c10::toString(item.value().scalar_type()),
+                        " ", absl::StrJoin(item.value().sizes(), "x"), " ",
+                        item.value().requires_grad());
+        elements += item.value().numel();
+      }
+    };
+    add(module_.named_parameters());
+    add(module_.named_buffers());
+    const Digest digest = DigestOf(absl::string_view(text));
+    const int64_t own[] = {static_cast<int64_t>(digest.high), static_cast<int64_t>(digest.low),
+                           elements};
+    int64_t first[] = {own[0], own[1], own[2]};
+    SYNCOPATE_RETURN_IF_ERROR(control_.Broadcast(Array::Of(first, 3), 0));
+    const bool same = std::equal(std::begin(own), std::end(own), first);
+    int64_t others = same ? 0 : 1;
+    SYNCOPATE_RETURN_IF_ERROR(control_.AllReduce(Array::Of(&others, 1), ReduceOp::kSum));
+    if (!same) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the model of rank ", worker_.rank(), " (", elements,
+          " elements) is not that of rank 0 (", first[2],
+          " elements): names, types and shapes of parameters and buffers, and the schedule, must "
+          "be the same on all workers"));
+    }
+    if (others == 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(others, " workers have models that are not rank 0's"));
+  }
+
   absl::Status BeginOnce() {
     if (begun_) return absl::OkStatus();
     begun_ = true;
+    sent_.assign(parameters_.size(), false);
     SYNCOPATE_RETURN_IF_ERROR(driver_->Begin(samples_, all_samples_));
     return driver_->BackwardBegins();
   }
@@ -96,6 +140,13 @@ class DataParallel::Impl {
   void Ready(int tensor) {
     if (accumulating_ || !status_.ok()) return;
     Note(BeginOnce());
+    if (sent_[static_cast<size_t>(tensor)]) {  // what was sent lacks this part
+      return Note(absl::FailedPreconditionError(absl::StrCat(
+          "a second gradient of parameter ", names_[static_cast<size_t>(tensor)],
+          " before Synchronize(); where backward passes add up, SetAccumulating(true) comes before "
+          "all but the last of them")));
+    }
+    sent_[static_cast<size_t>(tensor)] = true;
     Note(driver_->Gradient(tensor));
   }
 
@@ -112,7 +163,9 @@ class DataParallel::Impl {
   uint64_t samples_ = 1;
   uint64_t all_samples_ = static_cast<uint64_t>(worker_.size());
   bool accumulating_ = false;
-  bool begun_ = false;  // the iteration
+  bool begun_ = false;      // the iteration
+  std::vector<bool> sent_;  // by parameter, in this iteration
+  std::vector<std::string> names_;
   absl::Status status_;
 };
 
