@@ -282,6 +282,7 @@ void AddBenchTrainCommand(CLI::App& bench, int& exit_code) {
   flags->options.model = "resnet20";
   flags->options.data = "synthetic";
   flags->options.iterations = 30;
+  flags->options.rate.base = 0.01;  // losses that depend little on the order of additions
   TrainOptions& options = flags->options;
   command->add_option("--model", options.model, "mlp, cnn, resnet20 or resnet32; ours alone: any")
       ->capture_default_str();
