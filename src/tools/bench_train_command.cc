@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/clock.h"
 #include "base/environment.h"
@@ -45,6 +47,7 @@ using train::TrainOptions;
 constexpr const char* kCommand = "bench train";
 constexpr const char* kDdp = "ddp";
 constexpr const char* kTwin = "ddp_twin.py";
+constexpr absl::string_view kTwinModels[] = {"mlp", "cnn", "resnet20", "resnet32"};
 constexpr const char* kWorker = "syncopate-train";
 constexpr const char* kLabInterface = "eth0";
 constexpr uint64_t kResultBytesMax = uint64_t{64} << 20;
@@ -121,6 +124,12 @@ class TrainBench {
     for (const absl::string_view peer : absl::StrSplit(flags_.against, ',', absl::SkipEmpty())) {
       if (peer != kDdp) {
         return absl::InvalidArgumentError(absl::StrCat("--against ", peer, ": there is ddp"));
+      }
+      if (std::find(std::begin(kTwinModels), std::end(kTwinModels), flags_.options.model) ==
+          std::end(kTwinModels)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--model ", flags_.options.model, ": the twin on DDP has ",
+                         absl::StrJoin(kTwinModels, ", "), "; without --against any will do"));
       }
       contestants_.push_back({.name = kDdp, .rounds = {}});
     }
