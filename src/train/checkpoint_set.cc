@@ -1,14 +1,19 @@
 #include "train/checkpoint_set.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "base/unique_fd.h"
 #include "nlohmann/json.hpp"
 
 namespace syncopate::train {
@@ -27,18 +32,21 @@ std::string RankFile(const std::string& folder, int64_t iteration, int rank) {
 }
 std::string NotePath(const std::string& folder) { return absl::StrCat(folder, "/checkpoint.json"); }
 
+// Files and folders: what they hold is on disk afterwards.
+absl::Status ForceToDisk(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.ok() && fsync(fd.get()) == 0) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot force ", path, " to disk: ", std::strerror(errno)));
+}
+
 absl::Status WriteNote(const std::string& folder, int64_t iteration, int workers) {
-  const std::string path = NotePath(folder), beside = absl::StrCat(path, ".new");
-  {
-    std::ofstream file(beside, std::ios::trunc);
-    file << "{\"iteration\": " << iteration << ", \"workers\": " << workers << "}\n";
-    file.flush();
-    if (!file) return absl::UnavailableError(absl::StrCat(beside, " cannot be written"));
-  }
-  std::error_code error;
-  fs::rename(beside, path, error);
-  if (error) return absl::UnavailableError(absl::StrCat(path, ": ", error.message()));
-  return absl::OkStatus();
+  SYNCOPATE_RETURN_IF_ERROR(ForceToDisk(SetFolder(folder, iteration)));
+  SYNCOPATE_RETURN_IF_ERROR(
+      WriteFile(NotePath(folder),
+                absl::StrCat("{\"iteration\": ", iteration, ", \"workers\": ", workers, "}\n")));
+  SYNCOPATE_RETURN_IF_ERROR(ForceToDisk(NotePath(folder)));
+  return ForceToDisk(folder);
 }
 
 // What rank 0 finds: the iteration, or -1 with `why`.

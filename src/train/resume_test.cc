@@ -64,6 +64,8 @@ const Case kCases[] = {
     {"momentum", 2, 10, [](TrainOptions&) {}},
     {"momentum_of_four_workers", 4, 10, [](TrainOptions& o) { o.schedule = "bucket"; }},
     {"alone", 1, 10, [](TrainOptions&) {}},
+    // A plan divides gradients by what it measured, but two numbers have only one sum.
+    {"planned_schedule_of_two_workers", 2, 8, [](TrainOptions& o) { o.schedule = "search"; }},
     {"adam", 2, 10, [](TrainOptions& o) { o.optimizer.name = "adam"; }},
     {"uneven_clipped_accumulated_with_warmup", 2, 5,
      [](TrainOptions& o) {
