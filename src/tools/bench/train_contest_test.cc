@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pair;
 
-TrainRun Run(double iteration, double compute, double exposed,
-             std::vector<std::pair<int64_t, double>> losses = {}) {
+TrainRun MakeRun(double iteration, double compute, double exposed,
+                 std::vector<std::pair<int64_t, double>> losses = {}) {
   observe::Summary summary;
   summary.workers = 4;
   summary.iteration_ms_p50 = iteration;
@@ -27,7 +27,7 @@ TrainRun Run(double iteration, double compute, double exposed,
 
 TEST(MakeTrainRunTest, TakesTheLossesOfTraining) {
   const auto run = MakeTrainRun(
-      Run(3, 2, 1).summary,
+      MakeRun(3, 2, 1).summary,
       observe::ReadMetrics(
           "{\"kind\":\"train\",\"iteration\":5,\"seconds\":1,\"loss\":2.5}\n"
           "{\"kind\":\"evaluate\",\"iteration\":5,\"seconds\":1,\"loss\":9,\"accuracy\":0.1}\n"
@@ -38,15 +38,15 @@ TEST(MakeTrainRunTest, TakesTheLossesOfTraining) {
 }
 
 TEST(MakeTrainRunTest, RefusesARunWithoutTimes) {
-  observe::Summary summary = Run(3, 2, 1).summary;
+  observe::Summary summary = MakeRun(3, 2, 1).summary;
   summary.exposed_comm_ms_p50.reset();
   EXPECT_FALSE(MakeTrainRun(summary, {}).ok());
 }
 
 TEST(TrainRowsTest, ComparesRoundByRoundWithTheFirst) {
   const std::vector<TrainRow> rows =
-      TrainRows({{"search", {Run(100, 80, 20), Run(200, 170, 30), Run(110, 80, 25)}},
-                 {"ddp", {Run(150, 90, 60), Run(220, 170, 50), Run(165, 90, 75)}}});
+      TrainRows({{"search", {MakeRun(100, 80, 20), MakeRun(200, 170, 30), MakeRun(110, 80, 25)}},
+                 {"ddp", {MakeRun(150, 90, 60), MakeRun(220, 170, 50), MakeRun(165, 90, 75)}}});
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].contestant, "search");
   EXPECT_DOUBLE_EQ(rows[0].iteration_ms, 110);
@@ -63,25 +63,25 @@ TEST(TrainRowsTest, ComparesRoundByRoundWithTheFirst) {
 
 TEST(TrainRowsTest, ATimeOfZeroIsNoError) {
   const std::vector<TrainRow> rows =
-      TrainRows({{"search", {Run(100, 80, 20)}}, {"none", {Run(80, 80, 0)}}});
+      TrainRows({{"search", {MakeRun(100, 80, 20)}}, {"none", {MakeRun(80, 80, 0)}}});
   EXPECT_TRUE(std::isinf(rows[1].exposed_share->p50));
   EXPECT_THAT(TrainTable(rows), HasSubstr("inf"));
   const std::vector<TrainRow> both =
-      TrainRows({{"search", {Run(80, 80, 0)}}, {"none", {Run(80, 80, 0)}}});
+      TrainRows({{"search", {MakeRun(80, 80, 0)}}, {"none", {MakeRun(80, 80, 0)}}});
   EXPECT_DOUBLE_EQ(both[1].exposed_share->p50, 1);
 }
 
 TEST(TrainRowsTest, ShowsHowFarLossesAreApart) {
   const std::vector<TrainRow> rows =
-      TrainRows({{"search", {Run(1, 1, 0, {{5, 2.0}, {10, 1.0}})}},
-                 {"ddp", {Run(1, 1, 0, {{5, 2.1}, {10, 1.01}, {15, 7}})}}});
+      TrainRows({{"search", {MakeRun(1, 1, 0, {{5, 2.0}, {10, 1.0}})}},
+                 {"ddp", {MakeRun(1, 1, 0, {{5, 2.1}, {10, 1.01}, {15, 7}})}}});
   EXPECT_NEAR(rows[1].loss_difference, 0.05, 1e-12);
   EXPECT_DOUBLE_EQ(rows[0].loss, 1.0);
 }
 
 TEST(TrainJsonLineTest, IsOneObjectALine) {
   const std::vector<TrainRow> rows =
-      TrainRows({{"search", {Run(100, 80, 20)}}, {"ddp", {Run(150, 90, 40)}}});
+      TrainRows({{"search", {MakeRun(100, 80, 20)}}, {"ddp", {MakeRun(150, 90, 40)}}});
   EXPECT_THAT(TrainJsonLine(rows[0]), Not(HasSubstr("ratio")));
   const auto json = nlohmann::json::parse(TrainJsonLine(rows[1]));
   EXPECT_EQ(json.at("contestant"), "ddp");
