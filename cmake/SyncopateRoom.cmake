@@ -17,9 +17,8 @@ target_include_directories(syncopate_flags INTERFACE
   $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/src>
   $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>)
 if(SYNCOPATE_SANITIZE)
-  # What sanitizers add makes the compiler believe that variants are used before they are set.
   target_compile_options(syncopate_flags INTERFACE
-    -fsanitize=${SYNCOPATE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -Wno-maybe-uninitialized)
+    -fsanitize=${SYNCOPATE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(syncopate_flags INTERFACE -fsanitize=${SYNCOPATE_SANITIZE})
 endif()
 
