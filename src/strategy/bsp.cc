@@ -111,8 +111,12 @@ class Bsp final : public Strategy {
       }
       const int64_t id = next_id_++;
       running_.push_back({id, transfer.first, transfer.last});
-      Do(StartTransfer{
-          .transfer = id, .first = transfer.first, .last = transfer.last, .weight = weight_});
+      // Of transfers that run at once, the forward pass needs that of the first tensors first.
+      Do(StartTransfer{.transfer = id,
+                       .first = transfer.first,
+                       .last = transfer.last,
+                       .weight = weight_,
+                       .priority = info_.tensors - transfer.first});
     }
     if (info_.size == 1) UpdateWhatCan();
   }
