@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/digest.h"
@@ -43,7 +44,8 @@ class ResumeTest : public ::testing::TestWithParam<std::string> {};
 TEST_P(ResumeTest, GoesOnBitForBit) {
   constexpr int kSteps = 3;
   constexpr double kRate = 0.01;
-  const std::string path = ::testing::TempDir() + "resume-" + GetParam() + ".ckpt";
+  const std::string path =
+      ::testing::TempDir() + "resume-" + std::to_string(getpid()) + "-" + GetParam() + ".ckpt";
   LoneWorker straight = MakeWorker(GetParam(), 1);
   for (int i = 0; i < kSteps; ++i) straight.Step(4, kRate);
   Checkpoint saved = Capture(*straight.model, *straight.optimizer);
@@ -67,6 +69,7 @@ TEST_P(ResumeTest, GoesOnBitForBit) {
   ASSERT_TRUE(resumed.sampler.SetPosition(loaded->sampler).ok());
   for (int i = 0; i < kSteps; ++i) EXPECT_EQ(resumed.Step(4, kRate), losses[i]) << i;
   ExpectSameTensors(*straight.model, *resumed.model);
+  unlink(path.c_str());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ResumeTest, ::testing::ValuesIn(ModelNames()),
@@ -74,6 +77,7 @@ INSTANTIATE_TEST_SUITE_P(All, ResumeTest, ::testing::ValuesIn(ModelNames()),
 
 class CheckpointTest : public ::testing::Test {
  protected:
+  ~CheckpointTest() override { unlink(path_.c_str()); }
   CheckpointTest() : worker_("mlp", {}, 1, 0) {
     worker_.Step(4, 0.1);
     checkpoint_ = Capture(*worker_.model, *worker_.optimizer);
@@ -86,7 +90,7 @@ class CheckpointTest : public ::testing::Test {
 
   LoneWorker worker_;
   Checkpoint checkpoint_;
-  const std::string path_ = ::testing::TempDir() + "checkpoint.ckpt";
+  const std::string path_ = ::testing::TempDir() + "checkpoint-" + std::to_string(getpid());
 };
 
 TEST_F(CheckpointTest, IsOfItsTimeWhateverFollows) {

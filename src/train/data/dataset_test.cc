@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -69,7 +70,7 @@ TEST(DatasetTest, DigestSeesEveryByte) {
 }
 
 TEST(DatasetFileTest, ReadsWhatItWrote) {
-  const std::string path = ::testing::TempDir() + "round.data";
+  const std::string path = ::testing::TempDir() + "round-" + std::to_string(getpid());
   for (const auto& made : {MakeDataset(Small()), MakeSyntheticText(5000, 1)}) {
     ASSERT_TRUE(made.ok()) << made.status();
     ASSERT_TRUE(WriteDatasetFile(path, *made).ok());
@@ -80,6 +81,7 @@ TEST(DatasetFileTest, ReadsWhatItWrote) {
     EXPECT_EQ(read->test.labels, made->test.labels);
     EXPECT_EQ(read->ContentDigest(), made->ContentDigest());
   }
+  unlink(path.c_str());
 }
 
 TEST(DatasetFileTest, AMissingFileIsNotFound) {
@@ -87,7 +89,7 @@ TEST(DatasetFileTest, AMissingFileIsNotFound) {
 }
 
 TEST(DatasetFileTest, EveryDamageIsNoticed) {
-  const std::string path = ::testing::TempDir() + "damaged.data";
+  const std::string path = ::testing::TempDir() + "damaged-" + std::to_string(getpid());
   ASSERT_TRUE(WriteDatasetFile(path, *MakeDataset(Small())).ok());
   const std::string good = *ReadFile(path, 1 << 20);
   for (size_t i = 0; i < good.size(); ++i) {
@@ -106,6 +108,7 @@ TEST(DatasetFileTest, EveryDamageIsNoticed) {
   }
   ASSERT_TRUE(WriteFile(path, good + "x").ok());
   EXPECT_EQ(ReadDatasetFile(path).status().code(), absl::StatusCode::kDataLoss);
+  unlink(path.c_str());
 }
 
 TEST(SyntheticTest, SameSeedSameDataAndEveryClass) {

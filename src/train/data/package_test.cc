@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -17,7 +18,10 @@ using ::testing::Pair;
 
 bool Everything(absl::string_view) { return true; }
 
-std::string TemporaryPath(const std::string& name) { return ::testing::TempDir() + name; }
+// Tests may run at once.
+std::string TemporaryPath(const std::string& name) {
+  return ::testing::TempDir() + std::to_string(getpid()) + "-" + name;
+}
 
 TEST(PackageTest, GivesTheFilesThatAreWanted) {
   const std::string path = TemporaryPath("wanted.tgz");
