@@ -24,9 +24,12 @@ constexpr int kSizesAtOnce = 3;  // that gamma is measured with
 // A row is about this long, so that one late wake-up does not matter.
 constexpr double kRowSeconds = 20e-3;
 constexpr int kRowLeast = 2, kRowMost = 17;  // the first one does not count
-// What takes longer than this is measured less often: noise matters less.
-constexpr double kLongSeconds = 50e-3;
-constexpr int kLongRepetitions = 2;
+// What takes longer is measured less often, what takes less more often: noise matters there.
+constexpr double kLongSeconds = 50e-3, kShortSeconds = 5e-3;
+constexpr int kLongRepetitions = 2, kShortFactor = 3;
+// Of the repetitions of a point the one at this part of their order counts, a quarter: noise only
+// adds.
+constexpr int kCountedPart = 4;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -86,6 +89,7 @@ class CostProbe {
   }
 
   int RepetitionsFor(double seconds) const {
+    if (seconds < kShortSeconds) return kShortFactor * options_.repetitions;
     return seconds < kLongSeconds ? options_.repetitions
                                   : std::min(options_.repetitions, kLongRepetitions);
   }
@@ -138,10 +142,10 @@ class CostProbe {
     SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds,
                                Rows(bytes, at_once, length, repetitions));
     if (length == kRowLeast) seconds.push_back(trial[1]);
-    const auto middle = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
-    std::nth_element(seconds.begin(), middle, seconds.end());
-    spent_ += *middle * length * repetitions;
-    points_.push_back({bytes, at_once, *middle});
+    const auto counted = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / kCountedPart);
+    std::nth_element(seconds.begin(), counted, seconds.end());
+    spent_ += *counted * length * repetitions;
+    points_.push_back({bytes, at_once, *counted});
     return absl::OkStatus();
   }
 

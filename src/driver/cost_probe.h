@@ -14,10 +14,10 @@ struct CostProbeOptions {
   // Of all measuring, without the time that it takes to plan collectives of new sizes. Three small
   // sizes are measured in any case.
   double budget_seconds = 2;
-  uint64_t bytes_min = 1024;
+  uint64_t bytes_min = 64;
   uint64_t bytes_max = uint64_t{16} << 20;  // of all buffers; at least two of a size go in a row
   int at_once_max = 4;                      // gamma(k) for k up to this
-  int repetitions = 5;                      // of each point, of slow ones fewer; the median counts
+  int repetitions = 5;  // of each point, of quick ones more; the lower quartile counts
 };
 
 struct CostMeasurement {

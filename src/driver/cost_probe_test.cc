@@ -68,7 +68,7 @@ TEST(CostProbeTest, OneWorkerAloneCommunicatesForNothing) {
 TEST(CostProbeTest, RefusesOptionsThatLeaveNothingToMeasure) {
   RunWorkers(1, [](Worker& worker) {
     CostProbeOptions options;
-    options.bytes_max = 16 * 1024;
+    options.bytes_max = 1024;
     EXPECT_EQ(MeasureCosts(worker, options).status().code(), absl::StatusCode::kInvalidArgument);
     options = {};
     options.repetitions = 0;
