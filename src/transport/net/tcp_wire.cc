@@ -19,12 +19,12 @@ namespace {
 constexpr size_t kStagingBytes = 32 << 10;
 constexpr size_t kSinkBytes = 64 << 10;
 // How much a lane takes from the queues at once: more could not be overtaken by urgent frames.
-constexpr size_t kTakenBytes = 256 << 10;
+constexpr size_t kTakenBytes = 32 << 10;
 constexpr size_t kTakenFrames = 16;
 // How much is read from one lane before the others get a turn.
 constexpr size_t kReadBytes = 1 << 20;
 // How much the kernel holds back of what it cannot send yet, for the same reason.
-constexpr int kUnsentBytes = 256 << 10;
+constexpr int kUnsentBytes = 32 << 10;
 // The longest pause before lost bytes are sent again. It doubles each time, and what waits behind
 // them, such as signs of life, must not wait for long. Kernels before 6.15 do not know the option.
 constexpr int kRetransmitMsMax = 1000;
@@ -325,6 +325,10 @@ void TcpWire::SetBuffer(Lane& lane, int bytes) {
   lane.buffer = bytes;
   lane.wanted_less = 0;
   setsockopt(lane.fd.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+  // The window may stay bounded by the buffer that there was when the first large segments came
+  // (kernels from 6.6 on), so say that it may have all of the buffer, which the kernel doubles.
+  const int window = 2 * bytes;
+  setsockopt(lane.fd.get(), IPPROTO_TCP, TCP_WINDOW_CLAMP, &window, sizeof(window));
 }
 
 bool TcpWire::Progress() {

@@ -2,6 +2,7 @@
 // in a process of its own that is ended.
 #include "transport/net/wire.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -489,6 +490,67 @@ TEST(TcpWireTest, WhatMayBeOnItsWayIsDividedAmongThePeers) {
   for (int i = 0; i < 20; ++i) wire->Expect(1, 0.001);
   EXPECT_GT(buffer(), 4 * 1400);
   EXPECT_LT(buffer(), kBuffer / 4);
+}
+
+// Two workers over one connection with segments as on Ethernet.
+struct Pair {
+  explicit Pair(int buffer) {
+    auto [ours, theirs] = ConnectWithSmallSegments();
+    receiving = theirs.get();
+    for (const int fd : {ours.get(), theirs.get()}) fcntl(fd, F_SETFL, O_NONBLOCK);
+    std::vector<std::vector<UniqueFd>> to(2), from(2);
+    to[1].push_back(std::move(ours));
+    from[0].push_back(std::move(theirs));
+    sender = *TcpWire::Make(std::move(to), sent, buffer);
+    receiver = *TcpWire::Make(std::move(from), came, buffer);
+  }
+  // False: not all frames have come within 20 s.
+  bool ReceiveAll(size_t frames) {
+    const int64_t until_ns = MonotonicClock().NowNs() + 20 * kSecond;
+    while (came.frames.size() < frames && MonotonicClock().NowNs() < until_ns) {
+      sender->Progress();
+      receiver->Progress();
+    }
+    return came.frames.size() == frames;
+  }
+
+  int receiving = -1;
+  Keeper sent, came;
+  std::unique_ptr<TcpWire> sender, receiver;
+};
+
+// Kernels bound the window by the buffer that there is when large segments come for the first time.
+TEST(TcpWireTest, TheWindowGrowsWithTheBuffer) {
+  constexpr int kBuffer = 120 << 10;
+  Pair pair(kBuffer);
+  for (int i = 0; i < 20; ++i) pair.receiver->Expect(0, 0.01);
+  const std::string data = Noise(7, kFragmentBytes);
+  FrameHeader header{.type = FrameType::kData, .payload_bytes = kFragmentBytes};
+  for (int i = 0; i < 20; ++i) pair.sender->Send(1, header, Bytes(data), 1);
+  ASSERT_TRUE(pair.ReceiveAll(20));
+  pair.receiver->Expect(0, 1);
+  int window = 0;
+  socklen_t size = sizeof(window);
+  getsockopt(pair.receiving, IPPROTO_TCP, TCP_WINDOW_CLAMP, &window, &size);
+  EXPECT_GE(window, kBuffer);
+}
+
+TEST(TcpWireTest, UrgentFramesOvertakeWhatHasNotLeft) {
+  constexpr int kBuffer = 32 << 10;
+  Pair pair(kBuffer);
+  const std::string data = Noise(8, kFragmentBytes);
+  FrameHeader header{.type = FrameType::kData, .payload_bytes = kFragmentBytes, .priority = 1};
+  constexpr size_t kFrames = 60;
+  for (size_t i = 0; i < kFrames; ++i) pair.sender->Send(1, header, Bytes(data), 1);
+  for (int i = 0; i < 100; ++i) pair.sender->Progress();  // as much as the kernel takes
+  header.priority = 2;
+  header.sequence = 1;
+  pair.sender->Send(1, header, Bytes(data), 2);
+  ASSERT_TRUE(pair.ReceiveAll(kFrames + 1));
+  size_t place = 0;
+  while (pair.came.frames[place].header.sequence != 1) ++place;
+  // What is on its way, what waits for it in the kernel, and the frame that has begun.
+  EXPECT_LE(place * kFragmentBytes, 5 * kBuffer);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, UcxWireTest, ::testing::Values("ucx"),
