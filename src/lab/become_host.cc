@@ -39,9 +39,22 @@ absl::Status MountSys() {
   return absl::OkStatus();
 }
 
+absl::Status KeepToOwnCore(const std::string& lab, const std::string& host) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const State state, LoadState(lab));
+  if (!state.spec.fixed_cores) return absl::OkStatus();
+  const std::vector<int> hosts = Hosts(state.spec);
+  const int machine = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    if (state.spec.nodes[static_cast<size_t>(hosts[i])].name != host) continue;
+    return KeepToCore(CoreOf(static_cast<int>(i), machine));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status BecomeHost(const std::string& lab, const std::string& host) {
+  SYNCOPATE_RETURN_IF_ERROR(KeepToOwnCore(lab, host));
   SYNCOPATE_RETURN_IF_ERROR(JoinCpuLimit(lab, host));
   SYNCOPATE_ASSIGN_OR_RETURN(const UniqueFd network, OpenNamespace(HostNamespace(lab, host)));
   if (setns(network.get(), CLONE_NEWNET) != 0)

@@ -1,6 +1,7 @@
 #include "lab/cpu_share.h"
 
 #include <dirent.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -128,6 +129,18 @@ absl::Status JoinCpuLimit(absl::string_view lab, absl::string_view host) {
       absl::StrCat(hierarchy.folder, "/", GroupName(lab, host), "/cgroup.procs");
   if (!Exists(path)) return absl::OkStatus();
   return WriteProcFile(path, "0");
+}
+
+int CoreOf(int host, int machine_cores) { return host % std::max(1, machine_cores); }
+
+absl::Status KeepToCore(int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(static_cast<size_t>(core), &cores);
+  if (sched_setaffinity(0, sizeof(cores), &cores) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the lab wants fixed cores, but this process may not use core ", core, ": ",
+                   strerror(errno), "; take fixed_cores out of the lab's file"));
 }
 
 void RemoveCpuLimits(absl::string_view lab) {

@@ -1,5 +1,6 @@
-// Slows hosts down: a quota of CPU time for all processes of a host, by control groups (version 1
-// or 2). The host's processes go on running in small slices, so heartbeats are late, not silent.
+// What a host has of the machine's cores. Slows hosts down: a quota of CPU time for all processes
+// of a host, by control groups (version 1 or 2); they go on running in small slices, so heartbeats
+// are late, not silent. And keeps hosts to a core, so that those that compute do so side by side.
 #ifndef SYNCOPATE_LAB_CPU_SHARE_H_
 #define SYNCOPATE_LAB_CPU_SHARE_H_
 
@@ -29,6 +30,10 @@ absl::Status CanLimitCpu();
 absl::Status LimitCpu(absl::string_view lab, absl::string_view host, double cores);
 // For `lab exec`: puts the calling process under the host's limit, if there is one.
 absl::Status JoinCpuLimit(absl::string_view lab, absl::string_view host);
+// The core of a host, as Spec::fixed_cores wants it: hosts take turns.
+int CoreOf(int host, int machine_cores);
+// For `lab exec`: keeps the calling process, and what it becomes, to that core.
+absl::Status KeepToCore(int core);
 // Removes all groups of a lab. Their processes must have ended.
 void RemoveCpuLimits(absl::string_view lab);
 

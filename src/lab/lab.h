@@ -70,7 +70,7 @@ inline constexpr double kPayloadShare = 0.956;
 Topology DeclaredTopology(const Spec& spec);
 
 // Puts the calling process on a host: its network, its name, its view of /sys and /etc/hosts, its
-// limit of CPU time. For a process that is about to become another program.
+// limit of CPU time, its core. For a process that is about to become another program.
 absl::Status BecomeHost(const std::string& lab, const std::string& host);
 
 }  // namespace syncopate::lab

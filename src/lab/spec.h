@@ -60,7 +60,8 @@ struct BackgroundFlow {
 
 struct Spec {
   std::string name;
-  std::string congestion;  // TCP's congestion control on the hosts; empty: the kernel's default
+  std::string congestion;    // TCP's congestion control on the hosts; empty: the kernel's default
+  bool fixed_cores = false;  // each host keeps to one of the machine's cores
   std::vector<Node> nodes;
   std::vector<Link> links;
   std::vector<BackgroundFlow> flows;

@@ -73,6 +73,10 @@ TEST(SpecTest, TextReadsBack) {
   const absl::StatusOr<Spec> again = ParseLab(ToToml(spec), "again");
   ASSERT_TRUE(again.ok()) << again.status() << "\n" << ToToml(spec);
   EXPECT_EQ(*again, spec);
+  EXPECT_FALSE(spec.fixed_cores);
+  Spec fixed = spec;
+  fixed.fixed_cores = true;
+  EXPECT_EQ(ParseLab(ToToml(fixed), "again").value(), fixed);
 }
 
 TEST(SpecTest, RandomLabsReadBack) {
@@ -108,7 +112,9 @@ TEST(SpecTest, FaultsHavePlaceAndRemedy) {
   EXPECT_THAT(ErrorOf(head), HasSubstr("add [[host]]"));
   EXPECT_THAT(
       ErrorOf(head + "nik = \"1gbit\"\n[[host]]\nname = \"h\"\n"),
-      HasSubstr("x.toml:3:1: [lab] has no key \"nik\"; possible are congestion, delay, name"));
+      HasSubstr(
+          "x.toml:3:1: [lab] has no key \"nik\"; possible are congestion, delay, fixed_cores, "
+          "name"));
   EXPECT_THAT(ErrorOf(head + "nic = \"fast\"\n[[host]]\nname = \"h\"\n"),
               HasSubstr("x.toml:3:7: [lab] nic: \"fast\" is not a rate"));
   EXPECT_THAT(ErrorOf(head + "nic = 200\n[[host]]\nname = \"h\"\n"), HasSubstr("between quotes"));

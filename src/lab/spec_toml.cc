@@ -53,6 +53,7 @@ class LabReader {
     TableReader reader(table, place_, "[lab]");
     spec_.name = reader.NeededText("name", "\"my-lab\"");
     spec_.congestion = reader.Text("congestion", "");
+    spec_.fixed_cores = reader.Flag("fixed_cores");
     defaults_.nic = reader.Rate("nic", 0);
     defaults_.uplink = reader.Rate("uplink", 0);
     defaults_.delay = reader.Seconds("delay", 0);
@@ -222,6 +223,7 @@ absl::StatusOr<Spec> ParseLab(absl::string_view text, absl::string_view place) {
 std::string ToToml(const Spec& spec) {
   std::string text = absl::StrCat("[lab]\nname = \"", spec.name, "\"\n");
   if (!spec.congestion.empty()) absl::StrAppend(&text, "congestion = \"", spec.congestion, "\"\n");
+  if (spec.fixed_cores) absl::StrAppend(&text, "fixed_cores = true\n");
   // Switches come before hosts when it is read back; links name their ends.
   for (const bool is_host : {false, true}) {
     for (const Node& node : spec.nodes) {
