@@ -24,6 +24,10 @@ constexpr int kSizesAtOnce = 3;  // that gamma is measured with
 // A row is about this long, so that one late wake-up does not matter.
 constexpr double kRowSeconds = 20e-3;
 constexpr int kRowLeast = 2, kRowMost = 17;  // the first one does not count
+// Shapers let a link that was idle make up for it: so many bytes go first, in rows that do not
+// count.
+constexpr uint64_t kLeadBytes = 256 << 10;
+constexpr int kLeadRowsMost = 8;
 // What takes longer is measured less often, what takes less more often: noise matters there.
 constexpr double kLongSeconds = 50e-3, kShortSeconds = 5e-3;
 constexpr int kLongRepetitions = 2, kShortFactor = 3;
@@ -84,8 +88,16 @@ class CostProbe {
     return bytes * static_cast<uint64_t>(at_once * kRowLeast) <= options_.bytes_max;
   }
   // Of a point whose transfers take `seconds`.
-  double Expected(double seconds) const {
-    return seconds * LengthOf(0, 1, seconds) * (RepetitionsFor(seconds) + 1);
+  double Expected(uint64_t bytes, int at_once, double seconds) const {
+    const int length = LengthOf(bytes, at_once, seconds);
+    return seconds * length *
+           (RepetitionsFor(seconds) + LeadRows(bytes * static_cast<uint64_t>(at_once * length)));
+  }
+
+  // Before those of `row_bytes` that count.
+  static int LeadRows(uint64_t row_bytes) {
+    return static_cast<int>(
+        std::clamp<uint64_t>(kLeadBytes / std::max<uint64_t>(1, row_bytes), 1, kLeadRowsMost));
   }
 
   int RepetitionsFor(double seconds) const {
@@ -97,7 +109,7 @@ class CostProbe {
   absl::Status MeasureAlone() {
     for (uint64_t bytes = options_.bytes_min; Fits(bytes, 1); bytes *= kGrowth) {
       const bool least = points_.size() < kSizesLeast;
-      if (!least && spent_ + Expected(kGrowth * points_.back().seconds) >
+      if (!least && spent_ + Expected(bytes, 1, kGrowth * points_.back().seconds) >
                         kAlonePart * options_.budget_seconds) {
         break;
       }
@@ -112,7 +124,9 @@ class CostProbe {
     int sizes = 0;
     for (auto point = alone.rbegin(); point != alone.rend() && sizes < kSizesAtOnce; ++point) {
       double expected = 0;
-      for (int k = 2; k <= options_.at_once_max; ++k) expected += Expected(k * point->seconds);
+      for (int k = 2; k <= options_.at_once_max; ++k) {
+        expected += Expected(point->bytes, k, k * point->seconds);
+      }
       const bool last = point + 1 == alone.rend();
       if (!Fits(point->bytes, options_.at_once_max) && !last) continue;
       if (spent_ + expected > options_.budget_seconds && !(last && sizes == 0)) continue;
@@ -139,19 +153,20 @@ class CostProbe {
     spent_ += trial[1] * kRowLeast;
     const int length = LengthOf(bytes, at_once, trial[1]);
     const int repetitions = RepetitionsFor(trial[1]);
+    const int lead = LeadRows(bytes * static_cast<uint64_t>(at_once * length));
     SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds,
-                               Rows(bytes, at_once, length, repetitions));
-    if (length == kRowLeast) seconds.push_back(trial[1]);
+                               Rows(bytes, at_once, length, lead + repetitions));
+    seconds.erase(seconds.begin(), seconds.begin() + lead);
     const auto counted = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / kCountedPart);
     std::nth_element(seconds.begin(), counted, seconds.end());
-    spent_ += *counted * length * repetitions;
+    spent_ += *counted * length * (lead + repetitions);
     points_.push_back({bytes, at_once, *counted});
     return absl::OkStatus();
   }
 
   // Plays rows through a driver, as a schedule does, whose threads have their costs, too. For each
-  // row the seconds from one end to the next, on the slowest worker. The first does not count: a
-  // network that was idle may take the first bytes at any speed.
+  // row the seconds from one end to the next, on the slowest worker. The first does not count: the
+  // workers begin it at different times.
   absl::StatusOr<std::vector<double>> Rows(uint64_t bytes, int at_once, int length, int rows) {
     const TensorTable table = RowTable(bytes, at_once, length);
     NoModel model(table.tensors.front().bytes());

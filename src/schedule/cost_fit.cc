@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -15,6 +16,9 @@ namespace {
 constexpr double kFarOff = 2;
 constexpr double kErrorLeast = 0.02;  // errors below it are never far off
 constexpr int kRounds = 20;
+// gamma is about bytes: points whose bytes take this many times the start-up tell it, if there are
+// any. How long several start-ups take together is another matter.
+constexpr double kBytesMatter = 4;
 
 struct Line {
   double a = 0;
@@ -65,9 +69,16 @@ Line RobustLine(const std::vector<CostPoint>& points) {
 
 // gamma(k) by k, for the k > 1 that were measured.
 std::map<int, double> MeasuredGamma(absl::Span<const CostPoint> points, const Line& line) {
+  const auto tells = [&](const CostPoint& point) {
+    return point.at_once > 1 && line.b * static_cast<double>(point.bytes) >= kBytesMatter * line.a;
+  };
+  std::set<int> told;  // k with a point that tells gamma well
+  for (const CostPoint& point : points) {
+    if (tells(point)) told.insert(point.at_once);
+  }
   std::map<int, std::pair<double, double>> sums;
   for (const CostPoint& point : points) {
-    if (point.at_once == 1) continue;
+    if (point.at_once == 1 || (told.contains(point.at_once) && !tells(point))) continue;
     const double x = line.b * static_cast<double>(point.bytes) / point.seconds;
     sums[point.at_once].first += x * (1 - line.a / point.seconds);
     sums[point.at_once].second += x * x;

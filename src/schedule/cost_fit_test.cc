@@ -78,6 +78,19 @@ TEST(CostFitTest, AFullNetworkHasGammaK) {
   }
 }
 
+// Tiny transfers at once cost their start-ups, however they add up.
+TEST(CostFitTest, GammaIsToldByBytesNotByStartUps) {
+  std::vector<CostPoint> points = Points(0, 1);
+  const CostFit without = FitCosts(points).value();
+  for (const int k : {2, 3, 4}) points.push_back({64, k, 3 * kTrue.a});
+  const CostFit with = FitCosts(points).value();
+  for (size_t k = 0; k < 4; ++k) EXPECT_EQ(with.costs.gamma[k], without.costs.gamma[k]) << k;
+  // Better than nothing where there is nothing else.
+  std::erase_if(points, [](const CostPoint& point) { return point.at_once > 1; });
+  points.push_back({64, 2, 2 * kTrue.a});
+  EXPECT_GT(FitCosts(points).value().costs.gamma[1], 1);
+}
+
 TEST(CostFitTest, AMissingNumberAtOnceLiesBetweenItsNeighbours) {
   std::vector<CostPoint> points = Points(0, 1);
   std::erase_if(points, [](const CostPoint& point) { return point.at_once == 3; });
