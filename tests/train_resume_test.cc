@@ -1,4 +1,4 @@
-// `syncopate train` as a user meets it: real processes, one of which is killed.
+// Training that stops and goes on: real processes, one of which is killed.
 #include <sys/types.h>
 
 #include <csignal>
@@ -30,13 +30,13 @@ using ::testing::Not;
 constexpr int64_t kFewSecondsNs = 15'000'000'000;
 constexpr int64_t kEvery = 10;  // iterations between checkpoints
 
-class TrainCommandTest : public ::testing::Test {
+class TrainResumeTest : public ::testing::Test {
  protected:
-  TrainCommandTest() {
-    std::string pattern = ::testing::TempDir() + "/train-command-XXXXXX";
+  TrainResumeTest() {
+    std::string pattern = ::testing::TempDir() + "/train-resume-XXXXXX";
     folder_ = mkdtemp(pattern.data());
   }
-  ~TrainCommandTest() override { std::filesystem::remove_all(folder_); }
+  ~TrainResumeTest() override { std::filesystem::remove_all(folder_); }
 
   std::string Run(const std::string& name) const { return absl::StrCat(folder_, "/", name); }
 
@@ -117,7 +117,7 @@ pid_t WorkerOf(const std::string& marker, int rank) {
   return -1;
 }
 
-TEST_F(TrainCommandTest, KilledWorkerIsNamedAndTheRunResumesBitForBit) {
+TEST_F(TrainResumeTest, KilledWorkerIsNamedAndTheRunResumesBitForBit) {
   constexpr int kWorkers = 4, kVictim = 2;
   const std::string run = Run("killed");
   const std::string marker = UniqueMarker();
@@ -142,6 +142,7 @@ TEST_F(TrainCommandTest, KilledWorkerIsNamedAndTheRunResumesBitForBit) {
   ASSERT_EQ(resumed.Wait(), 0) << resumed.err();
   const auto summary = nlohmann::json::parse(resumed.out());
   EXPECT_EQ(summary.at("iterations"), end);
+  EXPECT_EQ(summary.at("schedule"), "wfbp");  // as the run began
 
   const std::string straight = Run("straight");
   Subprocess whole(Train(kWorkers, Job(straight, end)));
@@ -153,7 +154,7 @@ TEST_F(TrainCommandTest, KilledWorkerIsNamedAndTheRunResumesBitForBit) {
 }
 
 // Without a launcher nobody else tells: each survivor must.
-TEST_F(TrainCommandTest, SurvivorsNameTheKilledWorker) {
+TEST_F(TrainResumeTest, SurvivorsNameTheKilledWorker) {
   constexpr int kWorkers = 4, kVictim = 1;
   const std::string run = Run("alone");
   const std::string options = absl::StrCat(
@@ -185,7 +186,7 @@ TEST_F(TrainCommandTest, SurvivorsNameTheKilledWorker) {
   EXPECT_LT(MonotonicClock().NowNs() - killed_ns, kFewSecondsNs);
 }
 
-TEST_F(TrainCommandTest, RefusesToResumeWithOtherOptions) {
+TEST_F(TrainResumeTest, RefusesToResumeWithOtherOptions) {
   const std::string run = Run("other");
   Subprocess first(Train(2, Job(run, kEvery)));
   ASSERT_EQ(first.Wait(), 0) << first.err();
@@ -198,10 +199,10 @@ TEST_F(TrainCommandTest, RefusesToResumeWithOtherOptions) {
 
   Subprocess more(Train(3, {"--run", run, "--resume"}));
   EXPECT_EQ(more.Wait(), 2);
-  EXPECT_THAT(more.err(), HasSubstr("2 workers"));
+  EXPECT_THAT(more.err(), HasSubstr("is of 2 workers, this job has 3"));
 }
 
-TEST_F(TrainCommandTest, RefusesToResumeWhatIsNotThere) {
+TEST_F(TrainResumeTest, RefusesToResumeWhatIsNotThere) {
   Subprocess nothing(Train(2, {"--run", Run("nothing"), "--resume"}));
   EXPECT_EQ(nothing.Wait(), 2);
   EXPECT_THAT(nothing.err(), HasSubstr("nothing"));
@@ -214,25 +215,6 @@ TEST_F(TrainCommandTest, RefusesToResumeWhatIsNotThere) {
   Subprocess without(Train(2, {"--run", run, "--resume", "--iterations", "4"}));
   EXPECT_EQ(without.Wait(), 2);
   EXPECT_THAT(without.err(), AllOf(HasSubstr(run), HasSubstr("no whole checkpoint")));
-}
-
-// Real data, learned by two workers. `./check` has little time: docs/training.md has the figures of
-// a whole run.
-TEST_F(TrainCommandTest, LearnsMnist) {
-  Subprocess job(Train(2, {"--model", "cnn", "--data", "mnist", "--batch", "64", "--lr", "0.02",
-                           "--iterations", "600", "--evaluate-every", "100", "--evaluate-samples",
-                           "1000", "--target-accuracy", "0.95"}),
-                 // A machine without a network is to say so soon.
-                 {.environment = {"npm_config_fetch_retries=0", "npm_config_fetch_timeout=20000"}});
-  const int code = job.Wait();
-  if (code != 0 && absl::StrContains(job.err(), "--data synthetic")) {
-    GTEST_SKIP() << "MNIST is neither in the cache nor to be had: " << job.err();
-  }
-  ASSERT_EQ(code, 0) << job.err() << job.out();
-  const auto summary = nlohmann::json::parse(job.out());
-  EXPECT_EQ(summary.at("reached"), true);
-  EXPECT_GE(summary.at("accuracy"), 0.95);
-  EXPECT_EQ(summary.at("workers"), 2);
 }
 
 }  // namespace
