@@ -1,8 +1,10 @@
 #include "driver/cost_probe.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -28,6 +30,8 @@ constexpr int kRowLeast = 2, kRowMost = 17;  // the first one does not count
 // count.
 constexpr uint64_t kLeadBytes = 256 << 10;
 constexpr int kLeadRowsMost = 8;
+// Of the smallest transfers beside threads that compute: a few times the slice of a busy core.
+constexpr int kBusyRowLength = 6, kBusyRows = 9;
 // What takes longer is measured less often, what takes less more often: noise matters there.
 constexpr double kLongSeconds = 50e-3, kShortSeconds = 5e-3;
 constexpr int kLongRepetitions = 2, kShortFactor = 3;
@@ -80,6 +84,7 @@ class CostProbe {
   absl::StatusOr<CostMeasurement> Run() {
     SYNCOPATE_RETURN_IF_ERROR(MeasureAlone());
     SYNCOPATE_RETURN_IF_ERROR(MeasureAtOnce());
+    if (options_.computing_threads > 0) SYNCOPATE_RETURN_IF_ERROR(MeasureBesideComputing());
     return Result();
   }
 
@@ -135,6 +140,28 @@ class CostProbe {
       }
       ++sizes;
     }
+    return absl::OkStatus();
+  }
+
+  // The smallest transfers, while threads of all workers keep the cores busy. Waiting for them is
+  // no noise here, so the median counts.
+  absl::Status MeasureBesideComputing() {
+    std::atomic<bool> enough = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < options_.computing_threads; ++i) {
+      threads.emplace_back([&] {
+        while (!enough.load(std::memory_order_relaxed)) {
+        }
+      });
+    }
+    absl::StatusOr<std::vector<double>> seconds =
+        Rows(options_.bytes_min, 1, kBusyRowLength, kBusyRows);
+    enough = true;
+    for (std::thread& thread : threads) thread.join();
+    SYNCOPATE_RETURN_IF_ERROR(seconds.status());
+    const auto median = seconds->begin() + static_cast<ptrdiff_t>(seconds->size() / 2);
+    std::nth_element(seconds->begin(), median, seconds->end());
+    startup_beside_computing_ = *median;
     return absl::OkStatus();
   }
 
@@ -210,12 +237,14 @@ class CostProbe {
     SYNCOPATE_ASSIGN_OR_RETURN(result.fit, FitCosts(points_));
     CommunicationCosts& costs = result.fit.costs;
     const double elapsed = Seconds(MonotonicClock().NowNs() - begin_ns_);
+    costs.a = std::max(costs.a, startup_beside_computing_);
     std::vector<double> numbers = {elapsed, costs.a, costs.b};
     numbers.insert(numbers.end(), costs.gamma.begin(), costs.gamma.end());
     numbers.insert(numbers.end(), result.fit.fitted.begin(), result.fit.fitted.end());
     SYNCOPATE_RETURN_IF_ERROR(
         worker_.world().Broadcast(Array::Of(numbers.data(), numbers.size()), 0));
     result.seconds = numbers[0];
+    result.startup_beside_computing = startup_beside_computing_;
     costs.a = numbers[1];
     costs.b = numbers[2];
     const auto gamma = numbers.begin() + 3;
@@ -229,6 +258,7 @@ class CostProbe {
   const CostProbeOptions options_;
   const int64_t begin_ns_;
   double spent_ = 0;  // of the budget
+  double startup_beside_computing_ = 0;
   std::vector<CostPoint> points_;
 };
 

@@ -17,12 +17,17 @@ struct CostProbeOptions {
   uint64_t bytes_min = 64;
   uint64_t bytes_max = uint64_t{16} << 20;  // of all buffers; at least two of a size go in a row
   int at_once_max = 4;                      // gamma(k) for k up to this
+  // Of each worker, that compute beside its transfers. Where they share cores with what moves the
+  // bytes, a start-up waits for them; the costs then have a start-up beside such threads.
+  int computing_threads = 0;
   int repetitions = 5;  // of each point, of quick ones more; the lower quartile counts
 };
 
 struct CostMeasurement {
   CostFit fit;         // the costs, and the points that they come from
   double seconds = 0;  // that measuring took
+  // The start-up beside computing threads, if there are any; fit.costs.a is at least that.
+  double startup_beside_computing = 0;
 };
 
 // All workers of the job call it, with the same options and nothing else of theirs under way on the

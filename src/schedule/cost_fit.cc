@@ -16,6 +16,8 @@ namespace {
 constexpr double kFarOff = 2;
 constexpr double kErrorLeast = 0.02;  // errors below it are never far off
 constexpr int kRounds = 20;
+// Of the shortest time, so much is start-up at least.
+constexpr double kStartUpLeast = 0.5;
 // gamma is about bytes: points whose bytes take this many times the start-up tell it, if there are
 // any. How long several start-ups take together is another matter.
 constexpr double kBytesMatter = 4;
@@ -128,7 +130,12 @@ absl::StatusOr<CostFit> FitCosts(absl::Span<const CostPoint> points) {
     return absl::InvalidArgumentError(
         "costs need all-reduces of two sizes that were measured alone");
   }
-  const Line line = RobustLine(alone);
+  Line line = RobustLine(alone);
+  // A line that is off must not promise that start-ups cost nothing.
+  const auto least = std::min_element(
+      alone.begin(), alone.end(),
+      [](const CostPoint& x, const CostPoint& y) { return x.seconds < y.seconds; });
+  line.a = std::max(line.a, kStartUpLeast * least->seconds);
   CostFit fit;
   fit.points.assign(points.begin(), points.end());
   fit.costs = WithRisingGamma({.a = line.a,

@@ -34,8 +34,8 @@ struct CostFit {
 // a and b from the points that went alone: the line whose relative errors are smallest, so that
 // small sizes fix a and large ones b; points far off it count less. gamma(k) from those with k at
 // once, again by relative errors, of sizes whose bytes take four times the start-up if there are
-// any; a k without points lies between its neighbours. a, b are not negative, gamma(k) rises with
-// k.
+// any; a k without points lies between its neighbours. a is at least half of the shortest time, b
+// is not negative, gamma(k) rises with k.
 //
 // InvalidArgument without two sizes that went alone, or with a time that is not positive.
 absl::StatusOr<CostFit> FitCosts(absl::Span<const CostPoint> points);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "ATen/Parallel.h"
 #include "base/status.h"
 #include "driver/cost_probe.h"
 
@@ -19,14 +20,20 @@ absl::StatusOr<std::unique_ptr<driver::ScheduleKeeper>> MakeKeeper(Worker& worke
                                                                    const TensorTable& table,
                                                                    const std::string& planner,
                                                                    bool overlap_forward) {
+  const auto measure =
+      [&worker](driver::CostProbeOptions options) -> absl::StatusOr<CommunicationCosts> {
+    options.computing_threads = at::get_num_threads();
+    SYNCOPATE_ASSIGN_OR_RETURN(const driver::CostMeasurement measured,
+                               driver::MeasureCosts(worker, options));
+    return measured.fit.costs;
+  };
   CommunicationCosts costs;
   if (NeedsCosts(planner) && worker.size() > 1) {
-    SYNCOPATE_ASSIGN_OR_RETURN(const driver::CostMeasurement measured,
-                               driver::MeasureCosts(worker));
-    costs = measured.fit.costs;
+    SYNCOPATE_ASSIGN_OR_RETURN(costs, measure({}));
   }
   driver::KeeperPolicy policy;
   policy.planning.overlap_forward = overlap_forward;
+  policy.measure = [measure] { return measure({.budget_seconds = 1}); };
   return driver::ScheduleKeeper::Make(worker, table, planner, std::move(costs), policy);
 }
 
