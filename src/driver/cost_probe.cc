@@ -35,11 +35,15 @@ constexpr int kBusyRowLength = 6, kBusyRows = 9;
 // What takes longer is measured less often, what takes less more often: noise matters there.
 constexpr double kLongSeconds = 50e-3, kShortSeconds = 5e-3;
 constexpr int kLongRepetitions = 2, kShortFactor = 3;
-// Of the repetitions of a point the one at this part of their order counts, a quarter: noise only
-// adds.
-constexpr int kCountedPart = 4;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+// Iterations meet the usual disturbances, too, so the least would promise too much.
+double Median(std::vector<double> seconds) {
+  const auto median = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), median, seconds.end());
+  return *median;
+}
 
 // Zeros for gradients, and no parameters.
 class NoModel : public Model {
@@ -159,9 +163,7 @@ class CostProbe {
     enough = true;
     for (std::thread& thread : threads) thread.join();
     SYNCOPATE_RETURN_IF_ERROR(seconds.status());
-    const auto median = seconds->begin() + static_cast<ptrdiff_t>(seconds->size() / 2);
-    std::nth_element(seconds->begin(), median, seconds->end());
-    startup_beside_computing_ = *median;
+    startup_beside_computing_ = Median(*std::move(seconds));
     return absl::OkStatus();
   }
 
@@ -184,10 +186,9 @@ class CostProbe {
     SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds,
                                Rows(bytes, at_once, length, lead + repetitions));
     seconds.erase(seconds.begin(), seconds.begin() + lead);
-    const auto counted = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / kCountedPart);
-    std::nth_element(seconds.begin(), counted, seconds.end());
-    spent_ += *counted * length * (lead + repetitions);
-    points_.push_back({bytes, at_once, *counted});
+    const double counted = Median(std::move(seconds));
+    spent_ += counted * length * (lead + repetitions);
+    points_.push_back({bytes, at_once, counted});
     return absl::OkStatus();
   }
 

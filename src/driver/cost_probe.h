@@ -20,7 +20,7 @@ struct CostProbeOptions {
   // Of each worker, that compute beside its transfers. Where they share cores with what moves the
   // bytes, a start-up waits for them; the costs then have a start-up beside such threads.
   int computing_threads = 0;
-  int repetitions = 5;  // of each point, of quick ones more; the lower quartile counts
+  int repetitions = 5;  // of each point, of quick ones more; the median counts
 };
 
 struct CostMeasurement {

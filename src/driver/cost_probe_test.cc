@@ -56,6 +56,26 @@ TEST(CostProbeTest, ThreeSizesAreMeasuredEvenWithoutTime) {
   });
 }
 
+TEST(CostProbeTest, AStartUpBesideComputingIsMeasuredWithBusyThreads) {
+  std::mutex mutex;
+  std::map<int, CostMeasurement> found;
+  CostProbeOptions options;
+  options.budget_seconds = 0;
+  options.repetitions = 1;
+  options.computing_threads = 1;
+  RunWorkers(2, [&](Worker& worker) {
+    const auto measured = MeasureCosts(worker, options);
+    ASSERT_TRUE(measured.ok()) << measured.status();
+    const std::lock_guard lock(mutex);
+    found[worker.rank()] = *measured;
+  });
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_GT(found[0].startup_beside_computing, 0);
+  EXPECT_EQ(found[0].startup_beside_computing, found[1].startup_beside_computing);
+  EXPECT_EQ(found[0].fit.costs, found[1].fit.costs);
+  EXPECT_GE(found[0].fit.costs.a, found[0].startup_beside_computing);
+}
+
 TEST(CostProbeTest, OneWorkerAloneCommunicatesForNothing) {
   RunWorkers(1, [](Worker& worker) {
     const auto measured = MeasureCosts(worker);
