@@ -40,7 +40,7 @@ struct FrameHeader {
 
 inline constexpr size_t kFrameHeaderBytes = 72;
 // Messages are cut into payloads of at most this size, so that urgent ones need not wait long.
-inline constexpr uint32_t kFragmentBytes = 32 << 10;
+inline constexpr uint32_t kFragmentBytes = 128 << 10;
 // No payload is larger; nothing is allocated for one that claims to be.
 inline constexpr uint32_t kPayloadBytesMax = 1 << 20;
 // No message is larger.

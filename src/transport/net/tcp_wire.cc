@@ -19,12 +19,12 @@ namespace {
 constexpr size_t kStagingBytes = 32 << 10;
 constexpr size_t kSinkBytes = 64 << 10;
 // How much a lane takes from the queues at once: more could not be overtaken by urgent frames.
-constexpr size_t kTakenBytes = 32 << 10;
+constexpr size_t kTakenBytes = 256 << 10;
 constexpr size_t kTakenFrames = 16;
 // How much is read from one lane before the others get a turn.
 constexpr size_t kReadBytes = 1 << 20;
 // How much the kernel holds back of what it cannot send yet, for the same reason.
-constexpr int kUnsentBytes = 32 << 10;
+constexpr int kUnsentBytes = 256 << 10;
 // The longest pause before lost bytes are sent again. It doubles each time, and what waits behind
 // them, such as signs of life, must not wait for long. Kernels before 6.15 do not know the option.
 constexpr int kRetransmitMsMax = 1000;

@@ -535,24 +535,6 @@ TEST(TcpWireTest, TheWindowGrowsWithTheBuffer) {
   EXPECT_GE(window, kBuffer);
 }
 
-TEST(TcpWireTest, UrgentFramesOvertakeWhatHasNotLeft) {
-  constexpr int kBuffer = 32 << 10;
-  Pair pair(kBuffer);
-  const std::string data = Noise(8, kFragmentBytes);
-  FrameHeader header{.type = FrameType::kData, .payload_bytes = kFragmentBytes, .priority = 1};
-  constexpr size_t kFrames = 60;
-  for (size_t i = 0; i < kFrames; ++i) pair.sender->Send(1, header, Bytes(data), 1);
-  for (int i = 0; i < 100; ++i) pair.sender->Progress();  // as much as the kernel takes
-  header.priority = 2;
-  header.sequence = 1;
-  pair.sender->Send(1, header, Bytes(data), 2);
-  ASSERT_TRUE(pair.ReceiveAll(kFrames + 1));
-  size_t place = 0;
-  while (pair.came.frames[place].header.sequence != 1) ++place;
-  // What is on its way, what waits for it in the kernel, and the frame that has begun.
-  EXPECT_LE(place * kFragmentBytes, 5 * kBuffer);
-}
-
 INSTANTIATE_TEST_SUITE_P(All, UcxWireTest, ::testing::Values("ucx"),
                          [](const auto& param) { return param.param; });
 
