@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -20,8 +21,9 @@ namespace {
 
 constexpr uint64_t kGrowth = 4;
 constexpr int kSizesLeast = 3;
-// The part of the budget for points that go alone; the rest is for those with others at once.
-constexpr double kAlonePart = 0.5;
+// The parts of the budget: for points that go alone, and, if the job has computing threads, for the
+// start-up beside them. The rest is for points with others at once.
+constexpr double kAlonePart = 0.5, kBesideComputingPart = 0.2;
 constexpr int kSizesAtOnce = 3;  // that gamma is measured with
 // A row is about this long, so that one late wake-up does not matter.
 constexpr double kRowSeconds = 20e-3;
@@ -31,10 +33,11 @@ constexpr int kRowLeast = 2, kRowMost = 17;  // the first one does not count
 constexpr uint64_t kLeadBytes = 256 << 10;
 constexpr int kLeadRowsMost = 8;
 // Of the smallest transfers beside threads that compute: a few times the slice of a busy core.
-constexpr int kBusyRowLength = 6, kBusyRows = 9;
+constexpr int kBusyRowLength = 6, kBusyRowsMost = 9;
 // What takes longer is measured less often, what takes less more often: noise matters there.
 constexpr double kLongSeconds = 50e-3, kShortSeconds = 5e-3;
 constexpr int kLongRepetitions = 2, kShortFactor = 3;
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -96,11 +99,35 @@ class CostProbe {
   bool Fits(uint64_t bytes, int at_once) const {
     return bytes * static_cast<uint64_t>(at_once * kRowLeast) <= options_.bytes_max;
   }
-  // Of a point whose transfers take `seconds`.
+  // What a point takes whose transfers take `seconds`, as far as the points so far tell.
   double Expected(uint64_t bytes, int at_once, double seconds) const {
-    const int length = LengthOf(bytes, at_once, seconds);
-    return seconds * length *
-           (RepetitionsFor(seconds) + LeadRows(bytes * static_cast<uint64_t>(at_once * length)));
+    return RowsFor(bytes, at_once, seconds, kNoLimit).Seconds(seconds) + overhead_;
+  }
+  double AtOnceEnd() const {
+    return options_.budget_seconds *
+           (options_.computing_threads > 0 ? 1 - kBesideComputingPart : 1);
+  }
+
+  // The rows of one point. Those that lead do not count.
+  struct RowPlan {
+    int length = 0, lead = 0, repetitions = 0;
+    double Seconds(double each) const { return each * length * (lead + repetitions); }
+  };
+  // `limit`: how many seconds they may take, if the least of them do not take longer.
+  RowPlan RowsFor(uint64_t bytes, int at_once, double seconds, double limit) const {
+    RowPlan plan;
+    plan.length = LengthOf(bytes, at_once, seconds);
+    plan.lead = LeadRows(bytes * static_cast<uint64_t>(at_once * plan.length));
+    plan.repetitions = RepetitionsFor(seconds);
+    const auto shrink = [&](int& count, int least) {
+      const double part = std::max(0.0, limit) / std::max(plan.Seconds(seconds), 1e-12);
+      if (part < 1) count = std::max(least, static_cast<int>(count * part));
+    };
+    // Repetitions are worth more than long rows: their median bears one late wake-up.
+    shrink(plan.length, kRowLeast);
+    shrink(plan.lead, 1);
+    shrink(plan.repetitions, 1);
+    return plan;
   }
 
   // Before those of `row_bytes` that count.
@@ -117,12 +144,10 @@ class CostProbe {
 
   absl::Status MeasureAlone() {
     for (uint64_t bytes = options_.bytes_min; Fits(bytes, 1); bytes *= kGrowth) {
-      const bool least = points_.size() < kSizesLeast;
-      if (!least && spent_ + Expected(bytes, 1, kGrowth * points_.back().seconds) >
-                        kAlonePart * options_.budget_seconds) {
-        break;
-      }
-      SYNCOPATE_RETURN_IF_ERROR(MeasurePoint(bytes, 1));
+      const double end = kAlonePart * options_.budget_seconds;
+      const int owed = kSizesLeast - static_cast<int>(points_.size());  // of the least sizes
+      if (owed <= 0 && spent_ + Expected(bytes, 1, kGrowth * points_.back().seconds) > end) break;
+      SYNCOPATE_RETURN_IF_ERROR(MeasurePoint(bytes, 1, (end - spent_) / std::max(1, owed)));
     }
     return absl::OkStatus();
   }
@@ -138,9 +163,10 @@ class CostProbe {
       }
       const bool last = point + 1 == alone.rend();
       if (!Fits(point->bytes, options_.at_once_max) && !last) continue;
-      if (spent_ + expected > options_.budget_seconds && !(last && sizes == 0)) continue;
+      if (spent_ + expected > AtOnceEnd() && !(last && sizes == 0)) continue;
       for (int k = 2; k <= options_.at_once_max; ++k) {
-        SYNCOPATE_RETURN_IF_ERROR(MeasurePoint(point->bytes, k));
+        const double limit = (AtOnceEnd() - spent_) / (options_.at_once_max - k + 1);
+        SYNCOPATE_RETURN_IF_ERROR(MeasurePoint(point->bytes, k, limit));
       }
       ++sizes;
     }
@@ -158,13 +184,27 @@ class CostProbe {
         }
       });
     }
-    absl::StatusOr<std::vector<double>> seconds =
-        Rows(options_.bytes_min, 1, kBusyRowLength, kBusyRows);
+    absl::StatusOr<std::vector<double>> seconds = RowsBesideComputing();
     enough = true;
     for (std::thread& thread : threads) thread.join();
     SYNCOPATE_RETURN_IF_ERROR(seconds.status());
     startup_beside_computing_ = Median(*std::move(seconds));
     return absl::OkStatus();
+  }
+
+  // One row, and as many more as the rest of the budget allows.
+  absl::StatusOr<std::vector<double>> RowsBesideComputing() {
+    const double before = spent_;
+    SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds,
+                               Rows(options_.bytes_min, 1, kBusyRowLength, 1));
+    const double each = std::max(spent_ - before, 1e-9);
+    const double room = (options_.budget_seconds - spent_) / each;
+    const int more = static_cast<int>(std::clamp<double>(room, 0, kBusyRowsMost - 1));
+    if (more == 0) return seconds;
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> others,
+                               Rows(options_.bytes_min, 1, kBusyRowLength, more));
+    seconds.insert(seconds.end(), others.begin(), others.end());
+    return seconds;
   }
 
   // How long a row may be, if one takes `seconds`.
@@ -175,26 +215,25 @@ class CostProbe {
     return std::clamp(wanted + 1, kRowLeast, std::max(kRowLeast, room));
   }
 
-  absl::Status MeasurePoint(uint64_t bytes, int at_once) {
+  // In about `limit` seconds, if that is enough for the least rows.
+  absl::Status MeasurePoint(uint64_t bytes, int at_once, double limit) {
+    const double begin = spent_;
     // The first time programs are made, which is no cost of the others and may take long. Then a
     // short row to know how long one may be.
     SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> trial, Rows(bytes, at_once, kRowLeast, 2));
-    spent_ += trial[1] * kRowLeast;
-    const int length = LengthOf(bytes, at_once, trial[1]);
-    const int repetitions = RepetitionsFor(trial[1]);
-    const int lead = LeadRows(bytes * static_cast<uint64_t>(at_once * length));
+    const RowPlan plan = RowsFor(bytes, at_once, trial[1], limit - (spent_ - begin));
     SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds,
-                               Rows(bytes, at_once, length, lead + repetitions));
-    seconds.erase(seconds.begin(), seconds.begin() + lead);
+                               Rows(bytes, at_once, plan.length, plan.lead + plan.repetitions));
+    seconds.erase(seconds.begin(), seconds.begin() + plan.lead);
     const double counted = Median(std::move(seconds));
-    spent_ += counted * length * (lead + repetitions);
+    overhead_ = std::max(0.0, spent_ - begin - plan.Seconds(counted));
     points_.push_back({bytes, at_once, counted});
     return absl::OkStatus();
   }
 
   // Plays rows through a driver, as a schedule does, whose threads have their costs, too. For each
   // row the seconds from one end to the next, on the slowest worker. The first does not count: the
-  // workers begin it at different times.
+  // workers begin it at different times. The workers agree on the time spent, too.
   absl::StatusOr<std::vector<double>> Rows(uint64_t bytes, int at_once, int length, int rows) {
     const TensorTable table = RowTable(bytes, at_once, length);
     NoModel model(table.tensors.front().bytes());
@@ -218,8 +257,11 @@ class CostProbe {
       // The workers end a transfer almost together, and begin the next one then.
       seconds.push_back((ends.back() - ends[static_cast<size_t>(at_once) - 1]) / (length - 1));
     }
+    seconds.push_back(Seconds(MonotonicClock().NowNs() - begin_ns_));
     SYNCOPATE_RETURN_IF_ERROR(
         worker_.world().AllReduce(Array::Of(seconds.data(), seconds.size()), ReduceOp::kMax));
+    spent_ = seconds.back();
+    seconds.pop_back();
     return seconds;
   }
 
@@ -232,23 +274,22 @@ class CostProbe {
     return driver.Finish();
   }
 
-  // Rank 0's numbers, bit for bit: another processor may round a fit differently.
+  // Rank 0's fit, bit for bit: another processor may round it differently.
   absl::StatusOr<CostMeasurement> Result() {
     CostMeasurement result;
     SYNCOPATE_ASSIGN_OR_RETURN(result.fit, FitCosts(points_));
     CommunicationCosts& costs = result.fit.costs;
-    const double elapsed = Seconds(MonotonicClock().NowNs() - begin_ns_);
     costs.a = std::max(costs.a, startup_beside_computing_);
-    std::vector<double> numbers = {elapsed, costs.a, costs.b};
+    std::vector<double> numbers = {costs.a, costs.b};
     numbers.insert(numbers.end(), costs.gamma.begin(), costs.gamma.end());
     numbers.insert(numbers.end(), result.fit.fitted.begin(), result.fit.fitted.end());
     SYNCOPATE_RETURN_IF_ERROR(
         worker_.world().Broadcast(Array::Of(numbers.data(), numbers.size()), 0));
-    result.seconds = numbers[0];
+    result.seconds = spent_;
     result.startup_beside_computing = startup_beside_computing_;
-    costs.a = numbers[1];
-    costs.b = numbers[2];
-    const auto gamma = numbers.begin() + 3;
+    costs.a = numbers[0];
+    costs.b = numbers[1];
+    const auto gamma = numbers.begin() + 2;
     std::copy_n(gamma, costs.gamma.size(), costs.gamma.begin());
     std::copy_n(gamma + static_cast<ptrdiff_t>(costs.gamma.size()), result.fit.fitted.size(),
                 result.fit.fitted.begin());
@@ -258,7 +299,8 @@ class CostProbe {
   Worker& worker_;
   const CostProbeOptions options_;
   const int64_t begin_ns_;
-  double spent_ = 0;  // of the budget
+  double spent_ = 0;     // of the budget: wall time since the beginning, agreed on
+  double overhead_ = 0;  // of the last point, besides its rows: trial, planning, the driver's start
   double startup_beside_computing_ = 0;
   std::vector<CostPoint> points_;
 };

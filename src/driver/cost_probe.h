@@ -11,8 +11,9 @@
 namespace syncopate::driver {
 
 struct CostProbeOptions {
-  // Of all measuring, without the time that it takes to plan collectives of new sizes. Three small
-  // sizes are measured in any case.
+  // Wall time of the whole measurement, planning collectives of new sizes included. Where it is
+  // short, points are repeated less often. Three small sizes are measured in any case, once at
+  // least, so a budget that is far too short is overrun.
   double budget_seconds = 2;
   uint64_t bytes_min = 64;
   uint64_t bytes_max = uint64_t{16} << 20;  // of all buffers; at least two of a size go in a row
@@ -25,7 +26,7 @@ struct CostProbeOptions {
 
 struct CostMeasurement {
   CostFit fit;         // the costs, and the points that they come from
-  double seconds = 0;  // that measuring took
+  double seconds = 0;  // wall time that measuring took, of the slowest worker
   // The start-up beside computing threads, if there are any; fit.costs.a is at least that.
   double startup_beside_computing = 0;
 };

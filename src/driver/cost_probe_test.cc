@@ -56,6 +56,28 @@ TEST(CostProbeTest, ThreeSizesAreMeasuredEvenWithoutTime) {
   });
 }
 
+// A short budget makes points shorter, not fewer than are needed. Each of these takes what it takes
+// on a busy machine, but one with a hundredth of the time must take less.
+TEST(CostProbeTest, AShortBudgetTakesLessWallTime) {
+  std::mutex mutex;
+  std::map<int, std::pair<double, double>> took;
+  RunWorkers(2, [&](Worker& worker) {
+    CostProbeOptions options;
+    options.computing_threads = 1;
+    options.budget_seconds = 2;
+    const auto with_time = MeasureCosts(worker, options);
+    ASSERT_TRUE(with_time.ok()) << with_time.status();
+    options.budget_seconds = 0.02;
+    const auto without = MeasureCosts(worker, options);
+    ASSERT_TRUE(without.ok()) << without.status();
+    EXPECT_GE(without->fit.points.size(), 6u);
+    const std::lock_guard lock(mutex);
+    took[worker.rank()] = {with_time->seconds, without->seconds};
+  });
+  EXPECT_EQ(took[0], took[1]);  // agreed on
+  EXPECT_LT(took[0].second, 0.5 * took[0].first);
+}
+
 TEST(CostProbeTest, AStartUpBesideComputingIsMeasuredWithBusyThreads) {
   std::mutex mutex;
   std::map<int, CostMeasurement> found;

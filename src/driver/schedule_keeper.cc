@@ -19,7 +19,6 @@ constexpr size_t kIterationsKept = 32;    // the newest count
 constexpr double kUnknown = 1e30;         // of a transfer that this worker has not seen
 constexpr char kRefused[] = "refused: ";  // rank 0 could not plan; a schedule begins otherwise
 constexpr char kUntilProfiled[] = "bucket";
-constexpr double kMeasureSeconds = 1;
 
 // These make the same of every profile and of all costs.
 bool NeedsTimes(absl::string_view planner) {
@@ -62,38 +61,90 @@ double Change(double now, double before) {
 }  // namespace
 
 ScheduleKeeper::ScheduleKeeper(Worker& worker, Group everyone, TensorTable table,
-                               std::string planner, CommunicationCosts costs, KeeperPolicy policy)
+                               std::string planner, std::optional<CommunicationCosts> costs,
+                               KeeperPolicy policy)
     : worker_(worker),
       everyone_(std::move(everyone)),
       table_(std::move(table)),
       planner_(std::move(planner)),
-      costs_(std::move(costs)),
-      policy_(std::move(policy)) {}
+      costs_(costs.value_or(CommunicationCosts())),
+      // One worker alone communicates for nothing.
+      costs_known_(costs.has_value() || !NeedsTimes(planner_) || everyone_.size() == 1),
+      policy_(std::move(policy)),
+      begin_ns_(policy_.clock->NowNs()) {}
 
-absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(Worker& worker,
-                                                                     TensorTable table,
-                                                                     std::string planner,
-                                                                     CommunicationCosts costs,
-                                                                     KeeperPolicy policy) {
+absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(
+    Worker& worker, TensorTable table, std::string planner, std::optional<CommunicationCosts> costs,
+    KeeperPolicy policy) {
   SYNCOPATE_RETURN_IF_ERROR(Validate(table));
-  SYNCOPATE_RETURN_IF_ERROR(Validate(costs));
+  SYNCOPATE_RETURN_IF_ERROR(Validate(costs.value_or(CommunicationCosts())));
   if (policy.first_look < 1 || policy.look_every < 1 || !(policy.threshold > 0)) {
     return absl::InvalidArgumentError(
         "schedule keeper: first_look and look_every must be at least 1, the threshold above 0");
   }
+  if (!(policy.measuring_part_max >= 0) || !(policy.measure_seconds_min > 0) ||
+      !(policy.measure_seconds_max >= policy.measure_seconds_min) ||
+      !(policy.first_measure_seconds_max >= policy.measure_seconds_min)) {
+    return absl::InvalidArgumentError(
+        "schedule keeper: measuring_part_max must not be negative, measure_seconds_min be above 0 "
+        "and the longest measurements not be shorter than that");
+  }
   // Now, not when it is first asked for a plan.
-  SYNCOPATE_RETURN_IF_ERROR(MakeSchedule(planner, OneTensor(), costs, policy.planning).status());
+  SYNCOPATE_RETURN_IF_ERROR(
+      MakeSchedule(planner, OneTensor(), costs.value_or(CommunicationCosts()), policy.planning)
+          .status());
   std::vector<int> ranks;
   for (int rank = 0; rank < worker.size(); ++rank) ranks.push_back(rank);
   SYNCOPATE_ASSIGN_OR_RETURN(Group everyone, worker.NewGroup(ranks));
   std::unique_ptr<ScheduleKeeper> keeper(new ScheduleKeeper(worker, std::move(everyone),
                                                             std::move(table), std::move(planner),
                                                             std::move(costs), std::move(policy)));
-  const bool can_plan = keeper->table_.backward_seconds() > 0 || !NeedsTimes(keeper->planner_);
+  if (keeper->policy_.measure_first && !keeper->costs_known_) {
+    SYNCOPATE_ASSIGN_OR_RETURN(keeper->costs_,
+                               keeper->Measure(keeper->policy_.first_measure_seconds_max, -1));
+    keeper->costs_known_ = true;
+  }
+  const bool can_plan = !NeedsTimes(keeper->planner_) ||
+                        (keeper->table_.backward_seconds() > 0 && keeper->costs_known_);
   SYNCOPATE_ASSIGN_OR_RETURN(keeper->schedule_,
                              keeper->Plan(can_plan ? keeper->planner_ : kUntilProfiled));
-  keeper->reason_ = can_plan ? "planned before the first iteration" : "buckets until profiled";
+  keeper->reason_ = can_plan               ? "planned before the first iteration"
+                    : keeper->costs_known_ ? "buckets until profiled"
+                                           : "buckets until profiled and costs are measured";
   return keeper;
+}
+
+double ScheduleKeeper::Elapsed() const {
+  return static_cast<double>(policy_.clock->NowNs() - begin_ns_) * 1e-9;
+}
+
+std::optional<double> ScheduleKeeper::MeasuringBudget(double elapsed, double most) const {
+  const double left = policy_.measuring_part_max * elapsed - measuring_seconds_;
+  if (left < policy_.measure_seconds_min) return std::nullopt;
+  return std::min(left, most);
+}
+
+std::string ScheduleKeeper::PutOff(double elapsed) const {
+  return absl::StrFormat(
+      "measuring costs is put off: %.2f s beside the %.2f s that it has taken would be more than "
+      "%.3g %% of the %.1f s so far",
+      policy_.measure_seconds_min, measuring_seconds_, 100 * policy_.measuring_part_max, elapsed);
+}
+
+absl::StatusOr<CommunicationCosts> ScheduleKeeper::Measure(double budget_seconds,
+                                                           int64_t iteration) {
+  const double begin = Elapsed();
+  absl::StatusOr<CommunicationCosts> costs;
+  if (policy_.measure) {
+    costs = policy_.measure(budget_seconds, iteration);
+  } else {
+    CostProbeOptions options;
+    options.budget_seconds = budget_seconds;
+    const absl::StatusOr<CostMeasurement> all = MeasureCosts(worker_, options);
+    costs = all.ok() ? absl::StatusOr<CommunicationCosts>(all->fit.costs) : all.status();
+  }
+  measuring_seconds_ += Elapsed() - begin;
+  return costs;
 }
 
 bool ScheduleKeeper::LooksAfter(int64_t iteration) const {
@@ -158,15 +209,25 @@ absl::StatusOr<std::optional<Schedule>> ScheduleKeeper::AfterIteration(
   readies_.clear();
   transfers_.clear();
   const TensorTable table = TableOf(profile);
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool known, KnowCosts(profile, iteration));
+  if (!known) {
+    reason_ = PutOff(profile.elapsed);
+    return std::nullopt;
+  }
   const double change = profiled_ ? ChangeOf(table) : 1;
-  SYNCOPATE_ASSIGN_OR_RETURN(const bool costs_changed, CostsChanged(table, profile));
+  std::string put_off;
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool costs_changed,
+                             CostsChanged(table, profile, iteration, put_off));
   if (change <= policy_.threshold && !costs_changed) {
-    reason_ = absl::StrFormat("times changed by %.0f %%, costs did not", 100 * change);
+    reason_ = absl::StrFormat(
+        "times changed by %.0f %%, %s", 100 * change,
+        put_off.empty() ? "costs did not" : absl::StrCat("costs may have; ", put_off));
     return std::nullopt;
   }
   reason_ = !profiled_      ? "first profile"
             : costs_changed ? "costs changed"
                             : absl::StrFormat("times changed by %.0f %%", 100 * change);
+  if (!put_off.empty()) absl::StrAppend(&reason_, "; ", put_off);
   profiled_ = true;
   table_ = table;
   usual_ratio_ = 1;
@@ -185,8 +246,13 @@ absl::StatusOr<ScheduleKeeper::Profile> ScheduleKeeper::Exchange() {
   std::vector<double> most = MediansOf(forwards_, tensors);
   const std::vector<double> ready = MediansOf(readies_, tensors);
   most.insert(most.end(), ready.begin(), ready.end());
+  most.insert(most.end(), {Elapsed(), measuring_seconds_});
   SYNCOPATE_RETURN_IF_ERROR(
       everyone_.AllReduce(Array::Of(most.data(), most.size()), ReduceOp::kMax));
+  measuring_seconds_ = most.back();
+  most.pop_back();
+  const double elapsed = most.back();
+  most.pop_back();
   // and that worker, which waits for nobody, sees it take the least time.
   std::vector<double> least;
   for (const Transfer& transfer : schedule_.transfers) {
@@ -198,7 +264,8 @@ absl::StatusOr<ScheduleKeeper::Profile> ScheduleKeeper::Exchange() {
   const auto middle = most.begin() + static_cast<ptrdiff_t>(tensors);
   return Profile{.forward = {most.begin(), middle},
                  .ready = {middle, most.end()},
-                 .transfers = std::move(least)};
+                 .transfers = std::move(least),
+                 .elapsed = elapsed};
 }
 
 TensorTable ScheduleKeeper::TableOf(const Profile& profile) const {
@@ -242,24 +309,32 @@ absl::StatusOr<std::optional<double>> ScheduleKeeper::TransferRatio(const Tensor
   return measured / predicted;
 }
 
-absl::StatusOr<bool> ScheduleKeeper::CostsChanged(const TensorTable& table,
-                                                  const Profile& profile) {
-  // The costs were measured just before the first plan.
+absl::StatusOr<bool> ScheduleKeeper::KnowCosts(const Profile& profile, int64_t iteration) {
+  if (costs_known_) return true;
+  const std::optional<double> budget =
+      MeasuringBudget(profile.elapsed, policy_.first_measure_seconds_max);
+  if (!budget) return false;
+  SYNCOPATE_ASSIGN_OR_RETURN(costs_, Measure(*budget, iteration));
+  costs_known_ = true;
+  return true;
+}
+
+absl::StatusOr<bool> ScheduleKeeper::CostsChanged(const TensorTable& table, const Profile& profile,
+                                                  int64_t iteration, std::string& put_off) {
+  // At the first plan the costs are those that were just measured, or that the keeper was given.
   if (!profiled_ || everyone_.size() == 1 || !NeedsTimes(planner_)) return false;
   SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<double> ratio,
                              TransferRatio(table, costs_, profile));
   if (!ratio) return false;
   const double off = *ratio / usual_ratio_;
   if (std::max(off, 1 / off) <= 1 + policy_.threshold) return false;
-  CommunicationCosts measured;
-  if (policy_.measure) {
-    SYNCOPATE_ASSIGN_OR_RETURN(measured, policy_.measure());
-  } else {
-    CostProbeOptions options;
-    options.budget_seconds = kMeasureSeconds;
-    SYNCOPATE_ASSIGN_OR_RETURN(const CostMeasurement all, MeasureCosts(worker_, options));
-    measured = all.fit.costs;
+  const std::optional<double> budget =
+      MeasuringBudget(profile.elapsed, policy_.measure_seconds_max);
+  if (!budget) {
+    put_off = PutOff(profile.elapsed);
+    return false;
   }
+  SYNCOPATE_ASSIGN_OR_RETURN(CommunicationCosts measured, Measure(*budget, iteration));
   if (ChangeOf(measured) <= policy_.threshold) {
     usual_ratio_ = *ratio;  // the model is off by that, not the costs
     return false;

@@ -6,6 +6,12 @@
 // nothing is sent. At a look the workers take the slowest one's times for each tensor; rank 0 plans
 // and tells the others, and all compare the digest of what they got. Whether transfers take as long
 // as the plan says is looked at too: if not, the costs are measured again.
+//
+// Training stands still while costs are measured. All measurements together, the first one
+// included, take at most a small part of the time since the keeper was made (KeeperPolicy): a
+// measurement that does not fit yet is put off to a later look. Until costs are known nothing is
+// planned by them, and the job keeps its buckets. All workers agree at each look on the time that
+// has passed and on the time that was spent, so all of them measure or none does.
 #ifndef SYNCOPATE_DRIVER_SCHEDULE_KEEPER_H_
 #define SYNCOPATE_DRIVER_SCHEDULE_KEEPER_H_
 
@@ -20,6 +26,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/clock.h"
 #include "driver/live_driver.h"
 #include "model/communication_costs.h"
 #include "model/schedule.h"
@@ -34,23 +41,37 @@ struct KeeperPolicy {
   int64_t look_every = 50;   // iterations from one look to the next
   double threshold = 0.15;   // a change of times or costs by more than this part makes a new plan
   ScheduleOptions planning;  // passed to the planner
-  // Measures the costs anew, on all workers at once; not set: MeasureCosts() with a second.
-  std::function<absl::StatusOr<CommunicationCosts>()> measure = nullptr;
+  // All measurements together take at most this part of the time since Make(). One that took longer
+  // than it was given counts with what it took, and the next one is put off accordingly.
+  double measuring_part_max = 0.03;
+  // A measurement is given what is left of that, but at most this long, the first one longer. Less
+  // than the least is not worth it: it is put off until that fits.
+  double first_measure_seconds_max = 2;
+  double measure_seconds_max = 1;
+  double measure_seconds_min = 0.25;
+  // Measure in Make(), with first_measure_seconds_max, whatever part of the time that is.
+  bool measure_first = false;
+  // Measures the costs within `budget_seconds`, on all workers at once, after iteration `iteration`
+  // (-1: before the first). Not set: MeasureCosts().
+  std::function<absl::StatusOr<CommunicationCosts>(double budget_seconds, int64_t iteration)>
+      measure = nullptr;
+  // Must outlive the keeper.
+  const Clock* clock = &MonotonicClock();
 };
 
 // All workers make one with the same arguments, and call the same functions in the same order.
 // Not thread-safe.
 class ScheduleKeeper {
  public:
-  // `table` has the sizes; its times, if it has any, are a profile from before. `worker` must
-  // outlive the keeper.
-  static absl::StatusOr<std::unique_ptr<ScheduleKeeper>> Make(Worker& worker, TensorTable table,
-                                                              std::string planner,
-                                                              CommunicationCosts costs,
-                                                              KeeperPolicy policy = {});
+  // `table` has the sizes; its times, if it has any, are a profile from before. `costs` as they are
+  // at the start; nothing: they are not known and will be measured if the planner needs them.
+  // `worker` must outlive the keeper.
+  static absl::StatusOr<std::unique_ptr<ScheduleKeeper>> Make(
+      Worker& worker, TensorTable table, std::string planner,
+      std::optional<CommunicationCosts> costs, KeeperPolicy policy = {});
 
-  // The schedule to begin with: the planner's if it needs no times or the table has them, else
-  // buckets.
+  // The schedule to begin with: the planner's if it needs neither times nor costs or both are
+  // known, else buckets.
   const Schedule& schedule() const { return schedule_; }
 
   // Whether AfterIteration(iteration) looks. If so, nothing of this worker may be under way when it
@@ -66,18 +87,30 @@ class ScheduleKeeper {
   // As at the last plan: with the profile, and the costs.
   const TensorTable& table() const { return table_; }
   const CommunicationCosts& costs() const { return costs_; }
-  // What the last look found, for people: "times changed by 23 %".
+  // What the last look found, for people: "times changed by 23 %". It says so if costs were to be
+  // measured and that was put off.
   const std::string& reason() const { return reason_; }
+  // Whether the planner waits for costs that are not known yet.
+  bool waits_for_costs() const { return !costs_known_; }
+  // What all measurements took; the workers agree on those before the last look.
+  double measuring_seconds() const { return measuring_seconds_; }
 
  private:
   struct Profile {
     std::vector<double> forward;    // by tensor: when its forward is over
     std::vector<double> ready;      // by tensor: when its gradient is ready
     std::vector<double> transfers;  // by transfer of the schedule: how long; kUnknown
+    double elapsed = 0;             // since Make()
   };
 
   ScheduleKeeper(Worker& worker, Group everyone, TensorTable table, std::string planner,
-                 CommunicationCosts costs, KeeperPolicy policy);
+                 std::optional<CommunicationCosts> costs, KeeperPolicy policy);
+
+  double Elapsed() const;
+  // What a measurement may take now; nothing: less than is worth it. From agreed numbers.
+  std::optional<double> MeasuringBudget(double elapsed, double most) const;
+  std::string PutOff(double elapsed) const;  // for people
+  absl::StatusOr<CommunicationCosts> Measure(double budget_seconds, int64_t iteration);
 
   // Rank 0's plan, on all workers.
   absl::StatusOr<Schedule> Plan(absl::string_view planner);
@@ -91,8 +124,12 @@ class ScheduleKeeper {
   absl::StatusOr<std::optional<double>> TransferRatio(const TensorTable& table,
                                                       const CommunicationCosts& costs,
                                                       const Profile& profile) const;
-  // Whether the costs have changed; then costs_ has the new ones.
-  absl::StatusOr<bool> CostsChanged(const TensorTable& table, const Profile& profile);
+  // Measures the costs for the first time, if that fits. Whether they are known now.
+  absl::StatusOr<bool> KnowCosts(const Profile& profile, int64_t iteration);
+  // Whether the costs have changed; then costs_ has the new ones. `put_off` says so if that was to
+  // be measured and did not fit.
+  absl::StatusOr<bool> CostsChanged(const TensorTable& table, const Profile& profile,
+                                    int64_t iteration, std::string& put_off);
   double ChangeOf(const CommunicationCosts& costs) const;
 
   Worker& worker_;
@@ -100,7 +137,10 @@ class ScheduleKeeper {
   TensorTable table_;
   const std::string planner_;
   CommunicationCosts costs_;
+  bool costs_known_;
   const KeeperPolicy policy_;
+  const int64_t begin_ns_;
+  double measuring_seconds_ = 0;  // the workers agree on it at each look
   Schedule schedule_;
   bool profiled_ = false;
   double usual_ratio_ = 1;  // of measured to predicted transfer times

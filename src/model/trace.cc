@@ -15,8 +15,9 @@ namespace {
 
 constexpr absl::string_view kMagic = "SYT1";  // the first bytes of the compact form
 constexpr absl::string_view kTitle = "syncopate trace 1";
-constexpr absl::string_view kNames[kSpanKinds] = {
-    "load", "forward", "backward", "pack", "transfer", "wait", "update", "evaluate", "checkpoint"};
+constexpr absl::string_view kNames[kSpanKinds] = {"load",       "forward", "backward", "pack",
+                                                  "transfer",   "wait",    "update",   "evaluate",
+                                                  "checkpoint", "measure"};
 // Times and offsets stay far from where their sums would overflow: 73 years.
 constexpr int64_t kTimeNsMax = int64_t{1} << 61;
 constexpr size_t kSpanBytesMin = 6;  // each of a span's fields takes a byte or more

@@ -28,8 +28,9 @@ enum class SpanKind : uint8_t {
   kUpdate,      // the optimizer's step
   kEvaluate,    // not part of an iteration's time
   kCheckpoint,  // likewise
+  kMeasure,     // training stands still while communication costs are measured
 };
-inline constexpr int kSpanKinds = 9;
+inline constexpr int kSpanKinds = 10;
 
 // "load", "forward", ...
 absl::string_view Name(SpanKind kind);

@@ -100,7 +100,7 @@ class WaitExplainer {
 struct ThreadIteration {
   int64_t begin = INT64_MAX;
   int64_t end = INT64_MIN;
-  Intervals compute, pack, wait;
+  Intervals compute, pack, wait, measure;
   std::vector<Span> waits;
   std::set<SpanKind> phases;  // of forward, backward, update
 };
@@ -129,6 +129,8 @@ ThreadTimes SortOut(const WorkerTrace& trace) {
     iteration.end = std::max(iteration.end, span.end_ns);
     if (span.kind == SpanKind::kPack) {
       iteration.pack.push_back(interval);
+    } else if (span.kind == SpanKind::kMeasure) {
+      iteration.measure.push_back(interval);
     } else if (span.kind == SpanKind::kWait) {
       iteration.wait.push_back(interval);
       iteration.waits.push_back(span);
@@ -159,19 +161,29 @@ IterationCost CostOf(const WorkerTrace& trace, const ThreadTimes& times, int num
   cost.iteration = number;
   cost.rank = trace.rank;
   const Intervals whole = Difference(Merged({{iteration.begin, end}}), times.outside);
-  const Intervals wait = Merged(iteration.wait);
-  const Intervals pack = Difference(Merged(iteration.pack), wait);
-  const Intervals compute =
-      Difference(Difference(Difference(Merged(iteration.compute), wait), pack), times.outside);
-  cost.seconds = static_cast<double>(Length(whole)) * kNs;
-  cost.exposed = static_cast<double>(Length(wait)) * kNs;
-  cost.pack = static_cast<double>(Length(pack)) * kNs;
-  cost.compute = static_cast<double>(Length(compute)) * kNs;
-  cost.other = std::max(0.0, cost.seconds - cost.exposed - cost.pack - cost.compute);
+  // Each moment of the whole goes to the first part that claims it, so the parts add up.
+  Intervals left = whole;
+  const auto take = [&left](Intervals claimed) {
+    Intervals taken = Intersection(left, Merged(std::move(claimed)));
+    left = Difference(left, taken);
+    return taken;
+  };
+  const auto seconds_of = [](const Intervals& set) {
+    return static_cast<double>(Length(set)) * kNs;
+  };
+  cost.seconds = seconds_of(whole);
+  cost.measuring = seconds_of(take(iteration.measure));
+  const Intervals wait = take(iteration.wait);
+  cost.exposed = seconds_of(wait);
+  cost.pack = seconds_of(take(iteration.pack));
+  cost.compute = seconds_of(take(iteration.compute));
+  cost.other = seconds_of(left);
   std::map<int, int64_t> late;
   for (const Span& span : iteration.waits) {
-    explainer.Explain({span.begin_ns + trace.clock_offset_ns, span.end_ns + trace.clock_offset_ns},
-                      span.id, &late);
+    for (const Interval& part : Intersection(wait, Merged({{span.begin_ns, span.end_ns}}))) {
+      explainer.Explain({part.begin + trace.clock_offset_ns, part.end + trace.clock_offset_ns},
+                        span.id, &late);
+    }
   }
   for (const auto& [rank, ns] : late) {
     cost.late.emplace_back(rank, static_cast<double>(ns) * kNs);
@@ -205,6 +217,7 @@ void FillSpreads(const std::vector<IterationCost>& costs, Total& total) {
   total.pack = SpreadOfField(costs, &IterationCost::pack);
   total.exposed = SpreadOfField(costs, &IterationCost::exposed);
   total.waiting = SpreadOfField(costs, &IterationCost::waiting);
+  total.measuring = SpreadOfField(costs, &IterationCost::measuring);
   total.other = SpreadOfField(costs, &IterationCost::other);
 }
 

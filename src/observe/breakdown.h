@@ -3,13 +3,16 @@
 // An iteration of a worker lasts from its first span to the first span of the next one, without
 // evaluation and checkpoints. Its time is
 //
-//   compute   load, forward, backward and update, without what lies inside them of the next two
+//   compute   load, forward, backward and update, without what lies inside them of the next three
 //   pack      copying into buckets and back
 //   exposed   the training thread waited for transfers; part of it is
 //     waiting       a transfer moves bytes only when its last participant has started it. Until
 //                   then a worker waits for that late rank,
 //     (the rest)    and from then on for the network
+//   measuring training stood still while the job measured communication costs
 //   other     nothing of these: the framework, log, scheduling of threads
+//
+// compute, pack, exposed, measuring and other add up to the iteration.
 //
 // While several transfers of a worker are under way, it waits for a late rank only as long as none
 // of them moves; if the wait is for one of them, that one counts. Times of different workers are
@@ -36,6 +39,7 @@ struct IterationCost {
   double pack = 0;
   double exposed = 0;
   double waiting = 0;  // part of exposed
+  double measuring = 0;
   double other = 0;
   uint64_t bytes = 0;                             // sent
   std::vector<std::pair<int, double>> late = {};  // ranks waited for and how long; sums to waiting
@@ -53,7 +57,7 @@ struct WorkerCost {
   int rank = 0;
   std::string host;
   int iterations = 0;
-  Spread seconds, compute, pack, exposed, waiting, other;
+  Spread seconds, compute, pack, exposed, waiting, measuring, other;
   uint64_t bytes = 0;  // sent in all, dropped spans included
 };
 
@@ -70,7 +74,7 @@ struct Breakdown {
   std::vector<IterationCost> iterations;  // by iteration, then rank
   std::vector<WorkerCost> workers;        // by rank
   // Over all iterations of all workers.
-  Spread seconds, compute, pack, exposed, waiting, other;
+  Spread seconds, compute, pack, exposed, waiting, measuring, other;
   uint64_t bytes = 0;
   std::vector<Lateness> late;  // the largest total first; only those with a share
   // What a reader must know to judge the numbers: workers and iterations that are missing.

@@ -25,11 +25,9 @@ constexpr size_t kCourseRows = 40;
 constexpr const char* kColours[] = {"c-compute", "c-network", "c-update",
                                     "c-pack",    "c-waiting", "c-load"};
 
-const std::vector<std::pair<std::string, std::string>> kParts = {{"compute", "c-compute"},
-                                                                 {"pack", "c-pack"},
-                                                                 {"network", "c-network"},
-                                                                 {"waiting", "c-waiting"},
-                                                                 {"other (framework)", "c-other"}};
+const std::vector<std::pair<std::string, std::string>> kParts = {
+    {"compute", "c-compute"}, {"pack", "c-pack"},           {"network", "c-network"},
+    {"waiting", "c-waiting"}, {"measuring", "c-measuring"}, {"other (framework)", "c-other"}};
 
 // EscapeXml() for text of several lines.
 std::string EscapeXmlLines(absl::string_view text) {
@@ -41,8 +39,11 @@ std::string EscapeXmlLines(absl::string_view text) {
 // Milliseconds of the means, which add up to the iteration.
 template <typename Costs>
 std::vector<double> PartsOf(const Costs& costs) {
-  return {costs.compute.mean * 1e3, costs.pack.mean * 1e3,
-          (costs.exposed.mean - costs.waiting.mean) * 1e3, costs.waiting.mean * 1e3,
+  return {costs.compute.mean * 1e3,
+          costs.pack.mean * 1e3,
+          (costs.exposed.mean - costs.waiting.mean) * 1e3,
+          costs.waiting.mean * 1e3,
+          costs.measuring.mean * 1e3,
           costs.other.mean * 1e3};
 }
 
@@ -135,9 +136,9 @@ std::string WhereTimeWent(const Breakdown& breakdown) {
     rows.push_back({name, Milliseconds(worker.seconds.mean), Milliseconds(worker.compute.mean),
                     Milliseconds(worker.pack.mean),
                     Milliseconds(worker.exposed.mean - worker.waiting.mean),
-                    Milliseconds(worker.waiting.mean), Milliseconds(worker.other.mean),
-                    Milliseconds(worker.seconds.p50), Milliseconds(worker.seconds.p99),
-                    FormatBytes(worker.bytes)});
+                    Milliseconds(worker.waiting.mean), Milliseconds(worker.measuring.mean),
+                    Milliseconds(worker.other.mean), Milliseconds(worker.seconds.p50),
+                    Milliseconds(worker.seconds.p99), FormatBytes(worker.bytes)});
   }
   const double whole = std::max(breakdown.seconds.mean, 1e-12);
   const std::string sentence = absl::StrFormat(
@@ -162,7 +163,7 @@ std::string WhereTimeWent(const Breakdown& breakdown) {
                    Folded("Numbers of where the time went",
                           Table("Mean milliseconds of an iteration",
                                 {"worker", "iteration", "compute", "pack", "network", "waiting",
-                                 "other", "iteration p50", "iteration p99", "sent"},
+                                 "measuring", "other", "iteration p50", "iteration p99", "sent"},
                                 rows))));
 }
 

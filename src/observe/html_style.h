@@ -7,10 +7,10 @@ namespace syncopate::observe {
 inline constexpr char kStyle[] = R"css(
 :root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--ink:#1b2330;--soft:#5a6577;--rule:#dfe3ea;
 --accent:#1f5fbf;--compute:#2f6fd0;--forward:#86b4f5;--load:#94a3b8;--pack:#8a63d2;--update:#13897a;--network:#ac6600;
---waiting:#c22f4a;--blocked:#f0b9c2;--other:#b4bcc9;--on:#fff}
+--waiting:#c22f4a;--blocked:#f0b9c2;--other:#b4bcc9;--measuring:#7d7a16;--on:#fff}
 @media (prefers-color-scheme:dark){:root{--page:#12161d;--card:#1a2029;--ink:#e6eaf1;--soft:#a0abbd;--rule:#313a48;
 --accent:#8ab8ff;--compute:#5b93ec;--forward:#a9cbff;--load:#8291a7;--pack:#b094f0;--update:#43c3b0;--network:#f0a93a;
---waiting:#f0687d;--blocked:#7a3a48;--other:#566274;--on:#0d1117}}
+--waiting:#f0687d;--blocked:#7a3a48;--other:#566274;--measuring:#cfc94a;--on:#0d1117}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
 main,header{max-width:1160px;margin:0 auto;padding:0 20px}
@@ -40,7 +40,7 @@ svg .line{fill:none;stroke-width:2;stroke-linejoin:round}
 .c-waiting{fill:var(--waiting);stroke:var(--waiting)}.c-update{fill:var(--update);stroke:var(--update)}
 .c-pack{fill:var(--pack);stroke:var(--pack)}.c-other{fill:var(--other);stroke:var(--other)}
 .c-forward{fill:var(--forward);stroke:var(--forward)}.c-load{fill:var(--load);stroke:var(--load)}
-.c-blocked{fill:var(--blocked);stroke:var(--blocked)}
+.c-blocked{fill:var(--blocked);stroke:var(--blocked)}.c-measuring{fill:var(--measuring);stroke:var(--measuring)}
 svg rect{stroke-width:0}
 details{margin-top:10px}
 summary{cursor:pointer;color:var(--accent)}

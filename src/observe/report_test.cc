@@ -63,6 +63,7 @@ TEST(TextReportTest, SaysWhereTimeWentAndWhoIsLate) {
   const std::string text = ToText(Sample());
   EXPECT_THAT(text, HasSubstr("who is late? rank 2 on node1 kept others waiting in"));
   EXPECT_THAT(text, HasSubstr("exposed"));
+  EXPECT_THAT(text, HasSubstr("measuring"));
   EXPECT_THAT(text, HasSubstr("accuracy"));
   EXPECT_THAT(text, Not(HasSubstr("note:")));
 }
@@ -74,6 +75,31 @@ TEST(TextReportTest, NobodyIsLateWhereNobodyIs) {
   Breakdown even;
   even.workers.resize(2);
   EXPECT_THAT(WhoIsLate(even), HasSubstr("nobody"));
+}
+
+TEST(TextReportTest, MeasuringIsAColumnBarAndKeyOfItsOwn) {
+  RunRecord run = Sample();
+  for (WorkerTrace& trace : run.traces) {
+    int64_t end = 0;
+    for (const Span& span : trace.spans) end = std::max(end, span.end_ns);
+    const int last = trace.spans.back().iteration;
+    trace.spans.push_back({SpanKind::kMeasure, last, -1, end, end + 80'000'000, 0});
+  }
+  run.breakdown = *BreakDown(run.traces);
+  const auto json = nlohmann::json::parse(ToJson({run}));
+  const double mean = json["runs"][0]["breakdown"]["measuring_ms"]["mean"];
+  EXPECT_NEAR(mean, run.breakdown.measuring.mean * 1e3, 1e-9);
+  EXPECT_GT(mean, 0.1);
+  EXPECT_LT(run.breakdown.other.mean, 1e-3);  // not there
+  const std::string html = ToHtml({run});
+  ExpectBalanced(html);
+  EXPECT_THAT(html, HasSubstr("<th scope='col'>measuring</th>"));
+  const std::string before = ToHtml({Sample()});
+  const auto shapes = [](const std::string& page) {
+    const std::vector<std::string> parts = absl::StrSplit(page, "class='c-measuring'");
+    return parts.size();
+  };
+  EXPECT_EQ(shapes(html), shapes(before) + run.traces.size());  // a bar for each worker
 }
 
 TEST(TextReportTest, ColumnsLineUp) {

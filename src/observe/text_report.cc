@@ -28,13 +28,14 @@ std::vector<std::string> CostRow(std::string rank, std::string host, const Costs
           Milliseconds(costs.pack.*field),
           Milliseconds(costs.exposed.*field),
           Milliseconds(costs.waiting.*field),
+          Milliseconds(costs.measuring.*field),
           Milliseconds(costs.other.*field),
           FormatBytes(costs.bytes)};
 }
 
 std::string CostTable(const Breakdown& breakdown) {
-  TextTable table(
-      {"rank", "<host", "iteration", "compute", "pack", "exposed", "waiting", "other", "sent"});
+  TextTable table({"rank", "<host", "iteration", "compute", "pack", "exposed", "waiting",
+                   "measuring", "other", "sent"});
   for (const WorkerCost& worker : breakdown.workers) {
     table.Add(CostRow(absl::StrCat(worker.rank), worker.host, worker, &Spread::mean));
   }
@@ -86,6 +87,7 @@ Json CostsToJson(const Costs& costs) {
   json["pack_ms"] = ToJson(costs.pack);
   json["exposed_comm_ms"] = ToJson(costs.exposed);
   json["waiting_ms"] = ToJson(costs.waiting);
+  json["measuring_ms"] = ToJson(costs.measuring);
   json["other_ms"] = ToJson(costs.other);
   json["bytes_sent"] = costs.bytes;
   return json;

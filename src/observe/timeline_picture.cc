@@ -36,6 +36,8 @@ const char* ColourOf(SpanKind kind) {
       return "c-waiting";
     case SpanKind::kUpdate:
       return "c-update";
+    case SpanKind::kMeasure:
+      return "c-measuring";
     default:
       return "c-other";
   }
@@ -154,6 +156,7 @@ double DrawKey(SvgCanvas& canvas, double left) {
       {"pack", "c-pack"},
       {"wait", "c-waiting"},
       {"update", "c-update"},
+      {"measure", "c-measuring"},
       {"transfer, others have not started it", "c-blocked"},
       {"transfer, moving", "c-network"}};
   double x = left;

@@ -218,6 +218,8 @@ class TrainBench {
       }
     } else {
       options.schedule = contestant.name;
+      // Short jobs are compared here by their iterations after planning.
+      options.measure_first = true;
       plan.arguments.insert(plan.arguments.end(), {worker_, ToJson(options)});
       if (place_) plan.environment["SYNCOPATE_TOPO_FILE"] = place_->topology;
     }

@@ -192,6 +192,9 @@ void AddJobOptions(CLI::App& command, TrainArguments& arguments) {
   add("strategy", "--strategy", o.strategy, "How workers synchronize: bsp");
   add("schedule", "--schedule", o.schedule,
       "Which gradients travel together and when: none, wfbp, mg-wfbp, bucket, asc-wfbp or search");
+  add_flag("measure_first", "--measure-first", o.measure_first,
+           "Measure communication costs before the first iteration, however long that takes; "
+           "default: within 3 % of the run, put off until it fits");
   add("evaluate_every", "--evaluate-every", o.evaluate_every,
       "Iterations between evaluations; 0: one at the end");
   add("evaluate_samples", "--evaluate-samples", o.evaluate_samples, "Of the test data; 0: all");

@@ -65,7 +65,11 @@ const Case kCases[] = {
     {"momentum_of_four_workers", 4, 10, [](TrainOptions& o) { o.schedule = "bucket"; }},
     {"alone", 1, 10, [](TrainOptions&) {}},
     // A plan divides gradients by what it measured, but two numbers have only one sum.
-    {"planned_schedule_of_two_workers", 2, 8, [](TrainOptions& o) { o.schedule = "search"; }},
+    {"planned_schedule_of_two_workers", 2, 8,
+     [](TrainOptions& o) {
+       o.schedule = "search";
+       o.measure_first = true;
+     }},
     {"adam", 2, 10, [](TrainOptions& o) { o.optimizer.name = "adam"; }},
     {"uneven_clipped_accumulated_with_warmup", 2, 5,
      [](TrainOptions& o) {

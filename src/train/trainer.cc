@@ -111,6 +111,13 @@ class Trainer {
   absl::Status Iterate();
   absl::Status Evaluate();
   absl::Status Save();
+  // Takes a step that is no part of an iteration's time.
+  absl::Status Outside(absl::Status (Trainer::*step)()) {
+    const int64_t begin_ns = MonotonicClock().NowNs();
+    const absl::Status status = (this->*step)();
+    outside_ns_ += MonotonicClock().NowNs() - begin_ns;
+    return status;
+  }
   absl::Status Report();
   absl::StatusOr<Summary> Conclude();
   absl::Status Append(observe::Metric metric) {
@@ -157,6 +164,7 @@ class Trainer {
   std::optional<bool> reached_;
   int64_t reported_ns_ = 0;
   int64_t reported_iteration_ = 0;
+  int64_t outside_ns_ = 0;  // evaluation and checkpoints since the last report
 };
 
 absl::Status Trainer::Prepare() {
@@ -227,7 +235,10 @@ absl::Status Trainer::Prepare() {
   SYNCOPATE_ASSIGN_OR_RETURN(const TensorTable table, TableOf(options_.model, named));
   steps_ = std::make_unique<StepModel>(model_->ParameterTensors(), *optimizer_, options_.clip_norm);
   SYNCOPATE_ASSIGN_OR_RETURN(keeper_, MakeKeeper(worker_, table, options_.schedule,
-                                                 /*overlap_forward=*/options_.clip_norm == 0));
+                                                 {.overlap_forward = options_.clip_norm == 0,
+                                                  .measure_first = options_.measure_first,
+                                                  .recorder = &recorder_,
+                                                  .first_iteration = iteration_}));
   SYNCOPATE_ASSIGN_OR_RETURN(
       driver_,
       driver::LiveDriver::Make(worker_, table, *steps_,
@@ -349,10 +360,10 @@ absl::Status Trainer::Loop() {
       SYNCOPATE_RETURN_IF_ERROR(Report());
     }
     if (options_.evaluate_every > 0 && iteration_ % options_.evaluate_every == 0) {
-      SYNCOPATE_RETURN_IF_ERROR(Evaluate());
+      SYNCOPATE_RETURN_IF_ERROR(Outside(&Trainer::Evaluate));
     }
     if (options_.checkpoint_every > 0 && iteration_ % options_.checkpoint_every == 0) {
-      SYNCOPATE_RETURN_IF_ERROR(Save());
+      SYNCOPATE_RETURN_IF_ERROR(Outside(&Trainer::Save));
     }
     SYNCOPATE_ASSIGN_OR_RETURN(const bool planned, KeepSchedule(*keeper_, *driver_));
     if (!planned) continue;
@@ -363,6 +374,12 @@ absl::Status Trainer::Loop() {
     SYNCOPATE_RETURN_IF_ERROR(Append({.kind = "event", .values = {}, .text = text}));
   }
   SYNCOPATE_RETURN_IF_ERROR(driver_->Finish());
+  if (keeper_->waits_for_costs()) {
+    SYNCOPATE_RETURN_IF_ERROR(
+        Append({.kind = "event",
+                .values = {},
+                .text = absl::StrCat("not planned ", options_.schedule, ": ", keeper_->reason())}));
+  }
   if (!evaluated_) SYNCOPATE_RETURN_IF_ERROR(Evaluate());
   return absl::OkStatus();
 }
@@ -375,10 +392,12 @@ absl::Status Trainer::Report() {
   if (!first()) return absl::OkStatus();
   const double loss = sums[0] / sums[1];
   const int64_t now_ns = MonotonicClock().NowNs();
-  const double each = static_cast<double>(now_ns - std::exchange(reported_ns_, now_ns)) * 1e-9 /
-                      static_cast<double>(std::max<int64_t>(
-                          1, iteration_ - std::exchange(reported_iteration_, iteration_)));
-  const double left = each * static_cast<double>(iterations_ - iteration_);
+  const double count = static_cast<double>(
+      std::max<int64_t>(1, iteration_ - std::exchange(reported_iteration_, iteration_)));
+  const int64_t whole_ns = now_ns - std::exchange(reported_ns_, now_ns);
+  const double each = static_cast<double>(whole_ns - std::exchange(outside_ns_, 0)) * 1e-9 / count;
+  const double left =
+      static_cast<double>(whole_ns) * 1e-9 / count * static_cast<double>(iterations_ - iteration_);
   say_(absl::StrFormat(
       "iteration %d of %d, loss %.4f, %.1f ms an iteration, %.0f samples/s, %.0f s left",
       iteration_, iterations_, loss, each * 1e3, static_cast<double>(options_.batch) / each, left));

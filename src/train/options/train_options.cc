@@ -67,6 +67,7 @@ std::string ToJson(const TrainOptions& options) {
   Json json = Json::object();
   ForEachField(options, [&](const char* key, const auto& value) { json[key] = value; });
   json["rate_shape"] = options.rate.ShapeText();
+  if (options.measure_first) json["measure_first"] = true;
   if (options.target_accuracy) json["target_accuracy"] = *options.target_accuracy;
   if (options.target_loss) json["target_loss"] = *options.target_loss;
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
@@ -85,6 +86,10 @@ absl::StatusOr<TrainOptions> ParseTrainOptions(absl::string_view text) {
     if (json.contains("rate_shape")) {
       SYNCOPATE_RETURN_IF_ERROR(ParseShape(json.at("rate_shape").get<std::string>(), options.rate));
       json.erase("rate_shape");
+    }
+    if (json.contains("measure_first")) {
+      options.measure_first = json.at("measure_first").get<bool>();
+      json.erase("measure_first");
     }
     for (const auto& [key, target] : {std::pair{"target_accuracy", &options.target_accuracy},
                                       std::pair{"target_loss", &options.target_loss}}) {
@@ -117,6 +122,7 @@ TrainOptions Course(const TrainOptions& options) {
   course.overwrite = usual.overwrite;
   course.checkpoint_every = usual.checkpoint_every;
   course.resume = usual.resume;
+  course.measure_first = usual.measure_first;
   course.report_every = usual.report_every;
   return course;
 }

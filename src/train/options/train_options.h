@@ -35,6 +35,7 @@ struct TrainOptions {
 
   std::string strategy = "bsp";
   std::string schedule = "search";
+  bool measure_first = false;  // measure communication costs before the first iteration
 
   int64_t evaluate_every = 0;             // iterations; 0: at the end only
   int64_t evaluate_samples = 0;           // of the test data; 0: all

@@ -56,8 +56,8 @@ class DataParallel::Impl {
     SYNCOPATE_RETURN_IF_ERROR(CheckSameAsFirst());
     SYNCOPATE_RETURN_IF_ERROR(train::BroadcastTensors(control_, module_.parameters()));
     SYNCOPATE_RETURN_IF_ERROR(train::BroadcastTensors(control_, module_.buffers()));
-    SYNCOPATE_ASSIGN_OR_RETURN(keeper_, train::MakeKeeper(worker_, table, options_.schedule,
-                                                          /*overlap_forward=*/false));
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        keeper_, train::MakeKeeper(worker_, table, options_.schedule, train::KeeperOptions{}));
     SYNCOPATE_ASSIGN_OR_RETURN(
         driver_,
         driver::LiveDriver::Make(worker_, table, model_,

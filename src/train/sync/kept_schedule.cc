@@ -1,5 +1,6 @@
 #include "train/sync/kept_schedule.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -8,33 +9,25 @@
 #include "driver/cost_probe.h"
 
 namespace syncopate::train {
-namespace {
-
-bool NeedsCosts(const std::string& planner) {
-  return planner != "none" && planner != "wfbp" && planner != "bucket";
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<driver::ScheduleKeeper>> MakeKeeper(Worker& worker,
                                                                    const TensorTable& table,
                                                                    const std::string& planner,
-                                                                   bool overlap_forward) {
-  const auto measure =
-      [&worker](driver::CostProbeOptions options) -> absl::StatusOr<CommunicationCosts> {
-    options.computing_threads = at::get_num_threads();
+                                                                   const KeeperOptions& options) {
+  driver::KeeperPolicy policy;
+  policy.planning.overlap_forward = options.overlap_forward;
+  policy.measure_first = options.measure_first;
+  policy.measure = [&worker, options](double budget_seconds,
+                                      int64_t iteration) -> absl::StatusOr<CommunicationCosts> {
+    const int64_t number = options.first_iteration + std::max<int64_t>(0, iteration);
+    const observe::ScopedSpan span(options.recorder, SpanKind::kMeasure, static_cast<int>(number));
+    driver::CostProbeOptions probe;
+    probe.budget_seconds = budget_seconds;
+    probe.computing_threads = at::get_num_threads();
     SYNCOPATE_ASSIGN_OR_RETURN(const driver::CostMeasurement measured,
-                               driver::MeasureCosts(worker, options));
+                               driver::MeasureCosts(worker, probe));
     return measured.fit.costs;
   };
-  CommunicationCosts costs;
-  if (NeedsCosts(planner) && worker.size() > 1) {
-    SYNCOPATE_ASSIGN_OR_RETURN(costs, measure({}));
-  }
-  driver::KeeperPolicy policy;
-  policy.planning.overlap_forward = overlap_forward;
-  policy.measure = [measure] { return measure({.budget_seconds = 1}); };
-  return driver::ScheduleKeeper::Make(worker, table, planner, std::move(costs), policy);
+  return driver::ScheduleKeeper::Make(worker, table, planner, /*costs=*/std::nullopt, policy);
 }
 
 absl::StatusOr<bool> KeepSchedule(driver::ScheduleKeeper& keeper, driver::LiveDriver& driver) {

@@ -10,17 +10,28 @@
 #include "driver/live_driver.h"
 #include "driver/schedule_keeper.h"
 #include "model/tensor_table.h"
+#include "observe/recorder.h"
 #include "syncopate/syncopate.h"
 
 namespace syncopate::train {
 
-// All workers call both, at the same points. Measures the network first if the planner asks for
-// costs (mg-wfbp, asc-wfbp, search). `overlap_forward`: the next forward of a layer waits for its
-// own tensors only, not for all transfers.
+struct KeeperOptions {
+  // The next forward of a layer waits for its own tensors only, not for all transfers.
+  bool overlap_forward = false;
+  // Measure communication costs in MakeKeeper(), however long that takes. Otherwise the job begins
+  // with buckets, and measuring is put off until it fits within a small part of the job's time.
+  bool measure_first = false;
+  // Gets a span for each measurement; null: none. It must outlive the keeper.
+  observe::Recorder* recorder = nullptr;
+  int64_t first_iteration = 0;  // the number that the driver's first iteration has there
+};
+
+// All workers call both, at the same points. Costs are measured only if the planner asks for them
+// (mg-wfbp, asc-wfbp, search).
 absl::StatusOr<std::unique_ptr<driver::ScheduleKeeper>> MakeKeeper(Worker& worker,
                                                                    const TensorTable& table,
                                                                    const std::string& planner,
-                                                                   bool overlap_forward);
+                                                                   const KeeperOptions& options);
 
 // After each iteration of the driver: gives it the schedule from the next iteration on, if there is
 // a new one, and says whether.

@@ -1,0 +1,32 @@
+#include "train/options/train_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace syncopate::train {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(TrainOptionsTest, MeasureFirstTravelsAndDoesNotChangeTheCourse) {
+  TrainOptions options;
+  EXPECT_THAT(ToJson(options), Not(HasSubstr("measure_first")));
+  const auto usual = ParseTrainOptions(ToJson(options));
+  ASSERT_TRUE(usual.ok()) << usual.status();
+  EXPECT_FALSE(usual->measure_first);
+  options.measure_first = true;
+  const auto parsed = ParseTrainOptions(ToJson(options));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_TRUE(parsed->measure_first);
+  EXPECT_EQ(CourseDigest(options, 2), CourseDigest(*usual, 2));
+  EXPECT_EQ(CourseDifference(*usual, options), "");
+}
+
+TEST(TrainOptionsTest, UnknownKeysAreRefused) {
+  EXPECT_THAT(ParseTrainOptions(R"({"measure_last": true})").status().message(),
+              HasSubstr("measure_last"));
+}
+
+}  // namespace
+}  // namespace syncopate::train
