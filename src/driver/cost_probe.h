@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "schedule/cost_fit.h"
+#include "cost/cost_fit.h"
 #include "syncopate/syncopate.h"
 
 namespace syncopate::driver {

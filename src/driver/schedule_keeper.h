@@ -20,8 +20,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "cost/communication_costs.h"
 #include "driver/live_driver.h"
-#include "model/communication_costs.h"
 #include "model/schedule.h"
 #include "model/tensor_table.h"
 #include "schedule/planners.h"

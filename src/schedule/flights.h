@@ -13,7 +13,7 @@
 #include <limits>
 
 #include "base/limits.h"
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 
 namespace syncopate {
 

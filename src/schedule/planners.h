@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 #include "model/schedule.h"
 #include "model/tensor_table.h"
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 #include "model/tensor_table.h"
 
 namespace syncopate::testing {

@@ -1,5 +1,5 @@
 // When everything of one training iteration happens under a schedule, by the model of
-// model/communication_costs.h: what the planners are compared by. docs/asc-wfbp.md has the
+// cost/communication_costs.h: what the planners are compared by. docs/asc-wfbp.md has the
 // formulas.
 #ifndef SYNCOPATE_SCHEDULE_TIMELINE_H_
 #define SYNCOPATE_SCHEDULE_TIMELINE_H_
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 #include "model/schedule.h"
 #include "model/tensor_table.h"
 

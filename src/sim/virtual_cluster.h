@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 #include "model/tensor_table.h"
 #include "strategy/strategy.h"
 

@@ -10,7 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 #include "model/schedule.h"
 #include "model/tensor_table.h"
 #include "schedule/planners.h"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 #include "model/schedule.h"
 #include "model/tensor_table.h"
 

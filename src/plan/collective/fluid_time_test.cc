@@ -1,7 +1,7 @@
 #include "plan/collective/fluid_time.h"
 
+#include "cost/program_cost.h"
 #include "gtest/gtest.h"
-#include "model/program_cost.h"
 #include "model/topology_makers.h"
 #include "plan/collective/locality.h"
 #include "plan/collective/planner_testing.h"

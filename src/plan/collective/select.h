@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "model/program_cost.h"
+#include "cost/program_cost.h"
 #include "model/topology.h"
 #include "plan/collective/request.h"
 #include "plan/forest/forest.h"

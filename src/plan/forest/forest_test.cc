@@ -5,9 +5,9 @@
 #include <string>
 
 #include "base/random.h"
+#include "cost/program_cost.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "model/program_cost.h"
 #include "model/program_validator.h"
 #include "model/topology_makers.h"
 #include "plan/forest/exact_testing.h"

@@ -1,4 +1,4 @@
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 
 #include <algorithm>
 #include <cmath>

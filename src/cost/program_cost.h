@@ -1,10 +1,10 @@
 // The cost model: how long a program takes on a topology.
 //
 // The program is played in virtual time as flows that share links, shared capacities, memory and
-// the devices' own time max-min fairly (model/flow_network.h). docs/topology.md, "What the cost
+// the devices' own time max-min fairly (cost/flow_network.h). docs/topology.md, "What the cost
 // model makes of it", has the rules and formulas.
-#ifndef SYNCOPATE_MODEL_PROGRAM_COST_H_
-#define SYNCOPATE_MODEL_PROGRAM_COST_H_
+#ifndef SYNCOPATE_COST_PROGRAM_COST_H_
+#define SYNCOPATE_COST_PROGRAM_COST_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -50,4 +50,4 @@ absl::StatusOr<ProgramCost> CostOf(const Program& program, const Topology& topol
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_MODEL_PROGRAM_COST_H_
+#endif  // SYNCOPATE_COST_PROGRAM_COST_H_

@@ -6,8 +6,8 @@
 // in the sense that no rate can grow without a smaller or equal one shrinking. They are found by
 // filling: all rates grow together until a resource is full, the flows that draw on it stop there,
 // and the others go on.
-#ifndef SYNCOPATE_MODEL_FLOW_NETWORK_H_
-#define SYNCOPATE_MODEL_FLOW_NETWORK_H_
+#ifndef SYNCOPATE_COST_FLOW_NETWORK_H_
+#define SYNCOPATE_COST_FLOW_NETWORK_H_
 
 #include <cstdint>
 #include <queue>
@@ -99,4 +99,4 @@ class FlowNetwork {
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_MODEL_FLOW_NETWORK_H_
+#endif  // SYNCOPATE_COST_FLOW_NETWORK_H_

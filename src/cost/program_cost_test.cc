@@ -1,5 +1,5 @@
 // Each test states the formula that it holds the model to.
-#include "model/program_cost.h"
+#include "cost/program_cost.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "schedule/cost_fit.h"
+#include "cost/cost_fit.h"
 
 #include <algorithm>
 #include <cmath>

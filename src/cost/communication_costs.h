@@ -4,8 +4,8 @@
 // each costs gamma(k)*b; the start-up a is not slowed. gamma[k - 1] is gamma(k), so gamma[0] = 1. A
 // network that one all-reduce fills has gamma(k) = k; below k, simultaneous ones get more out of
 // it.
-#ifndef SYNCOPATE_MODEL_COMMUNICATION_COSTS_H_
-#define SYNCOPATE_MODEL_COMMUNICATION_COSTS_H_
+#ifndef SYNCOPATE_COST_COMMUNICATION_COSTS_H_
+#define SYNCOPATE_COST_COMMUNICATION_COSTS_H_
 
 #include <string>
 #include <vector>
@@ -49,4 +49,4 @@ Digest DigestOf(const CommunicationCosts& costs);
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_MODEL_COMMUNICATION_COSTS_H_
+#endif  // SYNCOPATE_COST_COMMUNICATION_COSTS_H_

@@ -1,13 +1,13 @@
 // From measured all-reduces to the costs that schedules are planned by. Pure.
-#ifndef SYNCOPATE_SCHEDULE_COST_FIT_H_
-#define SYNCOPATE_SCHEDULE_COST_FIT_H_
+#ifndef SYNCOPATE_COST_COST_FIT_H_
+#define SYNCOPATE_COST_COST_FIT_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 
 namespace syncopate {
 
@@ -42,4 +42,4 @@ absl::StatusOr<CostFit> FitCosts(absl::Span<const CostPoint> points);
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_SCHEDULE_COST_FIT_H_
+#endif  // SYNCOPATE_COST_COST_FIT_H_

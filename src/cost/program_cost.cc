@@ -1,4 +1,4 @@
-#include "model/program_cost.h"
+#include "cost/program_cost.h"
 
 #include <algorithm>
 #include <deque>
@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "model/flow_network.h"
+#include "cost/flow_network.h"
 #include "model/topology_routes.h"
 
 namespace syncopate {

@@ -1,4 +1,4 @@
-#include "model/flow_network.h"
+#include "cost/flow_network.h"
 
 #include <limits>
 #include <map>
