@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/units.h"
-#include "tools/network_layout.h"
-#include "tools/svg.h"
+#include "picture/network_layout.h"
+#include "picture/svg.h"
 
 namespace syncopate {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/parse.h"
-#include "tools/svg.h"
+#include "picture/svg.h"
 
 namespace syncopate {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
-#include "tools/svg.h"
+#include "picture/svg.h"
 
 namespace syncopate::reproduce {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/svg.h"
+#include "picture/svg.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

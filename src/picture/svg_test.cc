@@ -1,4 +1,4 @@
-#include "tools/svg.h"
+#include "picture/svg.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

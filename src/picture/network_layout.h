@@ -3,8 +3,8 @@
 // Networks in which nothing but switches and hosts stands between the devices are drawn as a
 // layered tree, devices at the bottom; others, and large ones, as a circle of devices with the rest
 // inside.
-#ifndef SYNCOPATE_TOOLS_NETWORK_LAYOUT_H_
-#define SYNCOPATE_TOOLS_NETWORK_LAYOUT_H_
+#ifndef SYNCOPATE_PICTURE_NETWORK_LAYOUT_H_
+#define SYNCOPATE_PICTURE_NETWORK_LAYOUT_H_
 
 #include <vector>
 
@@ -31,4 +31,4 @@ NetworkLayout LayOut(const Topology& topology);
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_TOOLS_NETWORK_LAYOUT_H_
+#endif  // SYNCOPATE_PICTURE_NETWORK_LAYOUT_H_

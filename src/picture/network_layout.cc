@@ -1,4 +1,4 @@
-#include "tools/network_layout.h"
+#include "picture/network_layout.h"
 
 #include <algorithm>
 #include <cmath>

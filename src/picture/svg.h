@@ -2,8 +2,8 @@
 //
 // Coordinates are pixels, y grows downwards. Text is escaped here; colours and attributes come from
 // our own code and are not. The same calls give the same bytes.
-#ifndef SYNCOPATE_TOOLS_SVG_H_
-#define SYNCOPATE_TOOLS_SVG_H_
+#ifndef SYNCOPATE_PICTURE_SVG_H_
+#define SYNCOPATE_PICTURE_SVG_H_
 
 #include <string>
 
@@ -43,4 +43,4 @@ class SvgPicture {
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_TOOLS_SVG_H_
+#endif  // SYNCOPATE_PICTURE_SVG_H_
