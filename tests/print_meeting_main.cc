@@ -10,7 +10,7 @@
 #include "api/job_environment.h"
 #include "base/clock.h"
 #include "base/environment.h"
-#include "services/meeting.h"
+#include "control/meeting.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/limits.h"
-#include "services/interfaces.h"
-#include "services/slurm_nodes.h"
+#include "control/interfaces.h"
+#include "control/slurm_nodes.h"
 #include "tools/launch/agent_command.h"
 #include "tools/launch/host_list.h"
 

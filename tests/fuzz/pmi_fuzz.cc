@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
-#include "services/pmi_exchange.h"
-#include "services/sockets.h"
+#include "control/pmi_exchange.h"
+#include "control/sockets.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace syncopate;

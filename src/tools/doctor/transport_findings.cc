@@ -19,8 +19,8 @@
 #include "base/parse.h"
 #include "base/pidfd.h"
 #include "base/unique_fd.h"
+#include "control/interfaces.h"
 #include "lab/requirements.h"
-#include "services/interfaces.h"
 #include "transport/net/ucx_library.h"
 
 namespace syncopate {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/proof.h"
 #include "base/status.h"
-#include "services/interfaces.h"
+#include "control/interfaces.h"
 #include "tools/launch/agent_command.h"
 
 namespace syncopate {

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/unique_fd.h"
-#include "services/rendezvous_server.h"
+#include "control/rendezvous_server.h"
 #include "tools/launch/launcher.h"
 
 namespace syncopate {

@@ -1,4 +1,4 @@
-#include "services/slurm_nodes.h"
+#include "control/slurm_nodes.h"
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

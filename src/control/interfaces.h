@@ -1,7 +1,7 @@
 // Which of this machine's network interfaces to use: as NCCL's users know it, by
 // SYNCOPATE_SOCKET_IFNAME.
-#ifndef SYNCOPATE_SERVICES_INTERFACES_H_
-#define SYNCOPATE_SERVICES_INTERFACES_H_
+#ifndef SYNCOPATE_CONTROL_INTERFACES_H_
+#define SYNCOPATE_CONTROL_INTERFACES_H_
 
 #include <string>
 #include <vector>
@@ -48,4 +48,4 @@ std::string JoinAddress(absl::string_view address, int port);
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_SERVICES_INTERFACES_H_
+#endif  // SYNCOPATE_CONTROL_INTERFACES_H_

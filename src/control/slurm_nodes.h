@@ -1,6 +1,6 @@
 // Slurm's short form of a list of nodes: "node[01-03,7],login".
-#ifndef SYNCOPATE_SERVICES_SLURM_NODES_H_
-#define SYNCOPATE_SERVICES_SLURM_NODES_H_
+#ifndef SYNCOPATE_CONTROL_SLURM_NODES_H_
+#define SYNCOPATE_CONTROL_SLURM_NODES_H_
 
 #include <string>
 
@@ -14,4 +14,4 @@ absl::StatusOr<std::string> FirstSlurmNode(absl::string_view list);
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_SERVICES_SLURM_NODES_H_
+#endif  // SYNCOPATE_CONTROL_SLURM_NODES_H_

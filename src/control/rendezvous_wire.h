@@ -1,14 +1,14 @@
 // What server and client of the rendezvous must agree on: the texts that are proved (docs/wire.md)
 // and the limits of messages.
-#ifndef SYNCOPATE_SERVICES_RENDEZVOUS_WIRE_H_
-#define SYNCOPATE_SERVICES_RENDEZVOUS_WIRE_H_
+#ifndef SYNCOPATE_CONTROL_RENDEZVOUS_WIRE_H_
+#define SYNCOPATE_CONTROL_RENDEZVOUS_WIRE_H_
 
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
 #include "base/limits.h"
 #include "base/proof.h"
-#include "services/rendezvous.grpc.pb.h"
+#include "control/rendezvous.grpc.pb.h"
 
 namespace syncopate {
 
@@ -52,4 +52,4 @@ inline ProofText MeetingKey(absl::string_view meeting_nonce, absl::string_view j
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_SERVICES_RENDEZVOUS_WIRE_H_
+#endif  // SYNCOPATE_CONTROL_RENDEZVOUS_WIRE_H_

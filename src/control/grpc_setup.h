@@ -1,6 +1,6 @@
 // How Syncopate uses gRPC: it is up only while somebody needs it, and deadlines are spans of time.
-#ifndef SYNCOPATE_SERVICES_GRPC_SETUP_H_
-#define SYNCOPATE_SERVICES_GRPC_SETUP_H_
+#ifndef SYNCOPATE_CONTROL_GRPC_SETUP_H_
+#define SYNCOPATE_CONTROL_GRPC_SETUP_H_
 
 #include <grpc/grpc.h>
 #include <grpc/support/time.h>
@@ -28,4 +28,4 @@ inline gpr_timespec GrpcForever() { return gpr_inf_future(GPR_CLOCK_MONOTONIC); 
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_SERVICES_GRPC_SETUP_H_
+#endif  // SYNCOPATE_CONTROL_GRPC_SETUP_H_

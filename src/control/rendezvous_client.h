@@ -1,6 +1,6 @@
 // A worker's side of the rendezvous.
-#ifndef SYNCOPATE_SERVICES_RENDEZVOUS_CLIENT_H_
-#define SYNCOPATE_SERVICES_RENDEZVOUS_CLIENT_H_
+#ifndef SYNCOPATE_CONTROL_RENDEZVOUS_CLIENT_H_
+#define SYNCOPATE_CONTROL_RENDEZVOUS_CLIENT_H_
 
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "services/meeting.h"
+#include "control/meeting.h"
 
 namespace syncopate {
 
@@ -20,4 +20,4 @@ absl::StatusOr<Meeting> JoinMeeting(const MeetingOptions& options,
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_SERVICES_RENDEZVOUS_CLIENT_H_
+#endif  // SYNCOPATE_CONTROL_RENDEZVOUS_CLIENT_H_

@@ -1,4 +1,4 @@
-#include "services/sockets.h"
+#include "control/sockets.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

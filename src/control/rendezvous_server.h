@@ -1,6 +1,6 @@
 // The rendezvous behind a socket: one thread that takes gRPC calls, has Step() decide and answers.
-#ifndef SYNCOPATE_SERVICES_RENDEZVOUS_SERVER_H_
-#define SYNCOPATE_SERVICES_RENDEZVOUS_SERVER_H_
+#ifndef SYNCOPATE_CONTROL_RENDEZVOUS_SERVER_H_
+#define SYNCOPATE_CONTROL_RENDEZVOUS_SERVER_H_
 
 #include <cstdint>
 #include <functional>
@@ -43,4 +43,4 @@ class RendezvousServer {
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_SERVICES_RENDEZVOUS_SERVER_H_
+#endif  // SYNCOPATE_CONTROL_RENDEZVOUS_SERVER_H_

@@ -1,4 +1,4 @@
-#include "services/pmix_exchange.h"
+#include "control/pmix_exchange.h"
 
 #include <dlfcn.h>
 #include <pmix.h>

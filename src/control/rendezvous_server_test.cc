@@ -1,5 +1,5 @@
 // Server and clients of the rendezvous over loopback.
-#include "services/rendezvous_server.h"
+#include "control/rendezvous_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -16,10 +16,10 @@
 #include "base/proof.h"
 #include "base/random.h"
 #include "base/unique_fd.h"
+#include "control/door.h"
+#include "control/rendezvous_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "services/door.h"
-#include "services/rendezvous_client.h"
 
 namespace syncopate {
 namespace {

@@ -1,4 +1,4 @@
-#include "services/rendezvous_client.h"
+#include "control/rendezvous_client.h"
 
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
@@ -14,9 +14,9 @@
 #include "base/mutex.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "services/door.h"
-#include "services/grpc_setup.h"
-#include "services/rendezvous_wire.h"
+#include "control/door.h"
+#include "control/grpc_setup.h"
+#include "control/rendezvous_wire.h"
 
 namespace syncopate {
 namespace {

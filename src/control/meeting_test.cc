@@ -1,5 +1,5 @@
 // Workers in threads of one process find each other by what their launchers would tell them.
-#include "services/meeting.h"
+#include "control/meeting.h"
 
 #include <sys/socket.h>
 
@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/proof.h"
 #include "base/unique_fd.h"
+#include "control/rendezvous_server.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "services/rendezvous_server.h"
 
 namespace syncopate {
 namespace {

@@ -1,7 +1,7 @@
 // One text from rank 0 to all workers through PMI-1, the line protocol between MPICH's process
 // manager (Hydra) and the processes that it starts.
-#ifndef SYNCOPATE_SERVICES_PMI_EXCHANGE_H_
-#define SYNCOPATE_SERVICES_PMI_EXCHANGE_H_
+#ifndef SYNCOPATE_CONTROL_PMI_EXCHANGE_H_
+#define SYNCOPATE_CONTROL_PMI_EXCHANGE_H_
 
 #include <cstdint>
 #include <string>
@@ -20,4 +20,4 @@ absl::StatusOr<std::string> ShareByPmi(int fd, const std::string& name, int rank
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_SERVICES_PMI_EXCHANGE_H_
+#endif  // SYNCOPATE_CONTROL_PMI_EXCHANGE_H_

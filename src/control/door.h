@@ -5,8 +5,8 @@
 //   worker → server   "SYNCRDV1", nonce of the worker (32 bytes)
 //   server → worker   nonce of this connection (32), nonce of the meeting (32), proof (32)
 //   worker → server   proof (32)
-#ifndef SYNCOPATE_SERVICES_DOOR_H_
-#define SYNCOPATE_SERVICES_DOOR_H_
+#ifndef SYNCOPATE_CONTROL_DOOR_H_
+#define SYNCOPATE_CONTROL_DOOR_H_
 
 #include <cstdint>
 #include <functional>
@@ -54,4 +54,4 @@ absl::StatusOr<Welcome> Knock(const std::string& service, const std::string& key
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_SERVICES_DOOR_H_
+#endif  // SYNCOPATE_CONTROL_DOOR_H_

@@ -1,6 +1,6 @@
 // TCP with deadlines: names to addresses, connecting, exact numbers of bytes.
-#ifndef SYNCOPATE_SERVICES_SOCKETS_H_
-#define SYNCOPATE_SERVICES_SOCKETS_H_
+#ifndef SYNCOPATE_CONTROL_SOCKETS_H_
+#define SYNCOPATE_CONTROL_SOCKETS_H_
 
 #include <sys/socket.h>
 
@@ -50,4 +50,4 @@ absl::StatusOr<std::string> ReceiveExactly(int fd, size_t count, const Clock& cl
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_SERVICES_SOCKETS_H_
+#endif  // SYNCOPATE_CONTROL_SOCKETS_H_

@@ -1,7 +1,7 @@
 // How the workers of a job on many hosts meet: each brings a payload (say, its network addresses)
 // and learns everybody's, and all get a key that nobody else has.
-#ifndef SYNCOPATE_SERVICES_MEETING_H_
-#define SYNCOPATE_SERVICES_MEETING_H_
+#ifndef SYNCOPATE_CONTROL_MEETING_H_
+#define SYNCOPATE_CONTROL_MEETING_H_
 
 #include <cstdint>
 #include <string>
@@ -42,4 +42,4 @@ absl::StatusOr<Meeting> Meet(const MeetingOptions& options, const Clock& clock,
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_SERVICES_MEETING_H_
+#endif  // SYNCOPATE_CONTROL_MEETING_H_

@@ -1,4 +1,4 @@
-#include "services/door.h"
+#include "control/door.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -21,8 +21,8 @@
 #include "base/log.h"
 #include "base/proof.h"
 #include "base/status.h"
-#include "services/interfaces.h"
-#include "services/sockets.h"
+#include "control/interfaces.h"
+#include "control/sockets.h"
 
 namespace syncopate {
 namespace {

@@ -1,4 +1,4 @@
-#include "services/pmi_exchange.h"
+#include "control/pmi_exchange.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
-#include "services/sockets.h"
+#include "control/sockets.h"
 
 namespace syncopate {
 namespace {

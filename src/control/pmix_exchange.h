@@ -1,7 +1,7 @@
 // One text from rank 0 to all workers through PMIx, which Open MPI and Slurm offer to the processes
 // that they start.
-#ifndef SYNCOPATE_SERVICES_PMIX_EXCHANGE_H_
-#define SYNCOPATE_SERVICES_PMIX_EXCHANGE_H_
+#ifndef SYNCOPATE_CONTROL_PMIX_EXCHANGE_H_
+#define SYNCOPATE_CONTROL_PMIX_EXCHANGE_H_
 
 #include <cstdint>
 #include <string>
@@ -18,4 +18,4 @@ absl::StatusOr<std::string> ShareByPmix(const std::string& name, int rank, const
 
 }  // namespace syncopate
 
-#endif  // SYNCOPATE_SERVICES_PMIX_EXCHANGE_H_
+#endif  // SYNCOPATE_CONTROL_PMIX_EXCHANGE_H_

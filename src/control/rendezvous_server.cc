@@ -1,4 +1,4 @@
-#include "services/rendezvous_server.h"
+#include "control/rendezvous_server.h"
 
 #include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
@@ -14,10 +14,10 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status.h"
-#include "services/door.h"
-#include "services/grpc_setup.h"
-#include "services/interfaces.h"
-#include "services/rendezvous_wire.h"
+#include "control/door.h"
+#include "control/grpc_setup.h"
+#include "control/interfaces.h"
+#include "control/rendezvous_wire.h"
 
 namespace syncopate {
 namespace {

@@ -1,4 +1,4 @@
-#include "services/meeting.h"
+#include "control/meeting.h"
 
 #include <algorithm>
 #include <functional>
@@ -17,13 +17,13 @@
 #include "base/parse.h"
 #include "base/proof.h"
 #include "base/status.h"
-#include "services/interfaces.h"
-#include "services/pmi_exchange.h"
-#include "services/pmix_exchange.h"
-#include "services/rendezvous_client.h"
-#include "services/rendezvous_server.h"
-#include "services/slurm_nodes.h"
-#include "services/sockets.h"
+#include "control/interfaces.h"
+#include "control/pmi_exchange.h"
+#include "control/pmix_exchange.h"
+#include "control/rendezvous_client.h"
+#include "control/rendezvous_server.h"
+#include "control/slurm_nodes.h"
+#include "control/sockets.h"
 
 namespace syncopate {
 namespace {

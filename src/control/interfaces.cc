@@ -1,4 +1,4 @@
-#include "services/interfaces.h"
+#include "control/interfaces.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

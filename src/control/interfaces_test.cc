@@ -1,4 +1,4 @@
-#include "services/interfaces.h"
+#include "control/interfaces.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
