@@ -17,11 +17,11 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "launch/agent_command.h"
+#include "launch/host_list.h"
+#include "launch/launcher.h"
+#include "launch/worker_process.h"
 #include "tools/command_line.h"
-#include "tools/launch/agent_command.h"
-#include "tools/launch/host_list.h"
-#include "tools/launch/launcher.h"
-#include "tools/launch/worker_process.h"
 
 namespace syncopate {
 namespace {

@@ -25,10 +25,10 @@
 #include "nlohmann/json.hpp"
 #include "probe/picture.h"
 #include "tools/command_line.h"
-#include "tools/launch/start_job.h"
 #include "tools/probe/allreduce.h"
 #include "tools/probe/lab_trials.h"
 #include "tools/probe/probe_job.h"
+#include "tools/start_job.h"
 #include "transport/net/endpoint.h"
 
 namespace syncopate {

@@ -19,7 +19,7 @@
 #include "nlohmann/json.hpp"
 #include "observe/run_directory.h"
 #include "tools/command_line.h"
-#include "tools/launch/start_job.h"
+#include "tools/start_job.h"
 #include "tools/train_replay.h"
 #include "train/options/train_options.h"
 

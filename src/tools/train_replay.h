@@ -12,7 +12,7 @@
 #include "driver/cost_probe.h"
 #include "model/tensor_table.h"
 #include "observe/summary.h"
-#include "tools/launch/start_job.h"
+#include "tools/start_job.h"
 
 namespace syncopate {
 

@@ -8,8 +8,8 @@
 #include "base/limits.h"
 #include "control/interfaces.h"
 #include "control/slurm_nodes.h"
-#include "tools/launch/agent_command.h"
-#include "tools/launch/host_list.h"
+#include "launch/agent_command.h"
+#include "launch/host_list.h"
 
 namespace syncopate {
 namespace {

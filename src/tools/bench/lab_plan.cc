@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tools/launch/agent_command.h"
+#include "launch/agent_command.h"
 
 namespace syncopate::bench {
 namespace {
