@@ -3,9 +3,9 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "api/job_environment.h"
 #include "base/environment.h"
 #include "syncopate/syncopate.h"
+#include "worker/job_environment.h"
 
 namespace {
 

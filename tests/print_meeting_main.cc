@@ -7,10 +7,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "api/job_environment.h"
 #include "base/clock.h"
 #include "base/environment.h"
 #include "control/meeting.h"
+#include "worker/job_environment.h"
 
 namespace {
 

@@ -14,7 +14,8 @@ namespace {
 
 // Deadlines and losses are looked after once in so many idle rounds.
 constexpr uint32_t kLookAroundRounds = 64;
-// The longest sleep of a driver: a lost wake-up, which should not happen, costs no more than this.
+// The longest sleep of a driving thread: a lost wake-up, which should not happen, costs no more
+// than this.
 constexpr int64_t kSleepNs = 100'000'000;
 // How long an engine that ends waits for the others to finish what it has finished.
 constexpr int64_t kLingerNs = 5'000'000'000;
@@ -103,7 +104,7 @@ std::shared_ptr<Operation> Engine::Start(OperationSpec spec) {
     driven = driving_;
     if (!driven) pump_wanted_.Signal();
   }
-  if (driven) transport_.Wake();  // the driver may sleep
+  if (driven) transport_.Wake();  // the driving thread may sleep
   return operation;
 }
 
@@ -132,7 +133,7 @@ absl::Status Engine::Run(OperationSpec spec) {
     }
     operation = Submit(std::move(spec));
   }
-  transport_.Wake();  // the driver may sleep
+  transport_.Wake();  // the driving thread may sleep
   return Wait(operation);
 }
 
@@ -142,8 +143,9 @@ absl::Status Engine::Wait(const std::shared_ptr<Operation>& operation) {
   ++waiters_;
   while (!operation->done()) {
     if (driving_) {
-      // The driver tells when operations get done; their deadlines, which it keeps, bound this
-      // wait. The timeout here only guards against a driver that ends at the wrong moment.
+      // The driving thread tells when operations get done; their deadlines, which it keeps, bound
+      // this wait. The timeout here only guards against a driving thread that ends at the wrong
+      // moment.
       news_.WaitFor(&mutex_, std::chrono::milliseconds(100));
       continue;
     }

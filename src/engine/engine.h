@@ -71,7 +71,7 @@ class Engine {
 
   Transport& transport_;
   const Clock& clock_;
-  ScratchPool scratch_;  // by the driver only
+  ScratchPool scratch_;  // by the driving thread only
   const Transport::Patience patience_;
 
   Mutex mutex_;
@@ -85,7 +85,7 @@ class Engine {
       false;                             // an operation that nobody waits for is under way
   std::atomic<bool> inbox_full_{false};  // inbox_ is not empty; to look without the mutex
 
-  // By the driver only.
+  // By the driving thread only.
   std::vector<std::shared_ptr<Operation>> operations_;  // by priority, highest first
   bool completed_ = false;  // an operation got done since waiters were last told
   uint32_t rounds_ = 0;

@@ -38,7 +38,7 @@ struct EngineGroup {
   int self = 0;              // index in members
   std::unique_ptr<GroupPort> port;
   uint64_t next_sequence = 0;  // guarded by the engine's mutex
-  absl::Status failure;        // by the driver: why the group cannot be used any more
+  absl::Status failure;        // by the driving thread: why the group cannot be used any more
 };
 
 struct OperationSpec {
@@ -69,10 +69,10 @@ class Operation {
     kMoved,    // something small was done
     kWorked,   // a quantum of bytes was moved: others may want a turn
   };
-  // One step forward. By the driver only.
+  // One step forward. By the driving thread only.
   Outcome Poll(int64_t now_ns);
-  // A loss or the deadline may have changed what this operation waits for. By the driver only, when
-  // it is blocked.
+  // A loss or the deadline may have changed what this operation waits for. By the driving thread
+  // only, when it is blocked.
   Outcome CheckTroubles(int64_t now_ns, absl::Span<const Loss> losses);
   // Ends it unless it is done: the engine goes away.
   void CallOff(const absl::Status& why);
@@ -81,7 +81,7 @@ class Operation {
   bool done() const { return done_.load(std::memory_order_acquire); }
   // How it ended; only once done().
   const absl::Status& status() const { return status_; }
-  // Nothing is left to do, also for the peers; the object can go. By the driver only.
+  // Nothing is left to do, also for the peers; the object can go. By the driving thread only.
   bool retired() const { return state_ == State::kRetired; }
   // It is done here, but its result may have to be given to others.
   bool OthersMayNeed() const {

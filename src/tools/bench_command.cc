@@ -14,7 +14,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "api/network.h"
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/limits.h"
@@ -39,6 +38,7 @@
 #include "tools/bench/workspace.h"
 #include "tools/bench_train_command.h"
 #include "tools/command_line.h"
+#include "worker/network.h"
 
 namespace syncopate {
 namespace {

@@ -14,8 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "api/job_environment.h"
-#include "api/start_transport.h"
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/log.h"
@@ -30,6 +28,8 @@
 #include "tools/probe/probe_job.h"
 #include "tools/start_job.h"
 #include "transport/net/endpoint.h"
+#include "worker/job_environment.h"
+#include "worker/start_transport.h"
 
 namespace syncopate {
 namespace {

@@ -14,14 +14,14 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "driver/exchange.h"
-#include "driver/replay.h"
-#include "driver/schedule_keeper.h"
 #include "observe/breakdown.h"
 #include "observe/recorder.h"
 #include "schedule/models/model_tables.h"
 #include "schedule/planners.h"
 #include "schedule/timeline.h"
+#include "sync/exchange.h"
+#include "sync/replay.h"
+#include "sync/schedule_keeper.h"
 #include "tools/bench/statistics.h"
 #include "tools/command_line.h"
 #include "tools/plan_schedule.h"
@@ -39,7 +39,7 @@ struct ReplayPlan {
   std::vector<std::string> planners;
   std::optional<Schedule> schedule;  // of a file, instead of planners
   std::optional<CommunicationCosts> costs;
-  driver::CostProbeOptions probe;
+  sync::CostProbeOptions probe;
   ScheduleOptions planning;
   int iterations = 0;  // a turn
   int rounds = 0;
@@ -145,13 +145,13 @@ class ModelReplay {
     if (plan_.costs) {
       result.costs.fit.costs = *plan_.costs;
     } else {
-      SYNCOPATE_ASSIGN_OR_RETURN(result.costs, driver::MeasureCosts(worker_, plan_.probe));
+      SYNCOPATE_ASSIGN_OR_RETURN(result.costs, sync::MeasureCosts(worker_, plan_.probe));
     }
     SYNCOPATE_RETURN_IF_ERROR(MakeSchedules(result));
     SYNCOPATE_ASSIGN_OR_RETURN(
         replay_,
-        driver::Replay::Make(worker_, table_, schedules_.front(),
-                             {.overlap_forward = plan_.overlap_forward, .recorder = &recorder_}));
+        sync::Replay::Make(worker_, table_, schedules_.front(),
+                           {.overlap_forward = plan_.overlap_forward, .recorder = &recorder_}));
     for (const Schedule& schedule : schedules_) {
       SYNCOPATE_RETURN_IF_ERROR(replay_->SetSchedule(schedule));
       SYNCOPATE_RETURN_IF_ERROR(replay_->Run(kWarmUpFirst).status());
@@ -176,10 +176,10 @@ class ModelReplay {
     const CommunicationCosts& costs = result.costs.fit.costs;
     if (plan_.schedule) schedules_.push_back(*plan_.schedule);
     for (const std::string& planner : plan_.planners) {
-      driver::KeeperPolicy policy;
+      sync::KeeperPolicy policy;
       policy.planning = plan_.planning;
       SYNCOPATE_ASSIGN_OR_RETURN(
-          const auto keeper, driver::ScheduleKeeper::Make(worker_, table_, planner, costs, policy));
+          const auto keeper, sync::ScheduleKeeper::Make(worker_, table_, planner, costs, policy));
       schedules_.push_back(keeper->schedule());
     }
     TimelineOptions options;
@@ -228,7 +228,7 @@ class ModelReplay {
     trace.dropped = trace.dropped_bytes = 0;
     trace.dropped_first = trace.dropped_last = -1;
     SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
-                               driver::AllGatherTexts(worker_.world(), Encode(trace)));
+                               sync::AllGatherTexts(worker_.world(), Encode(trace)));
     std::vector<WorkerTrace> traces;
     for (const std::string& text : texts) {
       SYNCOPATE_ASSIGN_OR_RETURN(traces.emplace_back(), DecodeTrace(text));
@@ -243,7 +243,7 @@ class ModelReplay {
   const TensorTable& table_;
   observe::Recorder recorder_;
   std::vector<Schedule> schedules_;
-  std::unique_ptr<driver::Replay> replay_;
+  std::unique_ptr<sync::Replay> replay_;
 };
 
 std::vector<std::string> JobWords(const ReplayArguments& arguments) {

@@ -9,9 +9,9 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
-#include "driver/cost_probe.h"
 #include "model/tensor_table.h"
 #include "observe/summary.h"
+#include "sync/cost_probe.h"
 #include "tools/start_job.h"
 
 namespace syncopate {
@@ -48,7 +48,7 @@ struct ReplayedSchedule {
 
 struct ReplayedModel {
   TensorTable table;
-  driver::CostMeasurement costs;
+  sync::CostMeasurement costs;
   std::vector<ReplayedSchedule> schedules;
 };
 

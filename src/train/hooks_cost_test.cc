@@ -1,6 +1,6 @@
-#include "api/worker_testing.h"
 #include "gtest/gtest.h"
 #include "train/hooks_cost_testing.h"
+#include "worker/worker_testing.h"
 
 namespace syncopate::train::testing {
 namespace {

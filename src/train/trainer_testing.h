@@ -13,9 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "api/worker_testing.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
+#include "worker/worker_testing.h"
 
 namespace syncopate::train::testing {
 

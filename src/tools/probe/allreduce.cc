@@ -19,7 +19,7 @@ constexpr double kBudgetSeconds = 5;
 
 }  // namespace
 
-std::string ToTable(const driver::CostMeasurement& measured, int workers) {
+std::string ToTable(const sync::CostMeasurement& measured, int workers) {
   const CostFit& fit = measured.fit;
   std::string text = absl::StrFormat("all-reduce among %d workers, measured in %.1f s\n\n", workers,
                                      measured.seconds);
@@ -43,7 +43,7 @@ std::string ToTable(const driver::CostMeasurement& measured, int workers) {
   return text;
 }
 
-std::string ToJson(const driver::CostMeasurement& measured, int workers) {
+std::string ToJson(const sync::CostMeasurement& measured, int workers) {
   const CostFit& fit = measured.fit;
   nlohmann::ordered_json json;
   json["workers"] = workers;
@@ -67,10 +67,10 @@ absl::Status ProbeAllReduce(const AllReduceProbe& options) {
     return absl::InvalidArgumentError(
         "one worker has nobody to reduce with: -n 4, say, or name hosts with -H");
   }
-  driver::CostProbeOptions probe;
+  sync::CostProbeOptions probe;
   probe.budget_seconds = options.budget_seconds > 0 ? options.budget_seconds : kBudgetSeconds;
-  SYNCOPATE_ASSIGN_OR_RETURN(const driver::CostMeasurement measured,
-                             driver::MeasureCosts(*worker, probe));
+  SYNCOPATE_ASSIGN_OR_RETURN(const sync::CostMeasurement measured,
+                             sync::MeasureCosts(*worker, probe));
   if (worker->rank() != 0) return absl::OkStatus();
   if (!options.out.empty()) {
     SYNCOPATE_RETURN_IF_ERROR(WriteFile(options.out, ToJson(measured.fit.costs)));

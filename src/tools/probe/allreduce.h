@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "driver/cost_probe.h"
+#include "sync/cost_probe.h"
 
 namespace syncopate {
 
@@ -19,8 +19,8 @@ struct AllReduceProbe {
 absl::Status ProbeAllReduce(const AllReduceProbe& options);
 
 // A row a point, then a, b and gamma.
-std::string ToTable(const driver::CostMeasurement& measured, int workers);
-std::string ToJson(const driver::CostMeasurement& measured, int workers);
+std::string ToTable(const sync::CostMeasurement& measured, int workers);
+std::string ToJson(const sync::CostMeasurement& measured, int workers);
 
 }  // namespace syncopate
 

@@ -1,0 +1,290 @@
+#include "sync/cost_probe.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "strategy/bsp.h"
+#include "sync/synchronizer.h"
+
+namespace syncopate::sync {
+namespace {
+
+constexpr uint64_t kGrowth = 4;
+constexpr int kSizesLeast = 3;
+// The part of the budget for points that go alone; the rest is for those with others at once.
+constexpr double kAlonePart = 0.5;
+constexpr int kSizesAtOnce = 3;  // that gamma is measured with
+// A row is about this long, so that one late wake-up does not matter.
+constexpr double kRowSeconds = 20e-3;
+constexpr int kRowLeast = 2, kRowMost = 17;  // the first one does not count
+// Shapers let a link that was idle make up for it: so many bytes go first, in rows that do not
+// count.
+constexpr uint64_t kLeadBytes = 256 << 10;
+constexpr int kLeadRowsMost = 8;
+// Of the smallest transfers beside threads that compute: a few times the slice of a busy core.
+constexpr int kBusyRowLength = 6, kBusyRows = 9;
+// What takes longer is measured less often, what takes less more often: noise matters there.
+constexpr double kLongSeconds = 50e-3, kShortSeconds = 5e-3;
+constexpr int kLongRepetitions = 2, kShortFactor = 3;
+
+double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+// Iterations meet the usual disturbances, too, so the least would promise too much.
+double Median(std::vector<double> seconds) {
+  const auto median = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), median, seconds.end());
+  return *median;
+}
+
+// Zeros for gradients, and no parameters.
+class NoModel : public Model {
+ public:
+  explicit NoModel(uint64_t bytes) : bytes_(bytes) {}
+  void Pack(strategy::Content, int, double, std::byte* to) override { std::memset(to, 0, bytes_); }
+  void Apply(const strategy::ApplyUpdate&, const std::function<const std::byte*(int)>&) override {}
+
+ private:
+  const uint64_t bytes_;
+};
+
+// `length` times `at_once` tensors of the same size.
+TensorTable RowTable(uint64_t bytes, int at_once, int length) {
+  TensorTable table{.model = "row", .tensors = {}};
+  for (int i = 0; i < at_once * length; ++i) {
+    table.tensors.push_back({.name = absl::StrCat(i),
+                             .elements = std::max<uint64_t>(1, bytes / sizeof(float)),
+                             .type = DataType::kFloat32,
+                             .forward_seconds = 0,
+                             .backward_seconds = 0});
+  }
+  return table;
+}
+
+// `at_once` start together, and the next ones when all of them have ended.
+Schedule RowSchedule(int at_once, int length) {
+  Schedule schedule{.planner = "row", .transfers = {}};
+  for (int i = 0; i < at_once * length; ++i) {
+    const int tensor = at_once * length - 1 - i;
+    schedule.transfers.push_back({.first = tensor, .last = tensor, .beside = i % at_once});
+  }
+  return schedule;
+}
+
+// All decisions rest on numbers that all workers have agreed on, so all measure the same.
+class CostProbe {
+ public:
+  CostProbe(Worker& worker, const CostProbeOptions& options)
+      : worker_(worker), options_(options), begin_ns_(MonotonicClock().NowNs()) {}
+
+  absl::StatusOr<CostMeasurement> Run() {
+    SYNCOPATE_RETURN_IF_ERROR(MeasureAlone());
+    SYNCOPATE_RETURN_IF_ERROR(MeasureAtOnce());
+    if (options_.computing_threads > 0) SYNCOPATE_RETURN_IF_ERROR(MeasureBesideComputing());
+    return Result();
+  }
+
+ private:
+  bool Fits(uint64_t bytes, int at_once) const {
+    return bytes * static_cast<uint64_t>(at_once * kRowLeast) <= options_.bytes_max;
+  }
+  // Of a point whose transfers take `seconds`.
+  double Expected(uint64_t bytes, int at_once, double seconds) const {
+    const int length = LengthOf(bytes, at_once, seconds);
+    return seconds * length *
+           (RepetitionsFor(seconds) + LeadRows(bytes * static_cast<uint64_t>(at_once * length)));
+  }
+
+  // Before those of `row_bytes` that count.
+  static int LeadRows(uint64_t row_bytes) {
+    return static_cast<int>(
+        std::clamp<uint64_t>(kLeadBytes / std::max<uint64_t>(1, row_bytes), 1, kLeadRowsMost));
+  }
+
+  int RepetitionsFor(double seconds) const {
+    if (seconds < kShortSeconds) return kShortFactor * options_.repetitions;
+    return seconds < kLongSeconds ? options_.repetitions
+                                  : std::min(options_.repetitions, kLongRepetitions);
+  }
+
+  absl::Status MeasureAlone() {
+    for (uint64_t bytes = options_.bytes_min; Fits(bytes, 1); bytes *= kGrowth) {
+      const bool least = points_.size() < kSizesLeast;
+      if (!least && spent_ + Expected(bytes, 1, kGrowth * points_.back().seconds) >
+                        kAlonePart * options_.budget_seconds) {
+        break;
+      }
+      SYNCOPATE_RETURN_IF_ERROR(MeasurePoint(bytes, 1));
+    }
+    return absl::OkStatus();
+  }
+
+  // From the largest size that the rest of the budget allows down: there gamma shows best.
+  absl::Status MeasureAtOnce() {
+    const std::vector<CostPoint> alone = points_;
+    int sizes = 0;
+    for (auto point = alone.rbegin(); point != alone.rend() && sizes < kSizesAtOnce; ++point) {
+      double expected = 0;
+      for (int k = 2; k <= options_.at_once_max; ++k) {
+        expected += Expected(point->bytes, k, k * point->seconds);
+      }
+      const bool last = point + 1 == alone.rend();
+      if (!Fits(point->bytes, options_.at_once_max) && !last) continue;
+      if (spent_ + expected > options_.budget_seconds && !(last && sizes == 0)) continue;
+      for (int k = 2; k <= options_.at_once_max; ++k) {
+        SYNCOPATE_RETURN_IF_ERROR(MeasurePoint(point->bytes, k));
+      }
+      ++sizes;
+    }
+    return absl::OkStatus();
+  }
+
+  // The smallest transfers, while threads of all workers keep the cores busy. Waiting for them is
+  // no noise here, so the median counts.
+  absl::Status MeasureBesideComputing() {
+    std::atomic<bool> enough = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < options_.computing_threads; ++i) {
+      threads.emplace_back([&] {
+        while (!enough.load(std::memory_order_relaxed)) {
+        }
+      });
+    }
+    absl::StatusOr<std::vector<double>> seconds =
+        Rows(options_.bytes_min, 1, kBusyRowLength, kBusyRows);
+    enough = true;
+    for (std::thread& thread : threads) thread.join();
+    SYNCOPATE_RETURN_IF_ERROR(seconds.status());
+    startup_beside_computing_ = Median(*std::move(seconds));
+    return absl::OkStatus();
+  }
+
+  // How long a row may be, if one takes `seconds`.
+  int LengthOf(uint64_t bytes, int at_once, double seconds) const {
+    const int wanted = static_cast<int>(std::min(1e3, kRowSeconds / std::max(seconds, 1e-9)));
+    const uint64_t each = std::max<uint64_t>(1, bytes * static_cast<uint64_t>(at_once));
+    const int room = static_cast<int>(std::min<uint64_t>(kRowMost, options_.bytes_max / each));
+    return std::clamp(wanted + 1, kRowLeast, std::max(kRowLeast, room));
+  }
+
+  absl::Status MeasurePoint(uint64_t bytes, int at_once) {
+    // The first time programs are made, which is no cost of the others and may take long. Then a
+    // short row to know how long one may be.
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> trial, Rows(bytes, at_once, kRowLeast, 2));
+    spent_ += trial[1] * kRowLeast;
+    const int length = LengthOf(bytes, at_once, trial[1]);
+    const int repetitions = RepetitionsFor(trial[1]);
+    const int lead = LeadRows(bytes * static_cast<uint64_t>(at_once * length));
+    SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds,
+                               Rows(bytes, at_once, length, lead + repetitions));
+    seconds.erase(seconds.begin(), seconds.begin() + lead);
+    const double counted = Median(std::move(seconds));
+    spent_ += counted * length * (lead + repetitions);
+    points_.push_back({bytes, at_once, counted});
+    return absl::OkStatus();
+  }
+
+  // Plays rows through a synchronizer, as a schedule does, whose threads have their costs, too. For
+  // each row the seconds from one end to the next, on the slowest worker. The first does not count:
+  // the workers begin it at different times.
+  absl::StatusOr<std::vector<double>> Rows(uint64_t bytes, int at_once, int length, int rows) {
+    const TensorTable table = RowTable(bytes, at_once, length);
+    NoModel model(table.tensors.front().bytes());
+    std::vector<double> ends;
+    SynchronizerOptions options;
+    options.told = [&](double now, const strategy::Event& event, const auto&) {
+      if (std::holds_alternative<strategy::TransferDone>(event)) ends.push_back(now);
+    };
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        const auto synchronizer,
+        Synchronizer::Make(
+            worker_, table, model,
+            strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()},
+                              std::make_shared<Schedule>(RowSchedule(at_once, length))),
+            options));
+    std::vector<double> seconds;
+    for (int row = 0; row < rows; ++row) {
+      SYNCOPATE_RETURN_IF_ERROR(worker_.world().Barrier());
+      ends.clear();
+      SYNCOPATE_RETURN_IF_ERROR(PlayRow(*synchronizer, table.size()));
+      // The workers end a transfer almost together, and begin the next one then.
+      seconds.push_back((ends.back() - ends[static_cast<size_t>(at_once) - 1]) / (length - 1));
+    }
+    SYNCOPATE_RETURN_IF_ERROR(
+        worker_.world().AllReduce(Array::Of(seconds.data(), seconds.size()), ReduceOp::kMax));
+    return seconds;
+  }
+
+  absl::Status PlayRow(Synchronizer& synchronizer, int tensors) {
+    SYNCOPATE_RETURN_IF_ERROR(synchronizer.Begin(1, static_cast<uint64_t>(worker_.size())));
+    for (int t = 0; t < tensors; ++t) SYNCOPATE_RETURN_IF_ERROR(synchronizer.Need(t));
+    SYNCOPATE_RETURN_IF_ERROR(synchronizer.BackwardBegins());
+    for (int t = tensors - 1; t >= 0; --t) SYNCOPATE_RETURN_IF_ERROR(synchronizer.Gradient(t));
+    SYNCOPATE_RETURN_IF_ERROR(synchronizer.EndBackward());
+    return synchronizer.Finish();
+  }
+
+  // Rank 0's numbers, bit for bit: another processor may round a fit differently.
+  absl::StatusOr<CostMeasurement> Result() {
+    CostMeasurement result;
+    SYNCOPATE_ASSIGN_OR_RETURN(result.fit, FitCosts(points_));
+    CommunicationCosts& costs = result.fit.costs;
+    const double elapsed = Seconds(MonotonicClock().NowNs() - begin_ns_);
+    costs.a = std::max(costs.a, startup_beside_computing_);
+    std::vector<double> numbers = {elapsed, costs.a, costs.b};
+    numbers.insert(numbers.end(), costs.gamma.begin(), costs.gamma.end());
+    numbers.insert(numbers.end(), result.fit.fitted.begin(), result.fit.fitted.end());
+    SYNCOPATE_RETURN_IF_ERROR(
+        worker_.world().Broadcast(Array::Of(numbers.data(), numbers.size()), 0));
+    result.seconds = numbers[0];
+    result.startup_beside_computing = startup_beside_computing_;
+    costs.a = numbers[1];
+    costs.b = numbers[2];
+    const auto gamma = numbers.begin() + 3;
+    std::copy_n(gamma, costs.gamma.size(), costs.gamma.begin());
+    std::copy_n(gamma + static_cast<ptrdiff_t>(costs.gamma.size()), result.fit.fitted.size(),
+                result.fit.fitted.begin());
+    return result;
+  }
+
+  Worker& worker_;
+  const CostProbeOptions options_;
+  const int64_t begin_ns_;
+  double spent_ = 0;  // of the budget
+  double startup_beside_computing_ = 0;
+  std::vector<CostPoint> points_;
+};
+
+absl::Status Check(const CostProbeOptions& options) {
+  if (options.bytes_min < sizeof(float) ||
+      options.bytes_max / kRowLeast < kGrowth * kGrowth * options.bytes_min) {
+    return absl::InvalidArgumentError(
+        "costs: bytes_max must be at least 32 times bytes_min, and that 4");
+  }
+  if (options.at_once_max < 1 || options.at_once_max > 16 || options.repetitions < 1) {
+    return absl::InvalidArgumentError("costs: at_once_max must be 1 to 16, repetitions at least 1");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CostMeasurement> MeasureCosts(Worker& worker, const CostProbeOptions& options) {
+  SYNCOPATE_RETURN_IF_ERROR(Check(options));
+  if (worker.size() == 1) {
+    CostMeasurement alone;
+    alone.fit.costs.source = "one worker";
+    return alone;
+  }
+  return CostProbe(worker, options).Run();
+}
+
+}  // namespace syncopate::sync

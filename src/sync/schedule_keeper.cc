@@ -1,0 +1,282 @@
+#include "sync/schedule_keeper.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "base/status.h"
+#include "schedule/timeline.h"
+#include "sync/cost_probe.h"
+#include "sync/exchange.h"
+
+namespace syncopate::sync {
+namespace {
+
+constexpr size_t kIterationsKept = 32;    // the newest count
+constexpr double kUnknown = 1e30;         // of a transfer that this worker has not seen
+constexpr char kRefused[] = "refused: ";  // rank 0 could not plan; a schedule begins otherwise
+constexpr char kUntilProfiled[] = "bucket";
+constexpr double kMeasureSeconds = 1;
+
+// These make the same of every profile and of all costs.
+bool NeedsTimes(absl::string_view planner) {
+  return planner != "none" && planner != "wfbp" && planner != "bucket";
+}
+
+TensorTable OneTensor() {
+  return {.model = "any",
+          .tensors = {{.name = "any",
+                       .elements = 1,
+                       .type = DataType::kFloat32,
+                       .forward_seconds = 0,
+                       .backward_seconds = 0}}};
+}
+
+double MedianOf(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// By place, over the vectors.
+std::vector<double> MediansOf(const std::deque<std::vector<double>>& vectors, size_t size) {
+  std::vector<double> medians(size, 0);
+  if (vectors.empty()) return medians;
+  std::vector<double> values;
+  for (size_t i = 0; i < size; ++i) {
+    values.clear();
+    for (const std::vector<double>& vector : vectors) values.push_back(vector[i]);
+    medians[i] = MedianOf(values);
+  }
+  return medians;
+}
+
+double Change(double now, double before) {
+  if (before <= 0) return now <= 0 ? 0 : 1;
+  return std::abs(now / before - 1);
+}
+
+}  // namespace
+
+ScheduleKeeper::ScheduleKeeper(Worker& worker, Group everyone, TensorTable table,
+                               std::string planner, CommunicationCosts costs, KeeperPolicy policy)
+    : worker_(worker),
+      everyone_(std::move(everyone)),
+      table_(std::move(table)),
+      planner_(std::move(planner)),
+      costs_(std::move(costs)),
+      policy_(std::move(policy)) {}
+
+absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(Worker& worker,
+                                                                     TensorTable table,
+                                                                     std::string planner,
+                                                                     CommunicationCosts costs,
+                                                                     KeeperPolicy policy) {
+  SYNCOPATE_RETURN_IF_ERROR(Validate(table));
+  SYNCOPATE_RETURN_IF_ERROR(Validate(costs));
+  if (policy.first_look < 1 || policy.look_every < 1 || !(policy.threshold > 0)) {
+    return absl::InvalidArgumentError(
+        "schedule keeper: first_look and look_every must be at least 1, the threshold above 0");
+  }
+  // Now, not when it is first asked for a plan.
+  SYNCOPATE_RETURN_IF_ERROR(MakeSchedule(planner, OneTensor(), costs, policy.planning).status());
+  std::vector<int> ranks;
+  for (int rank = 0; rank < worker.size(); ++rank) ranks.push_back(rank);
+  SYNCOPATE_ASSIGN_OR_RETURN(Group everyone, worker.NewGroup(ranks));
+  std::unique_ptr<ScheduleKeeper> keeper(new ScheduleKeeper(worker, std::move(everyone),
+                                                            std::move(table), std::move(planner),
+                                                            std::move(costs), std::move(policy)));
+  const bool can_plan = keeper->table_.backward_seconds() > 0 || !NeedsTimes(keeper->planner_);
+  SYNCOPATE_ASSIGN_OR_RETURN(keeper->schedule_,
+                             keeper->Plan(can_plan ? keeper->planner_ : kUntilProfiled));
+  keeper->reason_ = can_plan ? "planned before the first iteration" : "buckets until profiled";
+  return keeper;
+}
+
+bool ScheduleKeeper::LooksAfter(int64_t iteration) const {
+  const int64_t after = iteration + 1 - policy_.first_look;
+  if (after == 0) return true;
+  return after > 0 && after % policy_.look_every == 0 && NeedsTimes(planner_);
+}
+
+absl::StatusOr<Schedule> ScheduleKeeper::Plan(absl::string_view planner) {
+  std::string text;
+  if (everyone_.rank() == 0) {
+    const absl::StatusOr<Schedule> made = MakeSchedule(planner, table_, costs_, policy_.planning);
+    text = made.ok() ? ToText(*made) : absl::StrCat(kRefused, made.status().message());
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(text, BroadcastText(everyone_, text, 0));
+  if (absl::string_view why = text; absl::ConsumePrefix(&why, kRefused)) {
+    return absl::InvalidArgumentError(why);
+  }
+  absl::StatusOr<Schedule> schedule = ParseSchedule(text);
+  if (schedule.ok()) {
+    if (absl::Status valid = Validate(*schedule, table_.size()); !valid.ok()) schedule = valid;
+  }
+  // Also a worker that cannot use it takes part: the others must not wait for it.
+  SYNCOPATE_RETURN_IF_ERROR(CompareDigests(
+      everyone_, "schedule",
+      schedule.ok() ? DigestOf(*schedule).ToString() : schedule.status().ToString()));
+  return schedule;
+}
+
+void ScheduleKeeper::Keep(const IterationTimes& times, absl::Span<const EndedTransfer> transfers) {
+  std::vector<double> forward(times.forward.size()), ready(times.backward.size());
+  double now = 0;
+  for (size_t i = 0; i < forward.size(); ++i) forward[i] = now += times.forward[i];
+  now = 0;
+  for (size_t i = ready.size(); i-- > 0;) ready[i] = now += times.backward[i];
+  forwards_.push_back(std::move(forward));
+  readies_.push_back(std::move(ready));
+  if (forwards_.size() > kIterationsKept) {
+    forwards_.pop_front();
+    readies_.pop_front();
+  }
+  for (const EndedTransfer& transfer : transfers) {
+    std::vector<double>& seconds = transfers_[transfer.first];
+    if (seconds.size() >= kIterationsKept) seconds.erase(seconds.begin());
+    seconds.push_back(transfer.seconds);
+  }
+}
+
+absl::StatusOr<std::optional<Schedule>> ScheduleKeeper::AfterIteration(
+    int64_t iteration, const IterationTimes& times, absl::Span<const EndedTransfer> transfers) {
+  const size_t tensors = static_cast<size_t>(table_.size());
+  if (times.forward.size() != tensors || times.backward.size() != tensors) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "schedule keeper: times of ", times.backward.size(), " tensors for a table of ", tensors));
+  }
+  // The first iteration sets things up; what it takes says nothing of the others.
+  if (iteration > 0 || policy_.first_look == 1) Keep(times, transfers);
+  if (!LooksAfter(iteration)) return std::nullopt;
+
+  SYNCOPATE_ASSIGN_OR_RETURN(const Profile profile, Exchange());
+  forwards_.clear();
+  readies_.clear();
+  transfers_.clear();
+  const TensorTable table = TableOf(profile);
+  const double change = profiled_ ? ChangeOf(table) : 1;
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool costs_changed, CostsChanged(table, profile));
+  if (change <= policy_.threshold && !costs_changed) {
+    reason_ = absl::StrFormat("times changed by %.0f %%, costs did not", 100 * change);
+    return std::nullopt;
+  }
+  reason_ = !profiled_      ? "first profile"
+            : costs_changed ? "costs changed"
+                            : absl::StrFormat("times changed by %.0f %%", 100 * change);
+  profiled_ = true;
+  table_ = table;
+  usual_ratio_ = 1;
+  SYNCOPATE_ASSIGN_OR_RETURN(Schedule schedule, Plan(planner_));
+  if (DigestOf(schedule) == DigestOf(schedule_)) {
+    absl::StrAppend(&reason_, "; the plan is the same");
+    return std::nullopt;
+  }
+  schedule_ = std::move(schedule);
+  return schedule_;
+}
+
+absl::StatusOr<ScheduleKeeper::Profile> ScheduleKeeper::Exchange() {
+  const size_t tensors = static_cast<size_t>(table_.size());
+  // A transfer begins when the slowest worker is ready for it,
+  std::vector<double> most = MediansOf(forwards_, tensors);
+  const std::vector<double> ready = MediansOf(readies_, tensors);
+  most.insert(most.end(), ready.begin(), ready.end());
+  SYNCOPATE_RETURN_IF_ERROR(
+      everyone_.AllReduce(Array::Of(most.data(), most.size()), ReduceOp::kMax));
+  // and that worker, which waits for nobody, sees it take the least time.
+  std::vector<double> least;
+  for (const Transfer& transfer : schedule_.transfers) {
+    const auto seen = transfers_.find(transfer.first);
+    least.push_back(seen == transfers_.end() ? kUnknown : MedianOf(seen->second));
+  }
+  SYNCOPATE_RETURN_IF_ERROR(
+      everyone_.AllReduce(Array::Of(least.data(), least.size()), ReduceOp::kMin));
+  const auto middle = most.begin() + static_cast<ptrdiff_t>(tensors);
+  return Profile{.forward = {most.begin(), middle},
+                 .ready = {middle, most.end()},
+                 .transfers = std::move(least)};
+}
+
+TensorTable ScheduleKeeper::TableOf(const Profile& profile) const {
+  TensorTable table = table_;
+  double before = 0;
+  for (size_t i = 0; i < table.tensors.size(); ++i) {
+    table.tensors[i].forward_seconds = std::max(0.0, profile.forward[i] - before);
+    before = std::max(before, profile.forward[i]);
+  }
+  before = 0;
+  for (size_t i = table.tensors.size(); i-- > 0;) {
+    table.tensors[i].backward_seconds = std::max(0.0, profile.ready[i] - before);
+    before = std::max(before, profile.ready[i]);
+  }
+  return table;
+}
+
+double ScheduleKeeper::ChangeOf(const TensorTable& table) const {
+  const double whole = table_.forward_seconds() + table_.backward_seconds();
+  if (whole <= 0) return table.backward_seconds() > 0 ? 1 : 0;
+  double largest = std::abs(table.forward_seconds() - table_.forward_seconds());
+  const std::vector<double> now = ReadyTimes(table), before = ReadyTimes(table_);
+  for (size_t i = 0; i < now.size(); ++i) {
+    largest = std::max(largest, std::abs(now[i] - before[i]));
+  }
+  return largest / whole;
+}
+
+absl::StatusOr<std::optional<double>> ScheduleKeeper::TransferRatio(const TensorTable& table,
+                                                                    const CommunicationCosts& costs,
+                                                                    const Profile& profile) const {
+  SYNCOPATE_ASSIGN_OR_RETURN(const IterationTimeline timeline,
+                             PredictTimeline(table, costs, schedule_));
+  double measured = 0, predicted = 0;
+  for (size_t i = 0; i < profile.transfers.size(); ++i) {
+    if (profile.transfers[i] >= kUnknown) continue;
+    measured += profile.transfers[i];
+    predicted += timeline.transfers[i].end - timeline.transfers[i].start;
+  }
+  if (predicted <= 0) return std::nullopt;
+  return measured / predicted;
+}
+
+absl::StatusOr<bool> ScheduleKeeper::CostsChanged(const TensorTable& table,
+                                                  const Profile& profile) {
+  // The costs were measured just before the first plan.
+  if (!profiled_ || everyone_.size() == 1 || !NeedsTimes(planner_)) return false;
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<double> ratio,
+                             TransferRatio(table, costs_, profile));
+  if (!ratio) return false;
+  const double off = *ratio / usual_ratio_;
+  if (std::max(off, 1 / off) <= 1 + policy_.threshold) return false;
+  CommunicationCosts measured;
+  if (policy_.measure) {
+    SYNCOPATE_ASSIGN_OR_RETURN(measured, policy_.measure());
+  } else {
+    CostProbeOptions options;
+    options.budget_seconds = kMeasureSeconds;
+    SYNCOPATE_ASSIGN_OR_RETURN(const CostMeasurement all, MeasureCosts(worker_, options));
+    measured = all.fit.costs;
+  }
+  if (ChangeOf(measured) <= policy_.threshold) {
+    usual_ratio_ = *ratio;  // the model is off by that, not the costs
+    return false;
+  }
+  costs_ = std::move(measured);
+  return true;
+}
+
+double ScheduleKeeper::ChangeOf(const CommunicationCosts& costs) const {
+  const double all = static_cast<double>(table_.bytes());
+  const double one = all / static_cast<double>(schedule_.transfers.size());
+  double largest = std::max(Change(costs.Seconds(all), costs_.Seconds(all)),
+                            Change(costs.Seconds(one), costs_.Seconds(one)));
+  for (int k = 2; k <= static_cast<int>(costs_.gamma.size()); ++k) {
+    largest = std::max(largest, Change(costs.Gamma(k), costs_.Gamma(k)));
+  }
+  return largest;
+}
+
+}  // namespace syncopate::sync

@@ -1,0 +1,114 @@
+// Keeps the schedule of a training job right while it runs: profiles the first iterations, plans,
+// looks again from time to time, and plans anew when the model's times or the network's costs have
+// changed, at the same iteration on all workers.
+//
+// After which iterations it looks is fixed, so all workers look after the same ones; between looks
+// nothing is sent. At a look the workers take the slowest one's times for each tensor; rank 0 plans
+// and tells the others, and all compare the digest of what they got. Whether transfers take as long
+// as the plan says is looked at too: if not, the costs are measured again.
+#ifndef SYNCOPATE_SYNC_SCHEDULE_KEEPER_H_
+#define SYNCOPATE_SYNC_SCHEDULE_KEEPER_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cost/communication_costs.h"
+#include "model/schedule.h"
+#include "model/tensor_table.h"
+#include "schedule/planners.h"
+#include "sync/synchronizer.h"
+#include "syncopate/syncopate.h"
+
+namespace syncopate::sync {
+
+struct KeeperPolicy {
+  int64_t first_look = 5;    // so many iterations are profiled before the first plan
+  int64_t look_every = 50;   // iterations from one look to the next
+  double threshold = 0.15;   // a change of times or costs by more than this part makes a new plan
+  ScheduleOptions planning;  // passed to the planner
+  // Measures the costs anew, on all workers at once; not set: MeasureCosts() with a second.
+  std::function<absl::StatusOr<CommunicationCosts>()> measure = nullptr;
+};
+
+// All workers make one with the same arguments, and call the same functions in the same order.
+// Not thread-safe.
+class ScheduleKeeper {
+ public:
+  // `table` has the sizes; its times, if it has any, are a profile from before. `worker` must
+  // outlive the keeper.
+  static absl::StatusOr<std::unique_ptr<ScheduleKeeper>> Make(Worker& worker, TensorTable table,
+                                                              std::string planner,
+                                                              CommunicationCosts costs,
+                                                              KeeperPolicy policy = {});
+
+  // The schedule to begin with: the planner's if it needs no times or the table has them, else
+  // buckets.
+  const Schedule& schedule() const { return schedule_; }
+
+  // Whether AfterIteration(iteration) looks. If so, nothing of this worker may be under way when it
+  // is called: Synchronizer::Finish() first.
+  bool LooksAfter(int64_t iteration) const;
+
+  // After every iteration, from 0: its times and the transfers that ended since the last call. The
+  // schedule from the next iteration on, if it is another one.
+  absl::StatusOr<std::optional<Schedule>> AfterIteration(int64_t iteration,
+                                                         const IterationTimes& times,
+                                                         absl::Span<const EndedTransfer> transfers);
+
+  // As at the last plan: with the profile, and the costs.
+  const TensorTable& table() const { return table_; }
+  const CommunicationCosts& costs() const { return costs_; }
+  // What the last look found, for people: "times changed by 23 %".
+  const std::string& reason() const { return reason_; }
+
+ private:
+  struct Profile {
+    std::vector<double> forward;    // by tensor: when its forward is over
+    std::vector<double> ready;      // by tensor: when its gradient is ready
+    std::vector<double> transfers;  // by transfer of the schedule: how long; kUnknown
+  };
+
+  ScheduleKeeper(Worker& worker, Group everyone, TensorTable table, std::string planner,
+                 CommunicationCosts costs, KeeperPolicy policy);
+
+  // Rank 0's plan, on all workers.
+  absl::StatusOr<Schedule> Plan(absl::string_view planner);
+  void Keep(const IterationTimes& times, absl::Span<const EndedTransfer> transfers);
+  // The medians of what was kept, agreed on by all workers.
+  absl::StatusOr<Profile> Exchange();
+  TensorTable TableOf(const Profile& profile) const;
+  // How much the times of `table` differ from those planned for, as a part of the whole.
+  double ChangeOf(const TensorTable& table) const;
+  // Measured over predicted time of the transfers; nothing: no transfer was seen.
+  absl::StatusOr<std::optional<double>> TransferRatio(const TensorTable& table,
+                                                      const CommunicationCosts& costs,
+                                                      const Profile& profile) const;
+  // Whether the costs have changed; then costs_ has the new ones.
+  absl::StatusOr<bool> CostsChanged(const TensorTable& table, const Profile& profile);
+  double ChangeOf(const CommunicationCosts& costs) const;
+
+  Worker& worker_;
+  Group everyone_;  // of its own: transfers may be under way on the world group
+  TensorTable table_;
+  const std::string planner_;
+  CommunicationCosts costs_;
+  const KeeperPolicy policy_;
+  Schedule schedule_;
+  bool profiled_ = false;
+  double usual_ratio_ = 1;  // of measured to predicted transfer times
+  std::string reason_;
+  std::deque<std::vector<double>> forwards_, readies_;  // by iteration since the last look
+  std::map<int, std::vector<double>> transfers_;        // seconds by the first tensor, likewise
+};
+
+}  // namespace syncopate::sync
+
+#endif  // SYNCOPATE_SYNC_SCHEDULE_KEEPER_H_
