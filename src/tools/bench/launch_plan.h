@@ -33,7 +33,7 @@ struct LaunchPlace {
 absl::StatusOr<LaunchPlan> PlanLaunch(const std::string& contestant, const BenchOptions& options,
                                       const LaunchPlace& place);
 
-// The folder of the drivers: `named` if not empty, else where a build (`<bin>/../bench`) or an
+// The folder of the drivers: `named` if not empty, else where a build (`<bin>/../peers`) or an
 // installation (`<prefix>/libexec/syncopate`) puts them, seen from the command in folder `bin`.
 absl::StatusOr<std::string> FindDrivers(const std::string& named, const std::string& bin);
 

@@ -48,7 +48,7 @@ Findings PeerFindings(const Environment& environment, const std::string& program
   const std::vector<std::string> path =
       absl::StrSplit(environment("PATH").value_or(""), ':', absl::SkipEmpty());
   const std::vector<std::string> driver_folders = {
-      absl::StrCat(program_folder, "/../bench"),
+      absl::StrCat(program_folder, "/../peers"),
       absl::StrCat(program_folder, "/../libexec/syncopate")};
   Findings findings;
   for (const Peer& peer : kPeers) {

@@ -1,6 +1,6 @@
 // The memory limit's arithmetic: one plain vectorised loop.
-#ifndef SYNCOPATE_BENCH_FOLD_H_
-#define SYNCOPATE_BENCH_FOLD_H_
+#ifndef SYNCOPATE_PEERS_FOLD_H_
+#define SYNCOPATE_PEERS_FOLD_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -20,4 +20,4 @@ FoldLoop FindFold(DataType type, ReduceOp op);
 
 }  // namespace syncopate::bench
 
-#endif  // SYNCOPATE_BENCH_FOLD_H_
+#endif  // SYNCOPATE_PEERS_FOLD_H_

@@ -1,7 +1,7 @@
 // Data whose right result is known: every rank fills its buffer with small whole numbers, so that
 // sums are exact in every type and in every order, and compares the outcome element by element.
-#ifndef SYNCOPATE_BENCH_PATTERN_H_
-#define SYNCOPATE_BENCH_PATTERN_H_
+#ifndef SYNCOPATE_PEERS_PATTERN_H_
+#define SYNCOPATE_PEERS_PATTERN_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -55,4 +55,4 @@ void FillNeutral(const RunRequest& request, std::byte* data);
 
 }  // namespace syncopate::bench
 
-#endif  // SYNCOPATE_BENCH_PATTERN_H_
+#endif  // SYNCOPATE_PEERS_PATTERN_H_

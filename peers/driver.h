@@ -1,8 +1,8 @@
 // The part of a driver that is the same for all contestants: it obeys `syncopate bench` over the
 // contestant's control socket, checks results and takes times. What differs (how a collective is
 // called) is behind Contestant. docs/bench.md says what is measured.
-#ifndef SYNCOPATE_BENCH_DRIVER_H_
-#define SYNCOPATE_BENCH_DRIVER_H_
+#ifndef SYNCOPATE_PEERS_DRIVER_H_
+#define SYNCOPATE_PEERS_DRIVER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -82,4 +82,4 @@ absl::StatusOr<std::byte*> TouchedMemory(uint64_t bytes);
 
 }  // namespace syncopate::bench
 
-#endif  // SYNCOPATE_BENCH_DRIVER_H_
+#endif  // SYNCOPATE_PEERS_DRIVER_H_
