@@ -26,7 +26,7 @@ constexpr double kLong = 2;
 constexpr double kStolenMax = 0.08;
 constexpr int kRepeatsMax = 3;         // of a disturbed experiment
 constexpr double kWaitPart = 0.02;     // of the budget, before the first repeat; then it doubles
-constexpr double kWaitSecondsMax = 5;  // far less than workers wait for a command
+constexpr double kWaitSecondsMax = 5;  // far less than workers wait for an instruction
 // All repeats together take no more than this part of the budget: the rest of the probe needs its
 // time, too.
 constexpr double kRepeatingPart = 0.25;

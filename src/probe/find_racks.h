@@ -28,8 +28,8 @@ int FirstRounds(int hosts);
 absl::StatusOr<FoundRacks> FindRacks(Experiments& experiments, uint64_t seed);
 
 // Moves hosts that could as well stand in another rack to where tests made for the question put
-// them (probe/membership.cc).
-absl::Status CheckMembership(Experiments& experiments, FoundRacks& found);
+// them (probe/rack_tests.cc).
+absl::Status CheckRackMembers(Experiments& experiments, FoundRacks& found);
 
 }  // namespace syncopate
 

@@ -62,7 +62,7 @@ class LoopProbe {
       if (static_cast<int>(rank) == silent_) continue;
       member.Poll();
       if (!member.done() || !member.status().ok()) continue;
-      if (member.command().kind != Command::Kind::kEnd) {
+      if (member.instruction().kind != Instruction::Kind::kEnd) {
         EXPECT_TRUE(member.Begin(nullptr).ok());
       }
     }
@@ -102,7 +102,7 @@ TEST(MeasureLoopTest, FlowsAndPingsUnderManyOrdersOfMessages) {
     for (int i = 0; i < 100; ++i) probe.Turn();
     for (int rank = 1; rank < 4; ++rank) {
       EXPECT_TRUE(probe.member(rank).done());
-      EXPECT_EQ(probe.member(rank).command().kind, Command::Kind::kEnd);
+      EXPECT_EQ(probe.member(rank).instruction().kind, Instruction::Kind::kEnd);
     }
   }
 }
@@ -248,38 +248,38 @@ INSTANTIATE_TEST_SUITE_P(All, MeasureLiveTest,
 
 // ---- the protocol
 
-TEST(MeasureProtocolTest, CommandsRoundTripAndAreChecked) {
-  Command command;
-  command.kind = Command::Kind::kFlows;
-  command.seconds = 0.25;
-  command.pieces = 100;
-  command.flows = {{0, 3, 65536}, {2, 1, 8192}};
-  const auto decode = [](const Command& sent, uint32_t ranks) -> absl::StatusOr<Command> {
-    absl::StatusOr<Command> got = DecodeHead(EncodeHead(sent));
+TEST(MeasureProtocolTest, InstructionsRoundTripAndAreChecked) {
+  Instruction instruction;
+  instruction.kind = Instruction::Kind::kFlows;
+  instruction.seconds = 0.25;
+  instruction.pieces = 100;
+  instruction.flows = {{0, 3, 65536}, {2, 1, 8192}};
+  const auto decode = [](const Instruction& sent, uint32_t ranks) -> absl::StatusOr<Instruction> {
+    absl::StatusOr<Instruction> got = DecodeHead(EncodeHead(sent));
     if (!got.ok()) return got;
     const absl::Status flows = DecodeFlows(EncodeFlows(sent), ranks, *got);
     if (!flows.ok()) return flows;
     return got;
   };
-  EXPECT_EQ(EncodeHead(command).size(), kHeadBytes);
-  EXPECT_EQ(*decode(command, 4), command);
-  EXPECT_FALSE(decode(command, 3).ok()) << "there is no rank 3";
-  EXPECT_FALSE(DecodeHead(EncodeHead(command).substr(1)).ok());
-  Command other = *DecodeHead(EncodeHead(command));
-  EXPECT_FALSE(DecodeFlows(EncodeFlows(command).substr(1), 4, other).ok());
+  EXPECT_EQ(EncodeHead(instruction).size(), kHeadBytes);
+  EXPECT_EQ(*decode(instruction, 4), instruction);
+  EXPECT_FALSE(decode(instruction, 3).ok()) << "there is no rank 3";
+  EXPECT_FALSE(DecodeHead(EncodeHead(instruction).substr(1)).ok());
+  Instruction other = *DecodeHead(EncodeHead(instruction));
+  EXPECT_FALSE(DecodeFlows(EncodeFlows(instruction).substr(1), 4, other).ok());
   const auto broken = [&](auto change) {
-    Command bad = command;
+    Instruction bad = instruction;
     change(bad);
     return !decode(bad, 4).ok();
   };
-  EXPECT_TRUE(broken([](Command& c) { c.kind = static_cast<Command::Kind>(9); }));
-  EXPECT_TRUE(broken([](Command& c) { c.seconds = -1; }));
-  EXPECT_TRUE(broken([](Command& c) { c.seconds = 1e9; }));
-  EXPECT_TRUE(broken([](Command& c) { c.pieces = kPiecesMax + 1; }));
-  EXPECT_TRUE(broken([](Command& c) { c.flows[0].piece_bytes = 1; }));
-  EXPECT_TRUE(broken([](Command& c) { c.flows[0].piece_bytes = kPieceBytesMax + 1; }));
-  EXPECT_TRUE(broken([](Command& c) { c.flows[0].to = 0; }));
-  EXPECT_TRUE(broken([](Command& c) { c.kind = Command::Kind::kPing; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.kind = static_cast<Instruction::Kind>(9); }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.seconds = -1; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.seconds = 1e9; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.pieces = kPiecesMax + 1; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.flows[0].piece_bytes = 1; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.flows[0].piece_bytes = kPieceBytesMax + 1; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.flows[0].to = 0; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.kind = Instruction::Kind::kPing; }));
 }
 
 TEST(MeasureProtocolTest, AnswersRoundTripAndAreChecked) {

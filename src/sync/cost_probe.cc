@@ -46,9 +46,9 @@ double Median(std::vector<double> seconds) {
 }
 
 // Zeros for gradients, and no parameters.
-class NoModel : public Model {
+class NoReplica : public Replica {
  public:
-  explicit NoModel(uint64_t bytes) : bytes_(bytes) {}
+  explicit NoReplica(uint64_t bytes) : bytes_(bytes) {}
   void Pack(strategy::Content, int, double, std::byte* to) override { std::memset(to, 0, bytes_); }
   void Apply(const strategy::ApplyUpdate&, const std::function<const std::byte*(int)>&) override {}
 
@@ -197,7 +197,7 @@ class CostProbe {
   // the workers begin it at different times.
   absl::StatusOr<std::vector<double>> Rows(uint64_t bytes, int at_once, int length, int rows) {
     const TensorTable table = RowTable(bytes, at_once, length);
-    NoModel model(table.tensors.front().bytes());
+    NoReplica replica(table.tensors.front().bytes());
     std::vector<double> ends;
     SynchronizerOptions options;
     options.told = [&](double now, const strategy::Event& event, const auto&) {
@@ -206,7 +206,7 @@ class CostProbe {
     SYNCOPATE_ASSIGN_OR_RETURN(
         const auto synchronizer,
         Synchronizer::Make(
-            worker_, table, model,
+            worker_, table, replica,
             strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()},
                               std::make_shared<Schedule>(RowSchedule(at_once, length))),
             options));

@@ -33,9 +33,9 @@ void SleepUntil(int64_t at_ns) {
 
 // Gradients that are the same in every iteration, of which a few are checked when their mean comes
 // back.
-class PlayedModel : public Model {
+class PlayedReplica : public Replica {
  public:
-  PlayedModel(const TensorTable& table, int rank, int size) : table_(table), rank_(rank) {
+  PlayedReplica(const TensorTable& table, int rank, int size) : table_(table), rank_(rank) {
     for (int i = 0; i < size; ++i) mean_ += ValueOf(i) / size;
     uint64_t most = 0;
     for (const TensorInfo& tensor : table.tensors) {
@@ -102,13 +102,13 @@ class Replay::Impl {
       : size_(worker.size()),
         table_(table),
         options_(options),
-        model_(table, worker.rank(), worker.size()) {}
+        replica_(table, worker.rank(), worker.size()) {}
 
   absl::Status Start(Worker& worker, const Schedule& schedule) {
     SYNCOPATE_RETURN_IF_ERROR(Validate(schedule, table_.size()));
     SYNCOPATE_ASSIGN_OR_RETURN(
         synchronizer_,
-        Synchronizer::Make(worker, table_, model_,
+        Synchronizer::Make(worker, table_, replica_,
                            strategy::MakeBsp({worker.rank(), worker.size(), table_.size()},
                                              std::make_shared<Schedule>(schedule)),
                            {.timeout = options_.timeout, .recorder = options_.recorder}));
@@ -125,7 +125,7 @@ class Replay::Impl {
         SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Finish());
         time.Held(NowNs());
       }
-      SYNCOPATE_RETURN_IF_ERROR(model_.status());
+      SYNCOPATE_RETURN_IF_ERROR(replica_.status());
       const int64_t end_ns = NowNs();
       seconds.push_back(static_cast<double>(end_ns - begin_ns) * 1e-9);
       begin_ns = end_ns;
@@ -168,8 +168,8 @@ class Replay::Impl {
   const int size_;
   const TensorTable table_;
   const ReplayOptions options_;
-  PlayedModel model_;
-  std::unique_ptr<Synchronizer> synchronizer_;  // uses the model
+  PlayedReplica replica_;
+  std::unique_ptr<Synchronizer> synchronizer_;  // uses the replica
 };
 
 Replay::Replay(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -94,11 +94,11 @@ bool ScalesWell(DataType type) { return type == DataType::kFloat32 || type == Da
 
 class Synchronizer::Impl {
  public:
-  Impl(Worker& worker, const TensorTable& table, Model& model,
+  Impl(Worker& worker, const TensorTable& table, Replica& replica,
        std::unique_ptr<strategy::Strategy> strategy, const SynchronizerOptions& options,
        Buffer gradients)
       : worker_(worker),
-        model_(model),
+        replica_(replica),
         options_(options),
         layout_(table),
         tensors_(table.size()),
@@ -271,7 +271,7 @@ class Synchronizer::Impl {
     const double factor = factor_ > 0 && ScalesWell(layout_.type(tensor)) ? factor_ : 1;
     std::byte* to = gradients_.as<std::byte>() + layout_.Offset(tensor);
     // Nothing of this tensor is under way: the forward pass has waited for that.
-    model_.Pack(Content::kGradients, tensor, factor, to);
+    replica_.Pack(Content::kGradients, tensor, factor, to);
   }
 
   // ---- events and commands
@@ -341,15 +341,15 @@ class Synchronizer::Impl {
       } else if (auto* proceed = std::get_if<Proceed>(&command)) {
         may_use_[static_cast<size_t>(proceed->tensor)] = true;
       } else if (auto* batch = std::get_if<strategy::SetBatch>(&command)) {
-        model_.SetBatch(batch->samples);
+        replica_.SetBatch(batch->samples);
       } else if (std::holds_alternative<strategy::Drained>(command)) {
         drained_ = true;
       } else if (auto* start = std::get_if<StartTransfer>(&command)) {
         absl::StatusOr<Buffer*> parameters = Parameters();
         if (!parameters.ok()) return Fail(parameters.status());
         for (int tensor = start->first; tensor <= start->last; ++tensor) {
-          model_.Pack(Content::kParameters, tensor, 1,
-                      (*parameters)->as<std::byte>() + layout_.Offset(tensor));
+          replica_.Pack(Content::kParameters, tensor, 1,
+                        (*parameters)->as<std::byte>() + layout_.Offset(tensor));
         }
         Start(*start, **parameters);
       }
@@ -379,7 +379,7 @@ class Synchronizer::Impl {
     const int64_t iteration = found == transfers_.end() ? iteration_ : found->second.iteration;
     mutex_.Unlock();
     const int64_t begin_ns = NowNs();
-    model_.Apply(apply, [&](int tensor) {
+    replica_.Apply(apply, [&](int tensor) {
       return memory == nullptr ? nullptr : memory + layout_.Offset(tensor);
     });
     if (options_.recorder != nullptr) {
@@ -531,7 +531,7 @@ class Synchronizer::Impl {
   }
 
   Worker& worker_;
-  Model& model_;
+  Replica& replica_;
   const SynchronizerOptions options_;
   const Layout layout_;
   const int tensors_;
@@ -569,12 +569,12 @@ class Synchronizer::Impl {
 };
 
 absl::StatusOr<std::unique_ptr<Synchronizer>> Synchronizer::Make(
-    Worker& worker, const TensorTable& table, Model& model,
+    Worker& worker, const TensorTable& table, Replica& replica,
     std::unique_ptr<strategy::Strategy> strategy, const SynchronizerOptions& options) {
   SYNCOPATE_RETURN_IF_ERROR(Validate(table));
   SYNCOPATE_ASSIGN_OR_RETURN(Buffer gradients, worker.Allocate(Layout(table).bytes()));
   return std::unique_ptr<Synchronizer>(new Synchronizer(std::make_unique<Impl>(
-      worker, table, model, std::move(strategy), options, std::move(gradients))));
+      worker, table, replica, std::move(strategy), options, std::move(gradients))));
 }
 
 Synchronizer::Synchronizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

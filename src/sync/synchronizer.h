@@ -32,11 +32,11 @@
 
 namespace syncopate::sync {
 
-// What the synchronizer does to the model. Called on the training thread, within calls of the
-// synchronizer.
-class Model {
+// This worker's copy of the model, as the synchronizer reads and changes it. Called on the training
+// thread, within calls of the synchronizer.
+class Replica {
  public:
-  virtual ~Model() = default;
+  virtual ~Replica() = default;
   // Writes the gradient or the parameters of a tensor, times `factor`. A tensor that had no part in
   // the backward pass has a gradient of 0.
   virtual void Pack(strategy::Content content, int tensor, double factor, std::byte* to) = 0;
@@ -75,9 +75,9 @@ struct EndedTransfer {
 
 class Synchronizer {
  public:
-  // `table` has the tensors' sizes and types. `worker` and `model` must outlive the synchronizer.
+  // `table` has the tensors' sizes and types. `worker` and `replica` must outlive the synchronizer.
   static absl::StatusOr<std::unique_ptr<Synchronizer>> Make(
-      Worker& worker, const TensorTable& table, Model& model,
+      Worker& worker, const TensorTable& table, Replica& replica,
       std::unique_ptr<strategy::Strategy> strategy, const SynchronizerOptions& options);
   // Waits for what is under way, within its timeouts.
   ~Synchronizer();

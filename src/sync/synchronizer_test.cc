@@ -37,9 +37,9 @@ TensorTable Table() {
 }
 
 // All elements of a tensor have the same value, that of the virtual cluster.
-class NumberModel : public Model {
+class NumberReplica : public Replica {
  public:
-  NumberModel(const TensorTable& table, int rank) : table_(table), rank_(rank) {
+  NumberReplica(const TensorTable& table, int rank) : table_(table), rank_(rank) {
     for (int t = 0; t < table.size(); ++t) {
       parameters.push_back(sim::FirstParameter(kSeed, t));
       gradients.push_back(0);
@@ -90,7 +90,7 @@ class NumberModel : public Model {
 
 CommunicationCosts Costs() { return {.a = 1e-5, .b = 1e-9, .gamma = {1, 1.3, 1.6}, .source = ""}; }
 
-absl::Status Train(Synchronizer& synchronizer, NumberModel& model, int tensors, int iterations,
+absl::Status Train(Synchronizer& synchronizer, NumberReplica& replica, int tensors, int iterations,
                    uint64_t samples, uint64_t all_samples, uint64_t pauses = 0) {
   Random random(pauses);
   for (int64_t iteration = 0; iteration < iterations; ++iteration) {
@@ -101,7 +101,7 @@ absl::Status Train(Synchronizer& synchronizer, NumberModel& model, int tensors, 
     if (absl::Status s = synchronizer.BackwardBegins(); !s.ok()) return s;
     for (int t = tensors - 1; t >= 0; --t) {
       if (pauses != 0) std::this_thread::sleep_for(std::chrono::microseconds(random.Below(400)));
-      model.Compute(iteration, t);
+      replica.Compute(iteration, t);
       if (absl::Status s = synchronizer.Gradient(t); !s.ok()) return s;
     }
     if (absl::Status s = synchronizer.EndBackward(); !s.ok()) return s;
@@ -144,7 +144,7 @@ TEST_P(LiveBspTest, GivesTheParametersOfOneWorkerWithAllBatches) {
   const int iterations = 5;
   const std::vector<double> expected = OneWorkerParameters(table.size(), iterations, samples);
   RunWorkers(workers, [&, known = known](Worker& worker) {
-    NumberModel model(table, worker.rank());
+    NumberReplica replica(table, worker.rank());
     struct Told {
       double now;
       Event event;
@@ -158,15 +158,16 @@ TEST_P(LiveBspTest, GivesTheParametersOfOneWorkerWithAllBatches) {
         told.push_back({now, event, commands});
       };
       auto synchronizer =
-          Synchronizer::Make(worker, table, model, strategy::MakeBsp(info, schedule), options);
+          Synchronizer::Make(worker, table, replica, strategy::MakeBsp(info, schedule), options);
       ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
-      const absl::Status status = Train(**synchronizer, model, table.size(), iterations,
+      const absl::Status status = Train(**synchronizer, replica, table.size(), iterations,
                                         samples[static_cast<size_t>(worker.rank())],
                                         known ? all : 0, static_cast<uint64_t>(worker.rank()) + 1);
       ASSERT_TRUE(status.ok()) << status;
     }
     for (int t = 0; t < table.size(); ++t) {
-      EXPECT_NEAR(model.parameters[static_cast<size_t>(t)], expected[static_cast<size_t>(t)], 1e-6);
+      EXPECT_NEAR(replica.parameters[static_cast<size_t>(t)], expected[static_cast<size_t>(t)],
+                  1e-6);
     }
     // A fresh machine decides the same when it is told the same.
     const auto machine = strategy::MakeBsp(info, schedule);
@@ -200,13 +201,13 @@ TEST(LiveDriverTest, AWorkerThatGoesEndsItForAllAndIsNamed) {
   RunWorkers(
       3,
       [&](Worker& worker) {
-        NumberModel model(table, worker.rank());
+        NumberReplica replica(table, worker.rank());
         auto synchronizer = Synchronizer::Make(
-            worker, table, model,
+            worker, table, replica,
             strategy::MakeBsp({worker.rank(), worker.size(), table.size()}, schedule), {});
         ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
         const int iterations = worker.rank() == 1 ? 2 : 1000;  // it leaves early
-        const absl::Status status = Train(**synchronizer, model, table.size(), iterations, 1, 3);
+        const absl::Status status = Train(**synchronizer, replica, table.size(), iterations, 1, 3);
         if (worker.rank() == 1) {
           EXPECT_TRUE(status.ok()) << status;
         } else {
@@ -222,23 +223,23 @@ TEST(LiveDriverTest, TensorsWithoutAGradientCountAsZero) {
   const TensorTable table = Table();
   const auto schedule = std::make_shared<Schedule>(*MakeSchedule("none", table, Costs()));
   RunWorkers(2, [&](Worker& worker) {
-    NumberModel model(table, worker.rank());
+    NumberReplica replica(table, worker.rank());
     auto synchronizer = Synchronizer::Make(
-        worker, table, model,
+        worker, table, replica,
         strategy::MakeBsp({worker.rank(), worker.size(), table.size()}, schedule), {});
     ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
     ASSERT_TRUE((*synchronizer)->Begin(1, 2).ok());
     for (int t = 0; t < table.size(); ++t) ASSERT_TRUE((*synchronizer)->Need(t).ok());
     ASSERT_TRUE((*synchronizer)->BackwardBegins().ok());
     if (worker.rank() == 0) {
-      model.Compute(0, 5);
+      replica.Compute(0, 5);
       ASSERT_TRUE((*synchronizer)->Gradient(5).ok());
     }
     ASSERT_TRUE((*synchronizer)->EndBackward().ok());
     ASSERT_TRUE((*synchronizer)->Finish().ok());
     for (int t = 0; t < table.size(); ++t) {
       const double mean = t == 5 ? sim::GradientOf(kSeed, 0, 0, 5) / 2 : 0;
-      EXPECT_NEAR(model.parameters[static_cast<size_t>(t)],
+      EXPECT_NEAR(replica.parameters[static_cast<size_t>(t)],
                   sim::FirstParameter(kSeed, t) - kLearningRate * mean, 1e-6);
     }
   });

@@ -17,15 +17,15 @@
 #include "syncopate/torch.h"
 #include "torch/gradient_hooks.h"
 #include "torch/kept_schedule.h"
-#include "torch/tensor_model.h"
+#include "torch/torch_replica.h"
 
 namespace syncopate {
 namespace {
 
 // What the others brought becomes .grad(): the step is the caller's.
-class GradientModel final : public torch::TensorModel {
+class GradientReplica final : public torch::TorchReplica {
  public:
-  using TensorModel::TensorModel;
+  using TorchReplica::TorchReplica;
 
  protected:
   void StepWith(int tensor, const at::Tensor& gradient) override {
@@ -49,7 +49,7 @@ class DataParallel::Impl {
         options_(options),
         parameters_(parameters),
         control_(std::move(control)),
-        model_(std::move(parameters)) {}
+        replica_(std::move(parameters)) {}
 
   absl::Status Start(const TensorTable& table) {
     for (const TensorInfo& tensor : table.tensors) names_.push_back(tensor.name);
@@ -60,7 +60,7 @@ class DataParallel::Impl {
                                                           /*overlap_forward=*/false));
     SYNCOPATE_ASSIGN_OR_RETURN(
         synchronizer_,
-        sync::Synchronizer::Make(worker_, table, model_,
+        sync::Synchronizer::Make(worker_, table, replica_,
                                  strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()},
                                                    std::make_shared<Schedule>(keeper_->schedule())),
                                  {.timeout = options_.timeout}));
@@ -156,7 +156,7 @@ class DataParallel::Impl {
   const std::vector<at::Tensor> parameters_;
   // Of all workers, for what is not gradients: transfers start in an order of their own.
   Group control_;
-  GradientModel model_;
+  GradientReplica replica_;
   std::unique_ptr<sync::ScheduleKeeper> keeper_;
   std::unique_ptr<sync::Synchronizer> synchronizer_;
   std::unique_ptr<torch::GradientHooks> hooks_;

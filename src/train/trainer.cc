@@ -26,7 +26,7 @@
 #include "sync/synchronizer.h"
 #include "torch/gradient_hooks.h"
 #include "torch/kept_schedule.h"
-#include "torch/tensor_model.h"
+#include "torch/torch_replica.h"
 #include "train/batch.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_set.h"
@@ -50,10 +50,10 @@ std::string HostName() {
 
 // Steps by our optimizer, tensor by tensor, with the rate of the iteration that made the gradients;
 // with clipping all at once.
-class StepModel final : public torch::TensorModel {
+class StepReplica final : public torch::TorchReplica {
  public:
-  StepModel(std::vector<at::Tensor> tensors, Optimizer& optimizer, double clip_norm)
-      : TensorModel(std::move(tensors)), optimizer_(optimizer), clip_norm_(clip_norm) {}
+  StepReplica(std::vector<at::Tensor> tensors, Optimizer& optimizer, double clip_norm)
+      : TorchReplica(std::move(tensors)), optimizer_(optimizer), clip_norm_(clip_norm) {}
 
   void SetRate(double rate) { rate_ = rate; }
 
@@ -134,7 +134,7 @@ class Trainer {
   std::shared_ptr<Model> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Sampler> sampler_;
-  std::unique_ptr<StepModel> steps_;
+  std::unique_ptr<StepReplica> steps_;
   std::unique_ptr<sync::ScheduleKeeper> keeper_;
   std::unique_ptr<sync::Synchronizer> synchronizer_;
   std::unique_ptr<torch::GradientHooks> hooks_;
@@ -225,7 +225,8 @@ absl::Status Trainer::Prepare() {
     named.push_back({parameter.name, parameter.tensor});
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const TensorTable table, torch::TableOf(options_.model, named));
-  steps_ = std::make_unique<StepModel>(model_->ParameterTensors(), *optimizer_, options_.clip_norm);
+  steps_ =
+      std::make_unique<StepReplica>(model_->ParameterTensors(), *optimizer_, options_.clip_norm);
   SYNCOPATE_ASSIGN_OR_RETURN(keeper_,
                              torch::MakeKeeper(worker_, table, options_.schedule,
                                                /*overlap_forward=*/options_.clip_norm == 0));

@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "lab/command.h"
+#include "lab/child_process.h"
 #include "lab/lab.h"
 #include "lab/netns.h"
 #include "lab/requirements.h"

@@ -11,7 +11,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 #include "lab/check.h"
-#include "lab/command.h"
+#include "lab/child_process.h"
 #include "lab/lab.h"
 #include "lab/load.h"
 #include "lab/picture.h"

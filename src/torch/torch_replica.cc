@@ -1,4 +1,4 @@
-#include "torch/tensor_model.h"
+#include "torch/torch_replica.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
@@ -62,7 +62,7 @@ absl::StatusOr<TensorTable> TableOf(const std::string& model,
   return table;
 }
 
-void TensorModel::Pack(strategy::Content content, int tensor, double factor, std::byte* to) {
+void TorchReplica::Pack(strategy::Content content, int tensor, double factor, std::byte* to) {
   const at::NoGradGuard guard;
   const at::Tensor& parameter = parameters_[static_cast<size_t>(tensor)];
   at::Tensor out = ViewOf(to, parameter);
@@ -76,8 +76,8 @@ void TensorModel::Pack(strategy::Content content, int tensor, double factor, std
   }
 }
 
-void TensorModel::Apply(const strategy::ApplyUpdate& update,
-                        const std::function<const std::byte*(int tensor)>& from) {
+void TorchReplica::Apply(const strategy::ApplyUpdate& update,
+                         const std::function<const std::byte*(int tensor)>& from) {
   const at::NoGradGuard guard;
   for (int tensor = update.first; tensor <= update.last; ++tensor) {
     const at::Tensor& parameter = parameters_[static_cast<size_t>(tensor)];

@@ -6,7 +6,7 @@
 // ends for a worker when all who are not in its set have told it that same set: then the set
 // stands as the next verdicts, by rank, and nobody who is left can have ended the round otherwise:
 // each has told the others its last set of the round. A worker that missed the end takes the
-// verdicts over from one that did not, unless it proposes that one as lost. docs/membership.md has
+// verdicts over from one that did not, unless it proposes that one as lost. docs/losses.md has
 // the reasons.
 //
 // What is certain (a process ended) is proposed at once. A worker that is only not heard is first
@@ -16,8 +16,8 @@
 // lost and gives no verdicts.
 //
 // Not thread-safe. Times never go back.
-#ifndef SYNCOPATE_TRANSPORT_NET_MEMBERSHIP_H_
-#define SYNCOPATE_TRANSPORT_NET_MEMBERSHIP_H_
+#ifndef SYNCOPATE_TRANSPORT_NET_LOSS_CONSENSUS_H_
+#define SYNCOPATE_TRANSPORT_NET_LOSS_CONSENSUS_H_
 
 #include <cstdint>
 #include <map>
@@ -27,11 +27,11 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "transport/net/membership_message.h"
+#include "transport/net/loss_message.h"
 
 namespace syncopate::net {
 
-struct MembershipOptions {
+struct LossConsensusOptions {
   int rank = 0;
   int size = 1;
   int64_t silence_ns = 3'000'000'000;  // no sign for so long: accused
@@ -48,14 +48,14 @@ struct Verdict {
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
-class Membership {
+class LossConsensus {
  public:
   struct Outgoing {
     int to = -1;
-    MembershipMessage message;
+    LossMessage message;
   };
 
-  Membership(const MembershipOptions& options, int64_t now_ns);
+  LossConsensus(const LossConsensusOptions& options, int64_t now_ns);
 
   // Bytes of any kind came from `peer`.
   void Heard(int peer, int64_t now_ns);
@@ -66,7 +66,7 @@ class Membership {
   // The caller wants it out: it did not finish what it began. If two want each other out, one goes.
   void Expel(int peer, int64_t now_ns);
   // Messages of one peer come in the order in which they were sent, and before its Closed().
-  void Received(int peer, const MembershipMessage& message, int64_t now_ns);
+  void Received(int peer, const LossMessage& message, int64_t now_ns);
 
   void Tick(int64_t now_ns);
   // When Tick() should be called, at the latest. A call that is late by more than a quarter of
@@ -114,7 +114,7 @@ class Membership {
   void Add(const Mark& mark);                          // to our proposal
   void Propose(int rank, Cause cause, int by);
   void JoinProposalOf(const Peer& sender);
-  void TakeOver(const MembershipMessage& message);
+  void TakeOver(const LossMessage& message);
   void EndRounds();
   bool EndRound();
   void Pronounce(const Mark& mark);
@@ -135,7 +135,7 @@ class Membership {
 
   void AppendMessages(int to, std::vector<Outgoing>& out) const;
 
-  const MembershipOptions options_;
+  const LossConsensusOptions options_;
   std::vector<Peer> peers_;
   std::vector<Verdict> verdicts_;
   Proposal proposal_;
@@ -154,4 +154,4 @@ class Membership {
 
 }  // namespace syncopate::net
 
-#endif  // SYNCOPATE_TRANSPORT_NET_MEMBERSHIP_H_
+#endif  // SYNCOPATE_TRANSPORT_NET_LOSS_CONSENSUS_H_

@@ -1,4 +1,4 @@
-#include "transport/net/membership_message.h"
+#include "transport/net/loss_message.h"
 
 #include <utility>
 
@@ -14,7 +14,7 @@ constexpr uint8_t kCertainBit = 0x80;  // of the byte with the cause
 static_assert(limits::kWorkersMax <= 1 << 16);  // a rank travels in two bytes
 
 absl::Status Malformed(absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("membership message: ", what));
+  return absl::InvalidArgumentError(absl::StrCat("loss message: ", what));
 }
 
 void AppendMarks(std::string& out, const std::vector<Mark>& marks) {
@@ -62,7 +62,7 @@ std::string Describe(Cause cause) {
   return "is lost";
 }
 
-std::string Encode(const MembershipMessage& message) {
+std::string Encode(const LossMessage& message) {
   std::string out;
   Append(out, static_cast<uint8_t>(message.kind));
   Append(out, static_cast<uint8_t>(message.verdicts.size()));
@@ -79,27 +79,27 @@ std::string Encode(const MembershipMessage& message) {
   return out;
 }
 
-absl::StatusOr<MembershipMessage> DecodeMembershipMessage(absl::string_view bytes, int size) {
-  if (bytes.size() > kMembershipMessageBytesMax) {
-    return Malformed(absl::StrCat(bytes.size(), " bytes are more than the ",
-                                  kMembershipMessageBytesMax, " that it can have"));
+absl::StatusOr<LossMessage> DecodeLossMessage(absl::string_view bytes, int size) {
+  if (bytes.size() > kLossMessageBytesMax) {
+    return Malformed(absl::StrCat(bytes.size(), " bytes are more than the ", kLossMessageBytesMax,
+                                  " that it can have"));
   }
   ByteReader in(bytes);
   const uint8_t kind = in.Read<uint8_t>();
   const size_t verdicts = in.Read<uint8_t>();
   const size_t proposals = in.Read<uint8_t>();
   const size_t opinions = in.Read<uint8_t>();
-  MembershipMessage message;
+  LossMessage message;
   message.known = in.Read<uint16_t>();
   message.first = in.Read<uint16_t>();
   if (!in.ok()) return Malformed("it is shorter than its header");
-  if (kind < static_cast<uint8_t>(MembershipMessage::Kind::kState) ||
-      kind > static_cast<uint8_t>(MembershipMessage::Kind::kExpelled)) {
+  if (kind < static_cast<uint8_t>(LossMessage::Kind::kState) ||
+      kind > static_cast<uint8_t>(LossMessage::Kind::kExpelled)) {
     return Malformed(absl::StrCat("kind ", kind, " is unknown"));
   }
-  message.kind = static_cast<MembershipMessage::Kind>(kind);
-  if (verdicts > MembershipMessage::kVerdictsMax || proposals > MembershipMessage::kProposalsMax ||
-      opinions > MembershipMessage::kOpinionsMax) {
+  message.kind = static_cast<LossMessage::Kind>(kind);
+  if (verdicts > LossMessage::kVerdictsMax || proposals > LossMessage::kProposalsMax ||
+      opinions > LossMessage::kOpinionsMax) {
     return Malformed("it counts more entries than one message can have");
   }
   if (message.known > size || message.first + static_cast<int>(verdicts) > message.known) {

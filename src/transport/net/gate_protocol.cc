@@ -1,4 +1,4 @@
-#include "transport/net/agreement.h"
+#include "transport/net/gate_protocol.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,8 +11,8 @@
 namespace syncopate::net {
 namespace {
 
-using Item = AgreementMessage::Item;
-using Kind = AgreementMessage::Kind;
+using Item = GateMessage::Item;
+using Kind = GateMessage::Kind;
 
 constexpr size_t kItemsMax = 1024;
 // Entries and passings of small operations are told when so many have come together.
@@ -36,7 +36,7 @@ GateState ToState(uint8_t value) { return static_cast<GateState>(value); }
 
 }  // namespace
 
-bool operator==(const AgreementMessage& a, const AgreementMessage& b) {
+bool operator==(const GateMessage& a, const GateMessage& b) {
   const auto same = [](const Hello& x, const Hello& y) {
     return x.digest == y.digest && x.weight == y.weight && x.staged == y.staged;
   };
@@ -45,7 +45,7 @@ bool operator==(const AgreementMessage& a, const AgreementMessage& b) {
          std::equal(a.hellos.begin(), a.hellos.end(), b.hellos.begin(), b.hellos.end(), same);
 }
 
-std::string Encode(const AgreementMessage& message) {
+std::string Encode(const GateMessage& message) {
   std::string out;
   Append(out, static_cast<uint8_t>(message.kind));
   Append(out, static_cast<uint8_t>(message.gate));
@@ -77,10 +77,10 @@ std::string Encode(const AgreementMessage& message) {
   return out;
 }
 
-absl::StatusOr<AgreementMessage> DecodeAgreementMessage(absl::string_view bytes) {
+absl::StatusOr<GateMessage> DecodeGateMessage(absl::string_view bytes) {
   const absl::Status bad = absl::InvalidArgumentError("a message about gates that makes no sense");
   ByteReader reader(bytes);
-  AgreementMessage message;
+  GateMessage message;
   const uint8_t kind = reader.Read<uint8_t>();
   const uint8_t gate = reader.Read<uint8_t>();
   if (kind < static_cast<uint8_t>(Kind::kEnter) || kind > static_cast<uint8_t>(Kind::kDecision) ||
@@ -112,7 +112,7 @@ absl::StatusOr<AgreementMessage> DecodeAgreementMessage(absl::string_view bytes)
     item.not_opened = ReadList(reader);
     item.not_finished = ReadList(reader);
     if (!IsState(item.start) || !IsState(item.finish) ||
-        item.mode > static_cast<uint8_t>(Agreement::Mode::kShared)) {
+        item.mode > static_cast<uint8_t>(GateProtocol::Mode::kShared)) {
       return bad;
     }
     message.items.push_back(std::move(item));
@@ -131,13 +131,13 @@ absl::StatusOr<AgreementMessage> DecodeAgreementMessage(absl::string_view bytes)
   return message;
 }
 
-Agreement::Agreement(std::vector<int32_t> ranks, int self)
+GateProtocol::GateProtocol(std::vector<int32_t> ranks, int self)
     : ranks_(std::move(ranks)),
       members_(static_cast<int>(ranks_.size())),
       self_(self),
       lost_(ranks_.size(), false) {}
 
-Agreement::Record& Agreement::RecordOf(uint64_t sequence) {
+GateProtocol::Record& GateProtocol::RecordOf(uint64_t sequence) {
   Record& record = records_[sequence];
   if (record.present[0].empty()) {
     for (auto& present : record.present) present.resize(static_cast<size_t>(members_));
@@ -145,27 +145,27 @@ Agreement::Record& Agreement::RecordOf(uint64_t sequence) {
   return record;
 }
 
-const Agreement::Record* Agreement::Find(uint64_t sequence) const {
+const GateProtocol::Record* GateProtocol::Find(uint64_t sequence) const {
   const auto found = records_.find(sequence);
   return found == records_.end() ? nullptr : &found->second;
 }
 
-void Agreement::Say(int to, AgreementMessage message) {
-  outbox_.push_back({to, std::move(message)});
-}
+void GateProtocol::Say(int to, GateMessage message) { outbox_.push_back({to, std::move(message)}); }
 
-void Agreement::SayToSurvivors(const AgreementMessage& message) {
+void GateProtocol::SayToSurvivors(const GateMessage& message) {
   for (int member = 0; member < members_; ++member) {
     if (member != self_ && !lost_[static_cast<size_t>(member)]) Say(member, message);
   }
 }
 
-std::vector<Agreement::Outgoing> Agreement::TakeMessages() { return std::exchange(outbox_, {}); }
-std::vector<Agreement::Provision> Agreement::TakeProvisions() {
+std::vector<GateProtocol::Outgoing> GateProtocol::TakeMessages() {
+  return std::exchange(outbox_, {});
+}
+std::vector<GateProtocol::Provision> GateProtocol::TakeProvisions() {
   return std::exchange(provisions_, {});
 }
 
-void Agreement::Open(uint64_t sequence, Mode mode, const Hello& hello, bool awaits_start) {
+void GateProtocol::Open(uint64_t sequence, Mode mode, const Hello& hello, bool awaits_start) {
   Record& record = RecordOf(sequence);
   record.opened = true;
   record.mode = mode;
@@ -182,7 +182,7 @@ void Agreement::Open(uint64_t sequence, Mode mode, const Hello& hello, bool awai
   }
 }
 
-bool Agreement::Enter(uint64_t sequence, Gate gate, bool prompt) {
+bool GateProtocol::Enter(uint64_t sequence, Gate gate, bool prompt) {
   Record& record = RecordOf(sequence);
   if (record.held || record.fetching) return false;
   const size_t g = static_cast<size_t>(gate);
@@ -193,16 +193,16 @@ bool Agreement::Enter(uint64_t sequence, Gate gate, bool prompt) {
                      .digest = record.hello.digest,
                      .weight = record.hello.weight,
                      .staged = record.hello.staged};
-  if (keeper_ == self_) {
+  if (arbiter_ == self_) {
     NoteEntry(self_, gate, item, prompt);
   } else if (gate == Gate::kStart || prompt) {
-    AgreementMessage message{.kind = Kind::kEnter, .gate = gate, .items = {item}};
+    GateMessage message{.kind = Kind::kEnter, .gate = gate, .items = {item}};
     if (gate == Gate::kFinish) {
       for (const uint64_t untold : std::exchange(untold_entries_, {})) {
         message.items.push_back({.sequence = untold});
       }
     }
-    Say(keeper_, std::move(message));
+    Say(arbiter_, std::move(message));
   } else {
     untold_entries_.push_back(sequence);
     if (untold_entries_.size() >= kToldTogether) Flush();
@@ -210,17 +210,17 @@ bool Agreement::Enter(uint64_t sequence, Gate gate, bool prompt) {
   return true;
 }
 
-void Agreement::Flush() {
-  if (!untold_entries_.empty() && keeper_ != self_) {
-    AgreementMessage message{.kind = Kind::kEnter, .gate = Gate::kFinish};
+void GateProtocol::Flush() {
+  if (!untold_entries_.empty() && arbiter_ != self_) {
+    GateMessage message{.kind = Kind::kEnter, .gate = Gate::kFinish};
     for (const uint64_t sequence : untold_entries_) {
       message.items.push_back({.sequence = sequence});
     }
-    Say(keeper_, std::move(message));
+    Say(arbiter_, std::move(message));
   }
   untold_entries_.clear();
   if (!untold_passings_.empty()) {
-    AgreementMessage message{.kind = Kind::kPassed, .gate = Gate::kFinish};
+    GateMessage message{.kind = Kind::kPassed, .gate = Gate::kFinish};
     for (const uint64_t sequence : std::exchange(untold_passings_, {})) {
       message.items.push_back({.sequence = sequence});
     }
@@ -228,8 +228,8 @@ void Agreement::Flush() {
   }
 }
 
-// At the keeper.
-void Agreement::NoteEntry(int from, Gate gate, const Item& item, bool prompt) {
+// At the arbiter.
+void GateProtocol::NoteEntry(int from, Gate gate, const Item& item, bool prompt) {
   if (forgotten_below_ > item.sequence || forgotten_.count(item.sequence) > 0) return;
   Record& record = RecordOf(item.sequence);
   const size_t g = static_cast<size_t>(gate);
@@ -243,7 +243,7 @@ void Agreement::NoteEntry(int from, Gate gate, const Item& item, bool prompt) {
   if (++record.count[g] == members_) Pass(item.sequence, gate, prompt);
 }
 
-void Agreement::Pass(uint64_t sequence, Gate gate, bool prompt) {
+void GateProtocol::Pass(uint64_t sequence, Gate gate, bool prompt) {
   Record& record = RecordOf(sequence);
   if (record.held) return;  // the round that runs will find it passed or not
   record.states[static_cast<size_t>(gate)] = GateState::kPassed;
@@ -259,14 +259,14 @@ void Agreement::Pass(uint64_t sequence, Gate gate, bool prompt) {
   Forget(sequence);
 }
 
-GateState Agreement::State(uint64_t sequence, Gate gate) const {
+GateState GateProtocol::State(uint64_t sequence, Gate gate) const {
   const Record* record = Find(sequence);
   if (record == nullptr) return GateState::kOpen;
   if (record->fetching && gate == Gate::kFinish) return GateState::kOpen;
   return record->states[static_cast<size_t>(gate)];
 }
 
-bool Agreement::Entered(uint64_t sequence, Gate gate, int member) const {
+bool GateProtocol::Entered(uint64_t sequence, Gate gate, int member) const {
   const Record* record = Find(sequence);
   if (record == nullptr) return false;
   const size_t g = static_cast<size_t>(gate);
@@ -278,7 +278,7 @@ bool Agreement::Entered(uint64_t sequence, Gate gate, int member) const {
   return member == self_ ? record->entered[g] : record->present[g][static_cast<size_t>(member)];
 }
 
-Hello Agreement::HelloOf(uint64_t sequence, int member) const {
+Hello GateProtocol::HelloOf(uint64_t sequence, int member) const {
   const Record* record = Find(sequence);
   if (record == nullptr || record->hellos.size() <= static_cast<size_t>(member)) {
     return record == nullptr ? Hello{} : record->hello;
@@ -286,31 +286,31 @@ Hello Agreement::HelloOf(uint64_t sequence, int member) const {
   return record->hellos[static_cast<size_t>(member)];
 }
 
-bool Agreement::Held(uint64_t sequence) const {
+bool GateProtocol::Held(uint64_t sequence) const {
   const Record* record = Find(sequence);
   return record != nullptr && (record->held || record->fetching);
 }
 
-std::optional<Agreement::Oddity> Agreement::OddityOf(uint64_t sequence) const {
+std::optional<GateProtocol::Oddity> GateProtocol::OddityOf(uint64_t sequence) const {
   const Record* record = Find(sequence);
   return record == nullptr ? std::nullopt : record->oddity;
 }
 
-void Agreement::Ask(uint64_t sequence, int odd_member, uint64_t odd_digest) {
+void GateProtocol::Ask(uint64_t sequence, int odd_member, uint64_t odd_digest) {
   Record& record = RecordOf(sequence);
   if (record.asked || record.decided) return;
   record.asked = true;
   if (odd_member >= 0) record.oddity = Oddity{odd_member, odd_digest};
-  if (keeper_ == self_) {
+  if (arbiter_ == self_) {
     BeginRound({sequence}, /*all=*/false);
     return;
   }
-  Say(keeper_,
+  Say(arbiter_,
       {.kind = Kind::kAsk,
        .items = {{.sequence = sequence, .digest_odd = odd_digest, .member_odd = odd_member}}});
 }
 
-void Agreement::ResultArrived(uint64_t sequence) {
+void GateProtocol::ResultArrived(uint64_t sequence) {
   Record& record = RecordOf(sequence);
   if (!record.fetching) {
     record.result_here = record.held;  // it was quicker than the decision
@@ -321,14 +321,14 @@ void Agreement::ResultArrived(uint64_t sequence) {
   record.states[1] = GateState::kPassed;
 }
 
-void Agreement::Close(uint64_t sequence) {
+void GateProtocol::Close(uint64_t sequence) {
   Record& record = RecordOf(sequence);
   record.closed = true;
   Forget(sequence);
 }
 
 // Drops the record if nobody can ask for it any more, but that it passed.
-void Agreement::Forget(uint64_t sequence) {
+void GateProtocol::Forget(uint64_t sequence) {
   const auto found = records_.find(sequence);
   if (found == records_.end() || !found->second.closed || found->second.held ||
       found->second.states[1] != GateState::kPassed) {
@@ -342,18 +342,18 @@ void Agreement::Forget(uint64_t sequence) {
   }
 }
 
-void Agreement::Lose(int member) {
+void GateProtocol::Lose(int member) {
   if (lost_[static_cast<size_t>(member)]) return;
   lost_[static_cast<size_t>(member)] = true;
   ++lost_count_;
   untold_entries_.clear();  // nothing passes any more by being entered
   Flush();
-  while (keeper_ < members_ - 1 && lost_[static_cast<size_t>(keeper_)]) ++keeper_;
+  while (arbiter_ < members_ - 1 && lost_[static_cast<size_t>(arbiter_)]) ++arbiter_;
   for (auto& [sequence, record] : records_) record.asked = false;
-  if (keeper_ == self_) BeginRound({}, /*all=*/true);
+  if (arbiter_ == self_) BeginRound({}, /*all=*/true);
 }
 
-void Agreement::GiveUp() {
+void GateProtocol::GiveUp() {
   given_up_ = true;
   for (auto& [sequence, record] : records_) {
     record.held = record.fetching = false;
@@ -364,7 +364,7 @@ void Agreement::GiveUp() {
   }
 }
 
-void Agreement::BeginRound(std::vector<uint64_t> sequences, bool all) {
+void GateProtocol::BeginRound(std::vector<uint64_t> sequences, bool all) {
   if (round_runs_ && !all) {
     if (!round_all_) waiting_asks_.insert(sequences.begin(), sequences.end());
     return;
@@ -376,16 +376,16 @@ void Agreement::BeginRound(std::vector<uint64_t> sequences, bool all) {
   round_sequences_ = {sequences.begin(), sequences.end()};
   if (all) waiting_asks_.clear();
   reports_.clear();
-  AgreementMessage query{.kind = Kind::kQuery, .all = all, .round = round_, .ranks = ranks_};
+  GateMessage query{.kind = Kind::kQuery, .all = all, .round = round_, .ranks = ranks_};
   for (const uint64_t sequence : round_sequences_) query.items.push_back({.sequence = sequence});
   SayToSurvivors(query);
   TakeReport(self_, MakeReport(query));
 }
 
-AgreementMessage Agreement::MakeReport(const AgreementMessage& query) {
+GateMessage GateProtocol::MakeReport(const GateMessage& query) {
   promised_round_ = query.round;
   promised_all_ = promised_all_ || query.all;
-  AgreementMessage report{.kind = Kind::kReport, .all = query.all, .round = query.round};
+  GateMessage report{.kind = Kind::kReport, .all = query.all, .round = query.round};
   std::set<uint64_t> sequences;
   for (const Item& item : query.items) sequences.insert(item.sequence);
   if (query.all) {
@@ -424,12 +424,12 @@ AgreementMessage Agreement::MakeReport(const AgreementMessage& query) {
   return report;
 }
 
-void Agreement::AnswerQuery(int from, const AgreementMessage& query) {
-  if (query.round < promised_round_) return;  // of a keeper that is not one any more
+void GateProtocol::AnswerQuery(int from, const GateMessage& query) {
+  if (query.round < promised_round_) return;  // of an arbiter that is not one any more
   Say(from, MakeReport(query));
 }
 
-void Agreement::TakeReport(int from, const AgreementMessage& report) {
+void GateProtocol::TakeReport(int from, const GateMessage& report) {
   if (!round_runs_ || report.round != round_) return;
   reports_[from] = report;
   for (int member = 0; member < members_; ++member) {
@@ -438,13 +438,13 @@ void Agreement::TakeReport(int from, const AgreementMessage& report) {
   Decide();
 }
 
-void Agreement::Decide() {
+void GateProtocol::Decide() {
   round_runs_ = false;
   std::set<uint64_t> sequences = round_sequences_;
   for (const auto& [member, report] : reports_) {
     for (const Item& item : report.items) sequences.insert(item.sequence);
   }
-  AgreementMessage decision{.kind = Kind::kDecision, .all = round_all_, .round = round_};
+  GateMessage decision{.kind = Kind::kDecision, .all = round_all_, .round = round_};
   for (const uint64_t sequence : sequences) {
     Item decided = {.sequence = sequence};
     GateState start = GateState::kOpen, finish = GateState::kOpen;
@@ -493,7 +493,7 @@ void Agreement::Decide() {
   }
 }
 
-void Agreement::Apply(const Item& item) {
+void GateProtocol::Apply(const Item& item) {
   if (item.sequence < forgotten_below_ || forgotten_.count(item.sequence) > 0) return;
   if (item.provider == self_) {
     Provision provision{.sequence = item.sequence, .needy = {}};
@@ -521,10 +521,10 @@ void Agreement::Apply(const Item& item) {
   Forget(item.sequence);
 }
 
-void Agreement::Receive(int from, const AgreementMessage& message) {
+void GateProtocol::Receive(int from, const GateMessage& message) {
   switch (message.kind) {
     case Kind::kEnter:
-      if (keeper_ != self_) return;  // it will be asked when it learns who keeps
+      if (arbiter_ != self_) return;  // it will be asked when it learns who arbitrates
       for (const Item& item : message.items) {
         NoteEntry(from, message.gate, item, /*prompt=*/false);
       }
@@ -534,7 +534,7 @@ void Agreement::Receive(int from, const AgreementMessage& message) {
       for (const Item& item : message.items) {
         if (item.sequence < forgotten_below_ || forgotten_.count(item.sequence) > 0) continue;
         Record& record = RecordOf(item.sequence);
-        // While it is held, this comes from a keeper that is not one any more.
+        // While it is held, this comes from an arbiter that is not one any more.
         if (record.decided || record.held) continue;
         record.states[static_cast<size_t>(message.gate)] = GateState::kPassed;
         if (message.gate == Gate::kStart &&
@@ -545,7 +545,7 @@ void Agreement::Receive(int from, const AgreementMessage& message) {
       }
       return;
     case Kind::kAsk:
-      if (keeper_ != self_) return;
+      if (arbiter_ != self_) return;
       for (const Item& item : message.items) {
         Record& record = RecordOf(item.sequence);
         if (item.member_odd >= 0 && !record.oddity) {

@@ -1,4 +1,4 @@
-#include "transport/shm/rendezvous.h"
+#include "transport/shm/introduction.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -53,7 +53,7 @@ sockaddr_un Address(const Digest& job, int rank, socklen_t& length) {
   return address;
 }
 
-absl::Status SendHello(int fd, const HelloMessage& hello, const RendezvousSpec& spec) {
+absl::Status SendHello(int fd, const HelloMessage& hello, const IntroductionSpec& spec) {
   HelloMessage copy = hello;
   iovec part{.iov_base = &copy, .iov_len = sizeof(copy)};
   alignas(cmsghdr) char space[CMSG_SPACE(kFds * sizeof(int))] = {};
@@ -122,7 +122,7 @@ absl::StatusOr<Greeting> ReceiveHello(int fd, int64_t wait_ns) {
 
 class Meeting {
  public:
-  Meeting(const RendezvousSpec& spec, const Clock& clock, int64_t deadline_ns)
+  Meeting(const IntroductionSpec& spec, const Clock& clock, int64_t deadline_ns)
       : spec_(spec),
         clock_(clock),
         deadline_ns_(deadline_ns),
@@ -243,7 +243,7 @@ class Meeting {
     return std::min<int64_t>(deadline_ns_ - clock_.NowNs(), 60'000'000'000);
   }
 
-  const RendezvousSpec& spec_;
+  const IntroductionSpec& spec_;
   const Clock& clock_;
   const int64_t deadline_ns_;
   const Digest job_;
@@ -254,8 +254,8 @@ class Meeting {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Introduction>> MeetPeers(const RendezvousSpec& spec, const Clock& clock,
-                                                    int64_t deadline_ns) {
+absl::StatusOr<std::vector<Introduction>> MeetPeers(const IntroductionSpec& spec,
+                                                    const Clock& clock, int64_t deadline_ns) {
   return Meeting(spec, clock, deadline_ns).Run();
 }
 

@@ -3,18 +3,18 @@
 #include <cstdlib>
 #include <string>
 
-#include "transport/net/agreement.h"
+#include "transport/net/gate_protocol.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace syncopate;
   using namespace syncopate::net;
   const auto message =
-      DecodeAgreementMessage(absl::string_view(reinterpret_cast<const char*>(data), size));
+      DecodeGateMessage(absl::string_view(reinterpret_cast<const char*>(data), size));
   if (!message.ok()) return 0;
   for (const int self : {0, 1, 2}) {
-    Agreement member({0, 1, 2}, self);
+    GateProtocol member({0, 1, 2}, self);
     for (uint64_t sequence = 0; sequence < 3; ++sequence) {
-      member.Open(sequence, Agreement::Mode::kShared, {}, false);
+      member.Open(sequence, GateProtocol::Mode::kShared, {}, false);
     }
     member.Receive((self + 1) % 3, *message);
     member.Enter(0, Gate::kFinish, true);

@@ -1,18 +1,18 @@
 // How the members of a group agree about the gates of its operations by messages. A pure state
 // machine: no I/O, no clock.
 //
-// The first member that is not lost is the *keeper*: members tell it when they enter a gate, and it
-// tells all when the gate has passed. When a member is lost, or somebody's time is up, the keeper
-// settles what is open: it asks every survivor (who from then on holds still), and decides from all
-// answers:
+// The first member that is not lost is the *arbiter*: members tell it when they enter a gate, and
+// it tells all when the gate has passed. When a member is lost, or somebody's time is up, the
+// arbiter settles what is open: it asks every survivor (who from then on holds still), and decides
+// from all answers:
 //   - a gate that somebody saw passed has passed; one that somebody saw broken is broken;
 //   - an operation whose result lies complete at a survivor (Mode::kShared) has passed: that member
 //     provides the result to those who lack it;
 //   - everything else is broken, and nobody's data has changed.
-// A keeper that is lost meanwhile is followed by the next one, which asks again; decisions that
+// An arbiter that is lost meanwhile is followed by the next one, which asks again; decisions that
 // somebody has heard are among the answers, so they stay. docs/failure.md gives the argument.
-#ifndef SYNCOPATE_TRANSPORT_NET_AGREEMENT_H_
-#define SYNCOPATE_TRANSPORT_NET_AGREEMENT_H_
+#ifndef SYNCOPATE_TRANSPORT_NET_GATE_PROTOCOL_H_
+#define SYNCOPATE_TRANSPORT_NET_GATE_PROTOCOL_H_
 
 #include <cstdint>
 #include <map>
@@ -28,14 +28,14 @@
 namespace syncopate::net {
 
 // One message about a group's gates. Which fields mean something depends on the kind.
-struct AgreementMessage {
+struct GateMessage {
   enum class Kind : uint8_t {
-    kEnter = 1,   // to the keeper: the sender has entered `gate` of `items`
-    kPassed = 2,  // from the keeper: `gate` of `items` has passed; start: with all hellos
-    kAsk = 3,     // to the keeper: settle `items`
-    kQuery = 4,   // from the keeper: hold still and say what you know (of `items`; of all if `all`)
-    kReport = 5,  // the answer
-    kDecision = 6,  // from the keeper: what became of `items`
+    kEnter = 1,   // to the arbiter: the sender has entered `gate` of `items`
+    kPassed = 2,  // from the arbiter: `gate` of `items` has passed; start: with all hellos
+    kAsk = 3,     // to the arbiter: settle `items`
+    kQuery = 4,  // from the arbiter: hold still and say what you know (of `items`; of all if `all`)
+    kReport = 5,    // the answer
+    kDecision = 6,  // from the arbiter: what became of `items`
   };
   struct Item {
     uint64_t sequence = 0;
@@ -65,13 +65,13 @@ struct AgreementMessage {
   std::vector<Hello> hellos = {};   // passed, start gate: by member
   std::vector<int32_t> ranks = {};  // query: the group's members, for one who has not made it yet
 
-  friend bool operator==(const AgreementMessage& a, const AgreementMessage& b);
+  friend bool operator==(const GateMessage& a, const GateMessage& b);
 };
 
-std::string Encode(const AgreementMessage& message);
-absl::StatusOr<AgreementMessage> DecodeAgreementMessage(absl::string_view bytes);
+std::string Encode(const GateMessage& message);
+absl::StatusOr<GateMessage> DecodeGateMessage(absl::string_view bytes);
 
-class Agreement {
+class GateProtocol {
  public:
   // How an operation ends.
   enum class Mode : uint8_t {
@@ -81,11 +81,11 @@ class Agreement {
   };
   struct Outgoing {
     int to = 0;  // member
-    AgreementMessage message;
+    GateMessage message;
   };
 
   // `ranks` in the job of the members; `self` is an index into it.
-  Agreement(std::vector<int32_t> ranks, int self);
+  GateProtocol(std::vector<int32_t> ranks, int self);
 
   // This member begins `sequence`.
   void Open(uint64_t sequence, Mode mode, const Hello& hello, bool awaits_start);
@@ -117,12 +117,12 @@ class Agreement {
   void Lose(int member);
   // This worker itself is out of the job: everything that is open is broken.
   void GiveUp();
-  void Receive(int from, const AgreementMessage& message);
+  void Receive(int from, const GateMessage& message);
   // Tells what has been put off.
   void Flush();
   std::vector<Outgoing> TakeMessages();
 
-  int keeper() const { return keeper_; }
+  int arbiter() const { return arbiter_; }
 
  private:
   struct Record {
@@ -140,29 +140,29 @@ class Agreement {
     std::optional<Oddity> oddity;
     bool decided = false;
     std::vector<int32_t> not_opened, not_finished;
-    // At the keeper.
+    // At the arbiter.
     std::vector<bool> present[2];  // by member
     int count[2] = {0, 0};
   };
 
   Record& RecordOf(uint64_t sequence);
   const Record* Find(uint64_t sequence) const;
-  void Say(int to, AgreementMessage message);
-  void SayToSurvivors(const AgreementMessage& message);
-  void NoteEntry(int from, Gate gate, const AgreementMessage::Item& item, bool prompt);
+  void Say(int to, GateMessage message);
+  void SayToSurvivors(const GateMessage& message);
+  void NoteEntry(int from, Gate gate, const GateMessage::Item& item, bool prompt);
   void Pass(uint64_t sequence, Gate gate, bool prompt);
   void BeginRound(std::vector<uint64_t> sequences, bool all);
-  void AnswerQuery(int from, const AgreementMessage& query);
-  AgreementMessage MakeReport(const AgreementMessage& query);
-  void TakeReport(int from, const AgreementMessage& report);
+  void AnswerQuery(int from, const GateMessage& query);
+  GateMessage MakeReport(const GateMessage& query);
+  void TakeReport(int from, const GateMessage& report);
   void Decide();
-  void Apply(const AgreementMessage::Item& item);
+  void Apply(const GateMessage::Item& item);
   void Forget(uint64_t sequence);
 
   const std::vector<int32_t> ranks_;
   const int members_;
   const int self_;
-  int keeper_ = 0;
+  int arbiter_ = 0;
   std::vector<bool> lost_;
   int lost_count_ = 0;
   std::map<uint64_t, Record> records_;
@@ -172,13 +172,13 @@ class Agreement {
   // Entries and passings that are told later, together.
   std::vector<uint64_t> untold_entries_, untold_passings_;
 
-  // At the keeper: the round that runs.
+  // At the arbiter: the round that runs.
   uint64_t round_ = 0;
   bool round_runs_ = false;
   bool round_all_ = false;
   std::set<uint64_t> round_sequences_;
-  std::map<int, AgreementMessage> reports_;  // by member
-  std::set<uint64_t> waiting_asks_;          // for the next round
+  std::map<int, GateMessage> reports_;  // by member
+  std::set<uint64_t> waiting_asks_;     // for the next round
 
   uint64_t promised_round_ = 0;  // decisions of earlier rounds are not heard
   bool promised_all_ = false;    // a query about everything was answered: nothing new begins here
@@ -189,4 +189,4 @@ class Agreement {
 
 }  // namespace syncopate::net
 
-#endif  // SYNCOPATE_TRANSPORT_NET_AGREEMENT_H_
+#endif  // SYNCOPATE_TRANSPORT_NET_GATE_PROTOCOL_H_

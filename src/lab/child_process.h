@@ -1,6 +1,6 @@
 // Runs programs: to their end with what they say, or left to themselves in the background.
-#ifndef SYNCOPATE_LAB_COMMAND_H_
-#define SYNCOPATE_LAB_COMMAND_H_
+#ifndef SYNCOPATE_LAB_CHILD_PROCESS_H_
+#define SYNCOPATE_LAB_CHILD_PROCESS_H_
 
 #include <cstdint>
 #include <string>
@@ -12,30 +12,30 @@
 
 namespace syncopate::lab {
 
-inline constexpr int64_t kCommandDeadlineNs = 60'000'000'000;
+inline constexpr int64_t kProgramDeadlineNs = 60'000'000'000;
 
-struct CommandResult {
+struct ProgramResult {
   int exit_code = 0;  // 128 + signal if one ended it
   std::string out;
   std::string err;
 };
 
 // A program that is under way. Move-only; ends the program if it is destroyed before Wait().
-class Command {
+class ChildProcess {
  public:
   // Starts it with `input` on its standard input, in the network namespace of that name (empty:
   // ours). It dies with this process. NotFound if there is no such program.
-  static absl::StatusOr<Command> Start(const std::vector<std::string>& words,
-                                       const std::string& input, const std::string& netns);
-  Command(Command&& other) noexcept;
-  Command& operator=(Command&&) = delete;
-  ~Command();
+  static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& words,
+                                            const std::string& input, const std::string& netns);
+  ChildProcess(ChildProcess&& other) noexcept;
+  ChildProcess& operator=(ChildProcess&&) = delete;
+  ~ChildProcess();
 
   // DeadlineExceeded if it has not ended by then; it is ended in that case.
-  absl::StatusOr<CommandResult> Wait(int64_t deadline_ns);
+  absl::StatusOr<ProgramResult> Wait(int64_t deadline_ns);
 
  private:
-  Command() = default;
+  ChildProcess() = default;
   void End();
 
   std::string name_;
@@ -44,7 +44,7 @@ class Command {
   int err_fd_ = -1;
 };
 
-// Start and Wait for kCommandDeadlineNs. An exit code other than 0 is an error that quotes the
+// Start and Wait for kProgramDeadlineNs. An exit code other than 0 is an error that quotes the
 // first lines of what the program said.
 absl::StatusOr<std::string> Run(const std::vector<std::string>& words, const std::string& input);
 
@@ -62,4 +62,4 @@ std::string FindProgram(const std::string& name);
 
 }  // namespace syncopate::lab
 
-#endif  // SYNCOPATE_LAB_COMMAND_H_
+#endif  // SYNCOPATE_LAB_CHILD_PROCESS_H_

@@ -1,12 +1,12 @@
-// What workers tell each other about who is lost (membership.h), and its bytes.
+// What workers tell each other about who is lost (loss_consensus.h), and its bytes.
 //
 //   u8 kind, u8 verdicts, u8 proposals, u8 opinions, u16 known, u16 first,
 //   verdicts x mark, proposals x mark, opinions x {u16 rank, u8 opinion}
 //   mark = {u16 rank, u8 cause (| 0x80: certain), u16 by}
 //
-// all little-endian, at most kMembershipMessageBytesMax.
-#ifndef SYNCOPATE_TRANSPORT_NET_MEMBERSHIP_MESSAGE_H_
-#define SYNCOPATE_TRANSPORT_NET_MEMBERSHIP_MESSAGE_H_
+// all little-endian, at most kLossMessageBytesMax.
+#ifndef SYNCOPATE_TRANSPORT_NET_LOSS_MESSAGE_H_
+#define SYNCOPATE_TRANSPORT_NET_LOSS_MESSAGE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -57,7 +57,7 @@ struct RankOpinion {
   friend bool operator==(const RankOpinion&, const RankOpinion&) = default;
 };
 
-struct MembershipMessage {
+struct LossMessage {
   enum class Kind : uint8_t {
     kState = 1,     // a beat
     kGoing = 2,     // the sender gives itself up; the only proposal says why
@@ -74,20 +74,20 @@ struct MembershipMessage {
   std::vector<Mark> proposals;  // a part of what the sender proposes as the next ones
   std::vector<RankOpinion> opinions;
 
-  friend bool operator==(const MembershipMessage&, const MembershipMessage&) = default;
+  friend bool operator==(const LossMessage&, const LossMessage&) = default;
 };
 
-inline constexpr size_t kMembershipMessageBytesMax =
-    8 + 5 * (MembershipMessage::kVerdictsMax + MembershipMessage::kProposalsMax) +
-    3 * MembershipMessage::kOpinionsMax;
-static_assert(kMembershipMessageBytesMax <= 512);
+inline constexpr size_t kLossMessageBytesMax =
+    8 + 5 * (LossMessage::kVerdictsMax + LossMessage::kProposalsMax) +
+    3 * LossMessage::kOpinionsMax;
+static_assert(kLossMessageBytesMax <= 512);
 
 // The message keeps the limits above, and its ranks are below limits::kWorkersMax.
-std::string Encode(const MembershipMessage& message);
+std::string Encode(const LossMessage& message);
 
 // In a job of `size` workers. InvalidArgument with what is wrong.
-absl::StatusOr<MembershipMessage> DecodeMembershipMessage(absl::string_view bytes, int size);
+absl::StatusOr<LossMessage> DecodeLossMessage(absl::string_view bytes, int size);
 
 }  // namespace syncopate::net
 
-#endif  // SYNCOPATE_TRANSPORT_NET_MEMBERSHIP_MESSAGE_H_
+#endif  // SYNCOPATE_TRANSPORT_NET_LOSS_MESSAGE_H_

@@ -31,9 +31,9 @@ constexpr double kLength = 1.5;
 // That a check takes, and those that come after all checks.
 constexpr int kExperimentsPerCheck = 16;
 
-class MembershipTests {
+class RackTests {
  public:
-  MembershipTests(Experiments& experiments, FoundRacks& found)
+  RackTests(Experiments& experiments, FoundRacks& found)
       : experiments_(experiments), found_(found) {}
 
   absl::Status CheckAll();
@@ -64,14 +64,14 @@ class MembershipTests {
   FoundRacks& found_;
 };
 
-std::vector<int> MembershipTests::Others(int rack, int host) const {
+std::vector<int> RackTests::Others(int rack, int host) const {
   std::vector<int> others = found_.racks[static_cast<size_t>(rack)];
   others.erase(std::remove(others.begin(), others.end(), host), others.end());
   std::stable_sort(others.begin(), others.end(), [&](int a, int b) { return Nic(a) > Nic(b); });
   return others;  // the fastest first
 }
 
-bool MembershipTests::Possible(int host, int rack) const {
+bool RackTests::Possible(int host, int rack) const {
   const std::vector<int>& members = found_.racks[static_cast<size_t>(rack)];
   const auto measured = std::count_if(members.begin(), members.end(), [&](int member) {
     return member != host && found_.evidence.Measured(host, member);
@@ -80,8 +80,8 @@ bool MembershipTests::Possible(int host, int rack) const {
          found_.evidence.LikenessWith(host, members) > kImpossible * static_cast<double>(measured);
 }
 
-absl::StatusOr<double> MembershipTests::MissingOnce(const std::vector<Flow>& load,
-                                                    const std::vector<Flow>& probe) {
+absl::StatusOr<double> RackTests::MissingOnce(const std::vector<Flow>& load,
+                                              const std::vector<Flow>& probe) {
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> alone, experiments_.Rates(probe, kLength));
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> before, experiments_.Rates(load, kLength));
   std::vector<Flow> all = load;
@@ -91,8 +91,8 @@ absl::StatusOr<double> MembershipTests::MissingOnce(const std::vector<Flow>& loa
   return smaller <= 0 ? 0 : (Sum(alone) + Sum(before) - Sum(together)) / smaller;
 }
 
-absl::StatusOr<double> MembershipTests::Missing(const std::vector<Flow>& load,
-                                                const std::vector<Flow>& probe) {
+absl::StatusOr<double> RackTests::Missing(const std::vector<Flow>& load,
+                                          const std::vector<Flow>& probe) {
   std::vector<double> missing;
   do {
     SYNCOPATE_ASSIGN_OR_RETURN(const double once, MissingOnce(load, probe));
@@ -105,7 +105,7 @@ absl::StatusOr<double> MembershipTests::Missing(const std::vector<Flow>& load,
   return missing[missing.size() / 2];
 }
 
-absl::StatusOr<std::optional<bool>> MembershipTests::CrossesUplink(int host, int rack) {
+absl::StatusOr<std::optional<bool>> RackTests::CrossesUplink(int host, int rack) {
   std::vector<int> members = Others(rack, host);
   if (members.size() < 2) return std::optional<bool>();
   // The slowest that can keep up with the host talks to it; the others load the uplink.
@@ -136,7 +136,7 @@ absl::StatusOr<std::optional<bool>> MembershipTests::CrossesUplink(int host, int
   return std::optional<bool>(missing > kShares);
 }
 
-absl::StatusOr<std::optional<bool>> MembershipTests::SharesUplink(int host, int rack) {
+absl::StatusOr<std::optional<bool>> RackTests::SharesUplink(int host, int rack) {
   const std::vector<int> members = Others(rack, host);
   if (members.empty()) return std::optional<bool>();
   const int member = members.front();
@@ -176,7 +176,7 @@ absl::StatusOr<std::optional<bool>> MembershipTests::SharesUplink(int host, int 
   return std::optional<bool>(missing > kShares);
 }
 
-void MembershipTests::Move(int host, int rack) {
+void RackTests::Move(int host, int rack) {
   std::vector<int>& from = found_.racks[static_cast<size_t>(RackOfHost(host))];
   from.erase(std::remove(from.begin(), from.end(), host), from.end());
   std::vector<int>& to = found_.racks[static_cast<size_t>(rack)];
@@ -184,7 +184,7 @@ void MembershipTests::Move(int host, int rack) {
   std::sort(to.begin(), to.end());
 }
 
-absl::Status MembershipTests::Check(int host, int rack) {
+absl::Status RackTests::Check(int host, int rack) {
   const int home = RackOfHost(host);
   SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<bool> not_there, CrossesUplink(host, rack));
   if (not_there.value_or(false)) return absl::OkStatus();
@@ -205,7 +205,7 @@ absl::Status MembershipTests::Check(int host, int rack) {
   return absl::OkStatus();
 }
 
-absl::Status MembershipTests::CheckAll() {
+absl::Status RackTests::CheckAll() {
   // Hosts without a rack first: mostly another one stands where it does not belong.
   for (const bool lonely : {true, false}) {
     for (int host = 0; host < experiments_.hosts(); ++host) {
@@ -235,10 +235,10 @@ absl::Status MembershipTests::CheckAll() {
 
 }  // namespace
 
-absl::Status CheckMembership(Experiments& experiments, FoundRacks& found) {
+absl::Status CheckRackMembers(Experiments& experiments, FoundRacks& found) {
   if (found.racks.size() < 2) return absl::OkStatus();
   experiments.Begin("doubtful hosts");
-  return MembershipTests(experiments, found).CheckAll();
+  return RackTests(experiments, found).CheckAll();
 }
 
 }  // namespace syncopate

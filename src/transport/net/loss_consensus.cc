@@ -1,4 +1,4 @@
-#include "transport/net/membership.h"
+#include "transport/net/loss_consensus.h"
 
 #include <algorithm>
 #include <set>
@@ -7,7 +7,7 @@
 
 namespace syncopate::net {
 
-Membership::Membership(const MembershipOptions& options, int64_t now_ns)
+LossConsensus::LossConsensus(const LossConsensusOptions& options, int64_t now_ns)
     : options_(options),
       peers_(Index(options.size)),
       now_ns_(now_ns),
@@ -16,11 +16,11 @@ Membership::Membership(const MembershipOptions& options, int64_t now_ns)
   for (Peer& peer : peers_) peer.heard_ns = now_ns;
 }
 
-bool Membership::IsPeer(int rank) const {
+bool LossConsensus::IsPeer(int rank) const {
   return rank >= 0 && rank < options_.size && rank != options_.rank && !peer(rank).lost;
 }
 
-void Membership::Enter(int64_t now_ns) {
+void LossConsensus::Enter(int64_t now_ns) {
   const int64_t idle_ns = now_ns - now_ns_;
   const bool held_up = now_ns - std::max(next_tick_ns_, now_ns_) > options_.silence_ns / 4;
   now_ns_ = std::max(now_ns_, now_ns);
@@ -34,7 +34,7 @@ void Membership::Enter(int64_t now_ns) {
   if (idle_ns > options_.silence_ns / 2) woke_ns_ = now_ns_;
 }
 
-void Membership::Heard(int rank, int64_t now_ns) {
+void LossConsensus::Heard(int rank, int64_t now_ns) {
   Enter(now_ns);
   if (self_lost_ || !IsPeer(rank)) return;
   peer(rank).heard_ns = now_ns_;
@@ -43,7 +43,7 @@ void Membership::Heard(int rank, int64_t now_ns) {
   Reconsider();
 }
 
-void Membership::Closed(int rank, Cause cause, int64_t now_ns) {
+void LossConsensus::Closed(int rank, Cause cause, int64_t now_ns) {
   Enter(now_ns);
   if (rank < 0 || rank >= options_.size) return;
   peer(rank).closed = true;
@@ -53,7 +53,7 @@ void Membership::Closed(int rank, Cause cause, int64_t now_ns) {
   Reconsider();
 }
 
-void Membership::Suspect(int rank, Cause cause, int64_t now_ns) {
+void LossConsensus::Suspect(int rank, Cause cause, int64_t now_ns) {
   Enter(now_ns);
   if (self_lost_ || !IsPeer(rank)) return;
   if (IsCertain(cause)) {
@@ -65,9 +65,9 @@ void Membership::Suspect(int rank, Cause cause, int64_t now_ns) {
   Reconsider();
 }
 
-void Membership::Expel(int rank, int64_t now_ns) { Suspect(rank, Cause::kStuck, now_ns); }
+void LossConsensus::Expel(int rank, int64_t now_ns) { Suspect(rank, Cause::kStuck, now_ns); }
 
-void Membership::Received(int rank, const MembershipMessage& message, int64_t now_ns) {
+void LossConsensus::Received(int rank, const LossMessage& message, int64_t now_ns) {
   Enter(now_ns);
   if (self_lost_ || rank < 0 || rank >= options_.size || rank == options_.rank) return;
   if (peer(rank).lost) {
@@ -75,14 +75,14 @@ void Membership::Received(int rank, const MembershipMessage& message, int64_t no
     return;
   }
   Heard(rank, now_ns);
-  if (message.kind == MembershipMessage::Kind::kGoing) {
+  if (message.kind == LossMessage::Kind::kGoing) {
     Mark mark{.rank = rank, .cause = Cause::kCutOff, .by = rank, .certain = true};
     if (!message.proposals.empty()) mark.cause = message.proposals.front().cause;
     Add(mark);
     EndRounds();
     return;
   }
-  if (message.kind == MembershipMessage::Kind::kExpelled) {
+  if (message.kind == LossMessage::Kind::kExpelled) {
     LoseSelf(message.verdicts.empty() ? Cause::kSilent : message.verdicts.front().cause,
              Goodbye::kNone);
     return;
@@ -119,7 +119,7 @@ void Membership::Received(int rank, const MembershipMessage& message, int64_t no
   if (disputed) Reconsider();
 }
 
-void Membership::Tick(int64_t now_ns) {
+void LossConsensus::Tick(int64_t now_ns) {
   Enter(now_ns);
   if (self_lost_) return;
   if (now_ns_ >= next_beat_ns_) {
@@ -130,11 +130,11 @@ void Membership::Tick(int64_t now_ns) {
   Reconsider();
 }
 
-int64_t Membership::NextTickNs() const { return next_tick_ns_; }
+int64_t LossConsensus::NextTickNs() const { return next_tick_ns_; }
 
 // Rounds ----------------------------------------------------------------------------------------
 
-bool Membership::Join(Proposal& into, const Mark& mark) {
+bool LossConsensus::Join(Proposal& into, const Mark& mark) {
   const auto [it, added] = into.try_emplace(mark.rank, mark);
   if (added) return true;
   Mark& ours = it->second;
@@ -147,25 +147,25 @@ bool Membership::Join(Proposal& into, const Mark& mark) {
   return !(ours == before);
 }
 
-void Membership::Add(const Mark& mark) {
+void LossConsensus::Add(const Mark& mark) {
   if (mark.rank == options_.rank || peer(mark.rank).lost || !Join(proposal_, mark)) return;
   told_ = false;
   proposed_ns_ = now_ns_;
 }
 
-void Membership::Propose(int rank, Cause cause, int by) {
+void LossConsensus::Propose(int rank, Cause cause, int by) {
   // What is known already is not made known again under another name.
   const auto it = proposal_.find(rank);
   if (it != proposal_.end() && it->second.cause >= cause) return;
   Add({.rank = rank, .cause = cause, .by = by, .certain = IsCertain(cause)});
 }
 
-void Membership::JoinProposalOf(const Peer& sender) {
+void LossConsensus::JoinProposalOf(const Peer& sender) {
   if (sender.known != static_cast<int>(verdicts_.size())) return;
   for (const auto& [rank, mark] : sender.proposal) Add(mark);
 }
 
-void Membership::TakeOver(const MembershipMessage& message) {
+void LossConsensus::TakeOver(const LossMessage& message) {
   for (size_t i = 0; i < message.verdicts.size(); ++i) {
     if (Index(message.first) + i != verdicts_.size()) continue;
     const Mark& mark = message.verdicts[i];
@@ -178,7 +178,7 @@ void Membership::TakeOver(const MembershipMessage& message) {
   }
 }
 
-void Membership::EndRounds() {
+void LossConsensus::EndRounds() {
   while (!self_lost_ && EndRound()) {
     for (int rank = 0; rank < options_.size; ++rank) {
       if (IsPeer(rank) && IsMember(rank)) JoinProposalOf(peer(rank));
@@ -186,7 +186,7 @@ void Membership::EndRounds() {
   }
 }
 
-bool Membership::EndRound() {
+bool LossConsensus::EndRound() {
   if (proposal_.empty()) return false;
   std::vector<int> members;
   for (int rank = 0; rank < options_.size; ++rank) {
@@ -209,7 +209,7 @@ bool Membership::EndRound() {
   return true;
 }
 
-void Membership::Pronounce(const Mark& mark) {
+void LossConsensus::Pronounce(const Mark& mark) {
   verdicts_.push_back(
       {.rank = mark.rank, .order = verdicts_.size() + 1, .cause = mark.cause, .by = mark.by});
   proposal_.erase(mark.rank);
@@ -218,12 +218,12 @@ void Membership::Pronounce(const Mark& mark) {
   told_ = false;
 }
 
-bool Membership::IsElector(int rank) const {
+bool LossConsensus::IsElector(int rank) const {
   const auto it = proposal_.find(rank);
   return !peer(rank).lost && (it == proposal_.end() || !it->second.certain);
 }
 
-bool Membership::IsMajority(const std::vector<int>& members) const {
+bool LossConsensus::IsMajority(const std::vector<int>& members) const {
   size_t electors = 0;
   int lowest = -1;
   for (int rank = 0; rank < options_.size; ++rank) {
@@ -236,7 +236,7 @@ bool Membership::IsMajority(const std::vector<int>& members) const {
 
 // Accusations -----------------------------------------------------------------------------------
 
-void Membership::Reconsider() {
+void LossConsensus::Reconsider() {
   if (self_lost_) return;
   Accuse();
   std::map<int, Opinion> opinions = Opinions();
@@ -258,7 +258,7 @@ void Membership::Reconsider() {
   }
 }
 
-std::set<int> Membership::Accused() const {
+std::set<int> LossConsensus::Accused() const {
   std::set<int> accused;
   for (int rank = 0; rank < options_.size; ++rank) {
     if (!IsPeer(rank) || !IsMember(rank)) continue;
@@ -270,7 +270,7 @@ std::set<int> Membership::Accused() const {
   return accused;
 }
 
-void Membership::Accuse() {
+void LossConsensus::Accuse() {
   const auto accuse = [this](int64_t limit_ns) {
     for (int rank = 0; rank < options_.size; ++rank) {
       if (!IsPeer(rank) || !IsMember(rank)) continue;
@@ -283,7 +283,7 @@ void Membership::Accuse() {
   if (!Accused().empty()) accuse(options_.silence_ns / 2);
 }
 
-std::map<int, Opinion> Membership::Opinions() const {
+std::map<int, Opinion> LossConsensus::Opinions() const {
   std::map<int, Opinion> opinions;
   for (const int rank : Accused()) {
     if (rank == options_.rank) continue;
@@ -294,7 +294,7 @@ std::map<int, Opinion> Membership::Opinions() const {
   return opinions;
 }
 
-bool Membership::AllHaveOpinions(const std::set<int>& accused) const {
+bool LossConsensus::AllHaveOpinions(const std::set<int>& accused) const {
   for (int rank = 0; rank < options_.size; ++rank) {
     if (!IsPeer(rank) || !IsMember(rank) || peer(rank).accused) continue;
     for (const int target : accused) {
@@ -304,7 +304,7 @@ bool Membership::AllHaveOpinions(const std::set<int>& accused) const {
   return true;
 }
 
-std::vector<Mark> Membership::WorstConnected() const {
+std::vector<Mark> LossConsensus::WorstConnected() const {
   std::set<std::pair<int, int>> broken;  // pairs that cannot talk, the lower rank first
   std::set<std::pair<int, int>> stuck;   // {who wants it out, whom}
   for (int rank = 0; rank < options_.size; ++rank) {
@@ -345,7 +345,7 @@ std::vector<Mark> Membership::WorstConnected() const {
   return worst;
 }
 
-void Membership::Judge() {
+void LossConsensus::Judge() {
   const std::set<int> accused = Accused();
   if (accused.empty()) {
     dispute_ns_ = -1;
@@ -371,7 +371,7 @@ void Membership::Judge() {
   EndRounds();
 }
 
-void Membership::CheckReach() {
+void LossConsensus::CheckReach() {
   if (self_lost_) return;
   std::vector<int> reached;
   for (int rank = 0; rank < options_.size; ++rank) {
@@ -386,14 +386,14 @@ void Membership::CheckReach() {
   if (unanswered || !IsMajority(reached)) LoseSelf(Cause::kCutOff, Goodbye::kTell);
 }
 
-void Membership::LoseSelf(Cause cause, Goodbye goodbye) {
+void LossConsensus::LoseSelf(Cause cause, Goodbye goodbye) {
   self_lost_ = true;
   self_lost_reason_ = cause == Cause::kCutOff
                           ? "is cut off: it does not hear the majority of the others"
                           : absl::StrCat("is held for lost by the others: it ", Describe(cause));
   if (goodbye == Goodbye::kNone) return;
-  MembershipMessage message;
-  message.kind = MembershipMessage::Kind::kGoing;
+  LossMessage message;
+  message.kind = LossMessage::Kind::kGoing;
   message.proposals.push_back(
       {.rank = options_.rank, .cause = cause, .by = options_.rank, .certain = true});
   for (int rank = 0; rank < options_.size; ++rank) {
@@ -403,7 +403,7 @@ void Membership::LoseSelf(Cause cause, Goodbye goodbye) {
 
 // Messages --------------------------------------------------------------------------------------
 
-std::vector<Membership::Outgoing> Membership::TakeMessages() {
+std::vector<LossConsensus::Outgoing> LossConsensus::TakeMessages() {
   if (self_lost_) return std::exchange(last_words_, {});
   std::vector<Outgoing> out;
   for (int rank = 0; rank < options_.size; ++rank) {
@@ -416,14 +416,14 @@ std::vector<Membership::Outgoing> Membership::TakeMessages() {
   return out;
 }
 
-void Membership::AppendMessages(int to, std::vector<Outgoing>& out) const {
-  MembershipMessage message;
+void LossConsensus::AppendMessages(int to, std::vector<Outgoing>& out) const {
+  LossMessage message;
   message.known = static_cast<int>(verdicts_.size());
   const auto mark_of = [](const Verdict& verdict) {
     return Mark{.rank = verdict.rank, .cause = verdict.cause, .by = verdict.by, .certain = true};
   };
   if (peer(to).lost) {
-    message.kind = MembershipMessage::Kind::kExpelled;
+    message.kind = LossMessage::Kind::kExpelled;
     const auto it = std::find_if(verdicts_.begin(), verdicts_.end(),
                                  [to](const Verdict& verdict) { return verdict.rank == to; });
     message.first = static_cast<int>(it - verdicts_.begin());
@@ -432,7 +432,7 @@ void Membership::AppendMessages(int to, std::vector<Outgoing>& out) const {
     return;
   }
   for (const auto& [rank, opinion] : opinions_) {
-    if (message.opinions.size() == MembershipMessage::kOpinionsMax) break;
+    if (message.opinions.size() == LossMessage::kOpinionsMax) break;
     message.opinions.push_back({.rank = rank, .opinion = opinion});
   }
   // What one message cannot hold goes into several; the receiver adds them up.
@@ -442,11 +442,10 @@ void Membership::AppendMessages(int to, std::vector<Outgoing>& out) const {
     message.first = static_cast<int>(std::min(next, verdicts_.size()));
     message.verdicts.clear();
     message.proposals.clear();
-    while (next < verdicts_.size() && message.verdicts.size() < MembershipMessage::kVerdictsMax) {
+    while (next < verdicts_.size() && message.verdicts.size() < LossMessage::kVerdictsMax) {
       message.verdicts.push_back(mark_of(verdicts_[next++]));
     }
-    while (proposed != proposal_.end() &&
-           message.proposals.size() < MembershipMessage::kProposalsMax) {
+    while (proposed != proposal_.end() && message.proposals.size() < LossMessage::kProposalsMax) {
       message.proposals.push_back((proposed++)->second);
     }
     out.push_back({to, message});

@@ -2,8 +2,8 @@
 // named after the user, the job and its rank, and every pair exchanges file descriptors of its
 // shared memory once. Abstract names vanish with their process, so nothing is left behind. A peer
 // of another user is turned away.
-#ifndef SYNCOPATE_TRANSPORT_SHM_RENDEZVOUS_H_
-#define SYNCOPATE_TRANSPORT_SHM_RENDEZVOUS_H_
+#ifndef SYNCOPATE_TRANSPORT_SHM_INTRODUCTION_H_
+#define SYNCOPATE_TRANSPORT_SHM_INTRODUCTION_H_
 
 #include <cstdint>
 #include <string>
@@ -24,7 +24,7 @@ struct Introduction {
   UniqueFd process;  // pidfd
 };
 
-struct RendezvousSpec {
+struct IntroductionSpec {
   std::string job;
   int rank = 0;
   int size = 1;
@@ -36,9 +36,9 @@ struct RendezvousSpec {
 
 // What every other worker brought, by rank (this worker's own place stays empty). Returns when all
 // have come, or at `deadline_ns` with an error that names the missing ones.
-absl::StatusOr<std::vector<Introduction>> MeetPeers(const RendezvousSpec& spec, const Clock& clock,
-                                                    int64_t deadline_ns);
+absl::StatusOr<std::vector<Introduction>> MeetPeers(const IntroductionSpec& spec,
+                                                    const Clock& clock, int64_t deadline_ns);
 
 }  // namespace syncopate::shm
 
-#endif  // SYNCOPATE_TRANSPORT_SHM_RENDEZVOUS_H_
+#endif  // SYNCOPATE_TRANSPORT_SHM_INTRODUCTION_H_

@@ -1,6 +1,6 @@
-// The agreement about gates, played with messages that are late, and members that are lost at any
+// The gate protocol, played with messages that are late, and members that are lost at any
 // moment: whatever happens, the survivors end with the same.
-#include "transport/net/agreement.h"
+#include "transport/net/gate_protocol.h"
 
 #include <algorithm>
 #include <deque>
@@ -16,11 +16,11 @@
 namespace syncopate::net {
 namespace {
 
-using Kind = AgreementMessage::Kind;
-using Mode = Agreement::Mode;
+using Kind = GateMessage::Kind;
+using Mode = GateProtocol::Mode;
 
-AgreementMessage FullMessage() {
-  AgreementMessage message;
+GateMessage FullMessage() {
+  GateMessage message;
   message.kind = Kind::kDecision;
   message.gate = Gate::kFinish;
   message.all = true;
@@ -45,19 +45,19 @@ AgreementMessage FullMessage() {
   return message;
 }
 
-TEST(AgreementMessageTest, RoundTrips) {
-  const AgreementMessage message = FullMessage();
-  absl::StatusOr<AgreementMessage> again = DecodeAgreementMessage(Encode(message));
+TEST(GateMessageTest, RoundTrips) {
+  const GateMessage message = FullMessage();
+  absl::StatusOr<GateMessage> again = DecodeGateMessage(Encode(message));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_TRUE(*again == message);
 }
 
-TEST(AgreementMessageTest, EveryTruncationAndAnyExtraByteIsRefused) {
+TEST(GateMessageTest, EveryTruncationAndAnyExtraByteIsRefused) {
   const std::string bytes = Encode(FullMessage());
   for (size_t length = 0; length < bytes.size(); ++length) {
-    EXPECT_FALSE(DecodeAgreementMessage(bytes.substr(0, length)).ok()) << length;
+    EXPECT_FALSE(DecodeGateMessage(bytes.substr(0, length)).ok()) << length;
   }
-  EXPECT_FALSE(DecodeAgreementMessage(bytes + "x").ok());
+  EXPECT_FALSE(DecodeGateMessage(bytes + "x").ok());
 }
 
 // A group in one process. Messages between two members keep their order; everything else is drawn.
@@ -67,22 +67,22 @@ class Group {
     std::vector<int32_t> ranks;
     for (int member = 0; member < members; ++member) ranks.push_back(member);
     for (int member = 0; member < members; ++member) {
-      members_.push_back(std::make_unique<Agreement>(ranks, member));
+      members_.push_back(std::make_unique<GateProtocol>(ranks, member));
       knows_.emplace_back();
     }
   }
 
   int size() const { return static_cast<int>(members_.size()); }
-  Agreement& operator[](int member) { return *members_[static_cast<size_t>(member)]; }
+  GateProtocol& operator[](int member) { return *members_[static_cast<size_t>(member)]; }
   bool lost(int member) const { return lost_[static_cast<size_t>(member)]; }
   Random& random() { return random_; }
 
   void Collect() {
     for (int from = 0; from < size(); ++from) {
-      for (Agreement::Outgoing& outgoing : (*this)[from].TakeMessages()) {
+      for (GateProtocol::Outgoing& outgoing : (*this)[from].TakeMessages()) {
         if (!lost(from)) wires_[{from, outgoing.to}].push_back(std::move(outgoing.message));
       }
-      for (const Agreement::Provision& provision : (*this)[from].TakeProvisions()) {
+      for (const GateProtocol::Provision& provision : (*this)[from].TakeProvisions()) {
         for (const int needy : provision.needy) {
           if (!lost(from)) results_.push_back({from, needy, provision.sequence});
         }
@@ -108,7 +108,7 @@ class Group {
     size_t choice = random_.Below(choices);
     if (choice < ready.size()) {
       auto& queue = wires_[ready[choice]];
-      const AgreementMessage message = std::move(queue.front());
+      const GateMessage message = std::move(queue.front());
       queue.pop_front();
       const auto [from, to] = ready[choice];
       const auto& known = knows_[static_cast<size_t>(to)];
@@ -156,15 +156,15 @@ class Group {
   }
 
   Random random_;
-  std::vector<std::unique_ptr<Agreement>> members_;
+  std::vector<std::unique_ptr<GateProtocol>> members_;
   std::vector<bool> lost_;
   std::vector<int> order_;               // of losses
   std::vector<std::vector<int>> knows_;  // by member
-  std::map<std::pair<int, int>, std::deque<AgreementMessage>> wires_;
+  std::map<std::pair<int, int>, std::deque<GateMessage>> wires_;
   std::vector<Result> results_;
 };
 
-TEST(AgreementTest, GatesPassWhenAllHaveEntered) {
+TEST(GateProtocolTest, GatesPassWhenAllHaveEntered) {
   Group group(4, 1);
   for (int m = 0; m < 4; ++m) {
     group[m].Open(0, Mode::kAwaited, {.digest = 7, .weight = 1.0 + m}, /*awaits_start=*/true);
@@ -179,30 +179,30 @@ TEST(AgreementTest, GatesPassWhenAllHaveEntered) {
   EXPECT_EQ(group[2].HelloOf(0, 3).weight, 4.0);
 }
 
-TEST(AgreementTest, SmallEndingsAreToldTogether) {
+TEST(GateProtocolTest, SmallEndingsAreToldTogether) {
   Group group(3, 1);
   size_t messages = 0;
   for (uint64_t sequence = 0; sequence < 8; ++sequence) {
     for (int m = 0; m < 3; ++m) {
       group[m].Open(sequence, Mode::kShared, {}, /*awaits_start=*/false);
       EXPECT_TRUE(group[m].Enter(sequence, Gate::kFinish, /*prompt=*/false));
-      for (Agreement::Outgoing& outgoing : group[m].TakeMessages()) {
+      for (GateProtocol::Outgoing& outgoing : group[m].TakeMessages()) {
         ++messages;
         group[outgoing.to].Receive(m, outgoing.message);
       }
     }
   }
   for (int m = 0; m < 3; ++m) {
-    for (Agreement::Outgoing& outgoing : group[m].TakeMessages()) {
+    for (GateProtocol::Outgoing& outgoing : group[m].TakeMessages()) {
       ++messages;
       group[outgoing.to].Receive(m, outgoing.message);
     }
     EXPECT_EQ(group[m].State(0, Gate::kFinish), GateState::kPassed) << m;
   }
-  EXPECT_LE(messages, 4u) << "two members tell the keeper once, and it tells both once";
+  EXPECT_LE(messages, 4u) << "two members tell the arbiter once, and it tells both once";
 }
 
-TEST(AgreementTest, AnswersToWhoIsLateNameTheMissing) {
+TEST(GateProtocolTest, AnswersToWhoIsLateNameTheMissing) {
   Group group(3, 1);
   group[0].Open(0, Mode::kShared, {}, false);
   group[2].Open(0, Mode::kShared, {}, false);
@@ -221,9 +221,9 @@ TEST(AgreementTest, AnswersToWhoIsLateNameTheMissing) {
 
 // Operations in which members finish when all have begun, one or two members lost anywhere, and
 // somebody who asks because its time is up: survivors must agree on every operation.
-class AgreementStorm : public ::testing::TestWithParam<Mode> {};
+class GateStorm : public ::testing::TestWithParam<Mode> {};
 
-TEST_P(AgreementStorm, SurvivorsEndWithTheSame) {
+TEST_P(GateStorm, SurvivorsEndWithTheSame) {
   const Mode mode = GetParam();
   for (uint64_t seed = 1; seed <= 4000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -313,7 +313,7 @@ TEST_P(AgreementStorm, SurvivorsEndWithTheSame) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, AgreementStorm, ::testing::Values(Mode::kShared, Mode::kAwaited),
+INSTANTIATE_TEST_SUITE_P(Modes, GateStorm, ::testing::Values(Mode::kShared, Mode::kAwaited),
                          [](const auto& param) {
                            return param.param == Mode::kShared ? "Shared" : "Awaited";
                          });

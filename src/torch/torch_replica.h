@@ -1,6 +1,6 @@
 // Parameters of LibTorch as what a synchronizer packs and updates.
-#ifndef SYNCOPATE_TORCH_TENSOR_MODEL_H_
-#define SYNCOPATE_TORCH_TENSOR_MODEL_H_
+#ifndef SYNCOPATE_TORCH_TORCH_REPLICA_H_
+#define SYNCOPATE_TORCH_TORCH_REPLICA_H_
 
 #include <ATen/core/Tensor.h>
 
@@ -27,9 +27,9 @@ struct NamedTensor {
 absl::StatusOr<TensorTable> TableOf(const std::string& model,
                                     const std::vector<NamedTensor>& parameters);
 
-class TensorModel : public sync::Model {
+class TorchReplica : public sync::Replica {
  public:
-  explicit TensorModel(std::vector<at::Tensor> parameters) : parameters_(std::move(parameters)) {}
+  explicit TorchReplica(std::vector<at::Tensor> parameters) : parameters_(std::move(parameters)) {}
 
   void Pack(strategy::Content content, int tensor, double factor, std::byte* to) override;
   void Apply(const strategy::ApplyUpdate& update,
@@ -52,4 +52,4 @@ absl::Status AverageTensors(Group& group, const std::vector<at::Tensor>& tensors
 
 }  // namespace syncopate::torch
 
-#endif  // SYNCOPATE_TORCH_TENSOR_MODEL_H_
+#endif  // SYNCOPATE_TORCH_TORCH_REPLICA_H_

@@ -1,12 +1,12 @@
 // All times are virtual: the promises of DESIGN are tested to the nanosecond.
-#include "transport/net/membership.h"
+#include "transport/net/loss_consensus.h"
 
 #include <algorithm>
 #include <functional>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "transport/net/membership_simulation.h"
+#include "transport/net/loss_simulation.h"
 
 namespace syncopate::net {
 namespace {
@@ -22,12 +22,12 @@ std::vector<int> Without(int size, const std::vector<int>& lost) {
 }
 
 // Exactly `lost` are lost, for all others, `within_ns` after `fault_ns`.
-void ExpectLost(MembershipSimulation& simulation, int size, const std::vector<int>& lost,
+void ExpectLost(LossSimulation& simulation, int size, const std::vector<int>& lost,
                 int64_t fault_ns, int64_t within_ns) {
   EXPECT_EQ(simulation.Survivors(), Without(size, lost)) << simulation.Picture();
   EXPECT_EQ(simulation.Contradiction(), "");
   for (const int rank : simulation.Survivors()) {
-    EXPECT_EQ(simulation.membership(rank).verdicts().size(), lost.size()) << simulation.Picture();
+    EXPECT_EQ(simulation.consensus(rank).verdicts().size(), lost.size()) << simulation.Picture();
     for (const int gone : lost) {
       ASSERT_GE(simulation.VerdictNs(rank, gone), 0)
           << rank << " does not name " << gone << ": " << simulation.Picture();
@@ -37,24 +37,23 @@ void ExpectLost(MembershipSimulation& simulation, int size, const std::vector<in
   }
 }
 
-TEST(MembershipTest, EvidenceAtOneWorkerIsKnownByAllAfterTwoDelays) {
+TEST(LossConsensusTest, EvidenceAtOneWorkerIsKnownByAllAfterTwoDelays) {
   constexpr int64_t kDelay = 10 * kMs;
   for (int size = 2; size <= 9; ++size) {
     for (int dead = 0; dead < size; ++dead) {
       for (const int witness : Without(size, {dead})) {
-        MembershipSimulation simulation(
-            {.size = size, .delay_min_ns = kDelay, .delay_max_ns = kDelay});
+        LossSimulation simulation({.size = size, .delay_min_ns = kDelay, .delay_max_ns = kDelay});
         simulation.RunFor(kSecond);
         for (const int rank : Without(size, {dead})) simulation.CutOneWay(dead, rank);
         simulation.Kill(dead);  // nobody sees it by itself
         const int64_t fault_ns = simulation.now_ns();
-        simulation.Tell(witness, [dead](Membership& membership, int64_t now_ns) {
-          membership.Suspect(dead, Cause::kDied, now_ns);
+        simulation.Tell(witness, [dead](LossConsensus& consensus, int64_t now_ns) {
+          consensus.Suspect(dead, Cause::kDied, now_ns);
         });
         simulation.RunFor(kSecond);
         ExpectLost(simulation, size, {dead}, fault_ns, 2 * kDelay);
         for (const int rank : simulation.Survivors()) {
-          EXPECT_EQ(simulation.membership(rank).verdicts().front(),
+          EXPECT_EQ(simulation.consensus(rank).verdicts().front(),
                     (Verdict{.rank = dead, .order = 1, .cause = Cause::kDied, .by = witness}));
         }
       }
@@ -62,11 +61,11 @@ TEST(MembershipTest, EvidenceAtOneWorkerIsKnownByAllAfterTwoDelays) {
   }
 }
 
-TEST(MembershipTest, DeathsAreKnownSoonAlsoSeveralAtOnce) {
+TEST(LossConsensusTest, DeathsAreKnownSoonAlsoSeveralAtOnce) {
   for (int size = 2; size <= 9; ++size) {
     for (int deaths = 1; deaths < size; ++deaths) {
       for (uint64_t seed = 0; seed < 20; ++seed) {
-        MembershipSimulation simulation({.size = size, .seed = seed});
+        LossSimulation simulation({.size = size, .seed = seed});
         simulation.RunFor(kSecond);
         Random random(seed);
         std::vector<int> dead;
@@ -84,39 +83,39 @@ TEST(MembershipTest, DeathsAreKnownSoonAlsoSeveralAtOnce) {
   }
 }
 
-TEST(MembershipTest, WhoLeavesIsNamedAsSuch) {
-  MembershipSimulation simulation({.size = 3});
+TEST(LossConsensusTest, WhoLeavesIsNamedAsSuch) {
+  LossSimulation simulation({.size = 3});
   simulation.RunFor(kSecond);
   for (const int rank : {0, 2}) {
-    simulation.Tell(rank, [](Membership& membership, int64_t now_ns) {
-      membership.Closed(1, Cause::kLeft, now_ns);
+    simulation.Tell(rank, [](LossConsensus& consensus, int64_t now_ns) {
+      consensus.Closed(1, Cause::kLeft, now_ns);
     });
   }
   simulation.RunFor(kSecond);
-  ASSERT_EQ(simulation.membership(0).verdicts().size(), 1u);
-  EXPECT_EQ(simulation.membership(0).verdicts().front().cause, Cause::kLeft);
-  EXPECT_EQ(simulation.membership(2).verdicts(), simulation.membership(0).verdicts());
+  ASSERT_EQ(simulation.consensus(0).verdicts().size(), 1u);
+  EXPECT_EQ(simulation.consensus(0).verdicts().front().cause, Cause::kLeft);
+  EXPECT_EQ(simulation.consensus(2).verdicts(), simulation.consensus(0).verdicts());
 }
 
 // Worker 0 has ended the round without us and then fell silent. The others may have ended it with 0
 // among the lost, on our word.
-TEST(MembershipTest, VerdictsOfOneThatWeProposeAreNotTakenOver) {
-  MembershipMessage message;
+TEST(LossConsensusTest, VerdictsOfOneThatWeProposeAreNotTakenOver) {
+  LossMessage message;
   message.known = 1;
   message.verdicts = {{.rank = 3, .cause = Cause::kDied, .by = 0, .certain = true}};
   for (const bool proposed : {true, false}) {
-    Membership membership({.rank = 2, .size = 4}, 0);
-    membership.Closed(3, Cause::kDied, 0);
-    if (proposed) membership.Suspect(0, Cause::kDied, 0);
-    membership.Received(0, message, 0);
-    EXPECT_EQ(membership.verdicts().empty(), proposed);
+    LossConsensus consensus({.rank = 2, .size = 4}, 0);
+    consensus.Closed(3, Cause::kDied, 0);
+    if (proposed) consensus.Suspect(0, Cause::kDied, 0);
+    consensus.Received(0, message, 0);
+    EXPECT_EQ(consensus.verdicts().empty(), proposed);
   }
 }
 
 // How one worker can be lost without its end being seen.
 enum class Fault { kStopped, kCut, kMute, kDeaf };
 
-void Inflict(MembershipSimulation& simulation, int size, int rank, Fault fault) {
+void Inflict(LossSimulation& simulation, int size, int rank, Fault fault) {
   if (fault == Fault::kStopped) simulation.Pause(rank);
   for (const int other : Without(size, {rank})) {
     if (fault == Fault::kCut || fault == Fault::kMute) simulation.CutOneWay(rank, other);
@@ -124,12 +123,12 @@ void Inflict(MembershipSimulation& simulation, int size, int rank, Fault fault) 
   }
 }
 
-TEST(MembershipTest, SilentOnesAreNamedAfterTheirTimeAndBeforeFiveSeconds) {
+TEST(LossConsensusTest, SilentOnesAreNamedAfterTheirTimeAndBeforeFiveSeconds) {
   for (const Fault fault : {Fault::kStopped, Fault::kCut, Fault::kMute, Fault::kDeaf}) {
     for (int size = 3; size <= 9; ++size) {
       for (int rank = 0; rank < size; ++rank) {
         for (uint64_t seed = 0; seed < 15; ++seed) {
-          MembershipSimulation simulation(
+          LossSimulation simulation(
               {.size = size,
                .seed = seed,
                .delay_max_ns = std::vector<int64_t>{20, 150, 400}[seed % 3] * kMs});
@@ -150,12 +149,12 @@ TEST(MembershipTest, SilentOnesAreNamedAfterTheirTimeAndBeforeFiveSeconds) {
   }
 }
 
-TEST(MembershipTest, OfTwoThatCannotTalkTheHigherGoes) {
+TEST(LossConsensusTest, OfTwoThatCannotTalkTheHigherGoes) {
   for (int size = 2; size <= 9; ++size) {
     for (int a = 0; a < size; ++a) {
       for (int b = a + 1; b < size; ++b) {
         for (uint64_t seed = 0; seed < 12; ++seed) {
-          MembershipSimulation simulation({.size = size, .seed = seed});
+          LossSimulation simulation({.size = size, .seed = seed});
           simulation.RunFor(kSecond + static_cast<int64_t>(seed) * 41 * kMs);
           const int64_t fault_ns = simulation.now_ns();
           if (seed % 3 != 1) simulation.CutOneWay(a, b);
@@ -170,11 +169,11 @@ TEST(MembershipTest, OfTwoThatCannotTalkTheHigherGoes) {
   }
 }
 
-TEST(MembershipTest, TheMajorityGoesOn) {
+TEST(LossConsensusTest, TheMajorityGoesOn) {
   for (int size = 2; size <= 9; ++size) {
     for (uint64_t side = 1; side + 1 < (uint64_t{1} << size); side += size < 7 ? 1 : 5) {
       for (int direction = 0; direction < 3; ++direction) {
-        MembershipSimulation simulation({.size = size, .seed = side});
+        LossSimulation simulation({.size = size, .seed = side});
         simulation.RunFor(kSecond);
         const int64_t fault_ns = simulation.now_ns();
         std::vector<int> in, out;
@@ -191,8 +190,8 @@ TEST(MembershipTest, TheMajorityGoesOn) {
         SCOPED_TRACE(direction);
         ExpectLost(simulation, size, in_lost ? in : out, fault_ns, 5 * kSecond);
         for (const int rank : in_lost ? in : out) {
-          EXPECT_TRUE(simulation.membership(rank).self_lost());
-          EXPECT_NE(simulation.membership(rank).self_lost_reason(), "");
+          EXPECT_TRUE(simulation.consensus(rank).self_lost());
+          EXPECT_NE(simulation.consensus(rank).self_lost_reason(), "");
         }
         if (HasFailure()) return;
       }
@@ -200,20 +199,20 @@ TEST(MembershipTest, TheMajorityGoesOn) {
   }
 }
 
-TEST(MembershipTest, WhoWakesAfterItsVerdictLearnsIt) {
+TEST(LossConsensusTest, WhoWakesAfterItsVerdictLearnsIt) {
   for (const bool close_lost : {true, false}) {
     for (int size = 3; size <= 9; ++size) {
       for (int rank = 0; rank < size; ++rank) {
         for (uint64_t seed = 0; seed < 10; ++seed) {
-          MembershipSimulation simulation({.size = size, .seed = seed, .close_lost = close_lost});
+          LossSimulation simulation({.size = size, .seed = seed, .close_lost = close_lost});
           simulation.RunFor(kSecond);
           const int64_t fault_ns = simulation.now_ns();
           simulation.Pause(rank);
           simulation.RunFor(6 * kSecond);
           simulation.Resume(rank);
           simulation.RunFor(kSecond);
-          EXPECT_TRUE(simulation.membership(rank).self_lost());
-          EXPECT_TRUE(simulation.membership(rank).verdicts().empty());
+          EXPECT_TRUE(simulation.consensus(rank).self_lost());
+          EXPECT_TRUE(simulation.consensus(rank).verdicts().empty());
           ExpectLost(simulation, size, {rank}, fault_ns, 5 * kSecond);
           if (HasFailure()) return;
         }
@@ -222,18 +221,18 @@ TEST(MembershipTest, WhoWakesAfterItsVerdictLearnsIt) {
   }
 }
 
-TEST(MembershipTest, WhoWakesAndFindsAllConnectionsEndedIsLost) {
-  Membership membership({.rank = 1, .size = 4}, 0);
-  for (int64_t ns = 0; ns < kSecond; ns += 100 * kMs) membership.Tick(ns);
-  for (const int other : {0, 2, 3}) membership.Closed(other, Cause::kDied, 7 * kSecond);
-  EXPECT_TRUE(membership.self_lost());
-  EXPECT_TRUE(membership.verdicts().empty());
+TEST(LossConsensusTest, WhoWakesAndFindsAllConnectionsEndedIsLost) {
+  LossConsensus consensus({.rank = 1, .size = 4}, 0);
+  for (int64_t ns = 0; ns < kSecond; ns += 100 * kMs) consensus.Tick(ns);
+  for (const int other : {0, 2, 3}) consensus.Closed(other, Cause::kDied, 7 * kSecond);
+  EXPECT_TRUE(consensus.self_lost());
+  EXPECT_TRUE(consensus.verdicts().empty());
 }
 
-TEST(MembershipTest, ThePauseOfOneIsNotBlamedOnOthers) {
+TEST(LossConsensusTest, ThePauseOfOneIsNotBlamedOnOthers) {
   for (int size = 2; size <= 9; ++size) {
     for (int rank = 0; rank < size; ++rank) {
-      MembershipSimulation simulation({.size = size, .seed = 5});
+      LossSimulation simulation({.size = size, .seed = 5});
       simulation.RunFor(kSecond);
       for (int i = 0; i < 20; ++i) {
         simulation.Pause(rank);
@@ -247,10 +246,10 @@ TEST(MembershipTest, ThePauseOfOneIsNotBlamedOnOthers) {
 }
 
 // The whole machine stands still for longer than anybody may be silent.
-TEST(MembershipTest, APauseOfAllHarmsNobody) {
+TEST(LossConsensusTest, APauseOfAllHarmsNobody) {
   for (int size = 2; size <= 9; ++size) {
     for (uint64_t seed = 0; seed < 50; ++seed) {
-      MembershipSimulation simulation({.size = size, .seed = seed});
+      LossSimulation simulation({.size = size, .seed = seed});
       simulation.RunFor(kSecond);
       Random random(seed);
       for (int rank = 0; rank < size; ++rank) {
@@ -268,10 +267,10 @@ TEST(MembershipTest, APauseOfAllHarmsNobody) {
   }
 }
 
-TEST(MembershipTest, NobodyIsAccusedInQuietTimes) {
+TEST(LossConsensusTest, NobodyIsAccusedInQuietTimes) {
   for (int size = 2; size <= 9; ++size) {
     for (uint64_t seed = 0; seed < 4; ++seed) {
-      MembershipSimulation simulation({.size = size, .seed = seed, .delay_max_ns = kSecond});
+      LossSimulation simulation({.size = size, .seed = seed, .delay_max_ns = kSecond});
       Random random(seed);
       for (int i = 0; i < 100; ++i) {
         const int rank = static_cast<int>(random.Below(static_cast<uint64_t>(size)));
@@ -285,18 +284,18 @@ TEST(MembershipTest, NobodyIsAccusedInQuietTimes) {
   }
 }
 
-TEST(MembershipTest, TheCallersWishIsDoneAndTwoWishesEndInOne) {
+TEST(LossConsensusTest, TheCallersWishIsDoneAndTwoWishesEndInOne) {
   for (int size = 2; size <= 9; ++size) {
     for (int a = 0; a < size; ++a) {
       for (int b = 0; b < size; ++b) {
         if (a == b) continue;
         for (const bool both : {false, true}) {
-          MembershipSimulation simulation({.size = size, .seed = 3});
+          LossSimulation simulation({.size = size, .seed = 3});
           simulation.RunFor(kSecond);
           const int64_t fault_ns = simulation.now_ns();
           const auto expel = [](int whom) {
             return
-                [whom](Membership& membership, int64_t now_ns) { membership.Expel(whom, now_ns); };
+                [whom](LossConsensus& consensus, int64_t now_ns) { consensus.Expel(whom, now_ns); };
           };
           simulation.Tell(a, expel(b));
           if (both) simulation.Tell(b, expel(a));
@@ -310,21 +309,21 @@ TEST(MembershipTest, TheCallersWishIsDoneAndTwoWishesEndInOne) {
   }
 }
 
-TEST(MembershipTest, TheWishOfAllIsGranted) {
-  MembershipSimulation simulation({.size = 5});
+TEST(LossConsensusTest, TheWishOfAllIsGranted) {
+  LossSimulation simulation({.size = 5});
   simulation.RunFor(kSecond);
   const int64_t fault_ns = simulation.now_ns();
   for (const int rank : {1, 2, 3, 4}) {
     simulation.Tell(rank,
-                    [](Membership& membership, int64_t now_ns) { membership.Expel(0, now_ns); });
+                    [](LossConsensus& consensus, int64_t now_ns) { consensus.Expel(0, now_ns); });
   }
   simulation.RunFor(3 * kSecond);
   ExpectLost(simulation, 5, {0}, fault_ns, 2 * kSecond);
-  EXPECT_EQ(simulation.membership(1).verdicts().front().cause, Cause::kStuck);
+  EXPECT_EQ(simulation.consensus(1).verdicts().front().cause, Cause::kStuck);
 }
 
 // A first fault, and at each step of what follows a second one.
-TEST(MembershipTest, ASecondFaultAtAnyStepDoesNotDivideTheRest) {
+TEST(LossConsensusTest, ASecondFaultAtAnyStepDoesNotDivideTheRest) {
   int64_t runs = 0;
   for (int size = 3; size <= 5; ++size) {
     for (int first = 0; first < size; ++first) {
@@ -334,7 +333,7 @@ TEST(MembershipTest, ASecondFaultAtAnyStepDoesNotDivideTheRest) {
           const bool slow =
               kind >= 3;  // the first one is only silent: the interesting part is later
           for (int64_t step = 0;; ++step) {
-            MembershipSimulation simulation({.size = size, .seed = 11});
+            LossSimulation simulation({.size = size, .seed = 11});
             simulation.RunFor(kSecond);
             if (slow) {
               simulation.Pause(first);
@@ -380,14 +379,14 @@ TEST(MembershipTest, ASecondFaultAtAnyStepDoesNotDivideTheRest) {
 }
 
 // Anything at any time: what stands must never contradict itself, and who can go on goes on.
-TEST(MembershipTest, NoSeedDividesTheSurvivors) {
+TEST(LossConsensusTest, NoSeedDividesTheSurvivors) {
   for (uint64_t seed = 0; seed < 4000; ++seed) {
     Random random(seed);
     const int size = static_cast<int>(random.Between(2, 9));
-    MembershipSimulation simulation({.size = size,
-                                     .seed = seed,
-                                     .delay_max_ns = random.Between(1, 400) * kMs,
-                                     .close_lost = random.Below(2) == 0});
+    LossSimulation simulation({.size = size,
+                               .seed = seed,
+                               .delay_max_ns = random.Between(1, 400) * kMs,
+                               .close_lost = random.Below(2) == 0});
     const auto anybody = [&] {
       return static_cast<int>(random.Below(static_cast<uint64_t>(size)));
     };
@@ -431,7 +430,7 @@ TEST(MembershipTest, NoSeedDividesTheSurvivors) {
     ASSERT_TRUE(simulation.AllEqual()) << simulation.Picture();
     for (const int survivor : simulation.Survivors()) {
       for (int rank = 0; rank < size; ++rank) {
-        ASSERT_TRUE(simulation.alive(rank) || simulation.membership(survivor).IsLost(rank))
+        ASSERT_TRUE(simulation.alive(rank) || simulation.consensus(survivor).IsLost(rank))
             << simulation.Picture();
       }
     }

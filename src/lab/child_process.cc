@@ -1,4 +1,4 @@
-#include "lab/command.h"
+#include "lab/child_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -119,8 +119,9 @@ std::string FindProgram(const std::string& name) {
   return "";
 }
 
-absl::StatusOr<Command> Command::Start(const std::vector<std::string>& words,
-                                       const std::string& input, const std::string& netns) {
+absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>& words,
+                                                 const std::string& input,
+                                                 const std::string& netns) {
   const std::string program = FindProgram(words[0]);
   if (program.empty()) {
     return absl::NotFoundError(absl::StrCat("the program ", words[0], " is not installed"));
@@ -141,7 +142,7 @@ absl::StatusOr<Command> Command::Start(const std::vector<std::string>& words,
     if (getppid() != parent) _exit(kExecFailed);
     Become(pointers.data(), program.c_str(), {in.get(), out.get(), err.get()}, netns_fd.get());
   }
-  Command command;
+  ChildProcess command;
   command.name_ = words[0];
   command.pid_ = pid;
   command.out_fd_ = dup(out.get());
@@ -149,19 +150,19 @@ absl::StatusOr<Command> Command::Start(const std::vector<std::string>& words,
   return command;
 }
 
-Command::Command(Command&& other) noexcept
+ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : name_(std::move(other.name_)),
       pid_(std::exchange(other.pid_, -1)),
       out_fd_(std::exchange(other.out_fd_, -1)),
       err_fd_(std::exchange(other.err_fd_, -1)) {}
 
-Command::~Command() {
+ChildProcess::~ChildProcess() {
   End();
   if (out_fd_ >= 0) close(out_fd_);
   if (err_fd_ >= 0) close(err_fd_);
 }
 
-void Command::End() {
+void ChildProcess::End() {
   if (pid_ < 0) return;
   kill(pid_, SIGKILL);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
@@ -169,7 +170,7 @@ void Command::End() {
   pid_ = -1;
 }
 
-absl::StatusOr<CommandResult> Command::Wait(int64_t deadline_ns) {
+absl::StatusOr<ProgramResult> ChildProcess::Wait(int64_t deadline_ns) {
   const UniqueFd process = OpenPidFd(pid_);
   pollfd watched = {process.get(), POLLIN, 0};
   const int timeout_ms = static_cast<int>(std::max<int64_t>(deadline_ns, 0) / 1'000'000);
@@ -186,7 +187,7 @@ absl::StatusOr<CommandResult> Command::Wait(int64_t deadline_ns) {
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
-  CommandResult result;
+  ProgramResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   result.out = Contents(out_fd_);
   result.err = Contents(err_fd_);
@@ -194,8 +195,8 @@ absl::StatusOr<CommandResult> Command::Wait(int64_t deadline_ns) {
 }
 
 absl::StatusOr<std::string> Run(const std::vector<std::string>& words, const std::string& input) {
-  SYNCOPATE_ASSIGN_OR_RETURN(Command command, Command::Start(words, input, ""));
-  SYNCOPATE_ASSIGN_OR_RETURN(CommandResult result, command.Wait(kCommandDeadlineNs));
+  SYNCOPATE_ASSIGN_OR_RETURN(ChildProcess command, ChildProcess::Start(words, input, ""));
+  SYNCOPATE_ASSIGN_OR_RETURN(ProgramResult result, command.Wait(kProgramDeadlineNs));
   if (result.exit_code == 0) return std::move(result.out);
   const std::string said(absl::StripAsciiWhitespace(result.err));
   return absl::InternalError(absl::StrCat(absl::StrJoin(words, " "), " failed (exit code ",

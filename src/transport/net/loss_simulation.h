@@ -1,7 +1,7 @@
 // Workers that watch each other over a simulated network in virtual time: delays by a seed, cuts in
 // one direction, deaths and pauses at any step. For tests.
-#ifndef SYNCOPATE_TRANSPORT_NET_MEMBERSHIP_SIMULATION_H_
-#define SYNCOPATE_TRANSPORT_NET_MEMBERSHIP_SIMULATION_H_
+#ifndef SYNCOPATE_TRANSPORT_NET_LOSS_SIMULATION_H_
+#define SYNCOPATE_TRANSPORT_NET_LOSS_SIMULATION_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "transport/net/membership.h"
+#include "transport/net/loss_consensus.h"
 
 namespace syncopate::net {
 
 inline constexpr int64_t kMs = 1'000'000;
 inline constexpr int64_t kSecond = 1'000 * kMs;
 
-class MembershipSimulation {
+class LossSimulation {
  public:
   struct Options {
     int size = 2;
@@ -32,22 +32,22 @@ class MembershipSimulation {
     bool close_lost = true;  // whoever gives a verdict ends its connection to the lost worker
   };
 
-  explicit MembershipSimulation(const Options& options)
+  explicit LossSimulation(const Options& options)
       : options_(options), random_(options.seed), workers_(Index(options.size)) {
     for (int rank = 0; rank < options.size; ++rank) {
       Worker& worker = workers_[Index(rank)];
       worker.links.resize(Index(options.size));
       // Their clocks differ.
       worker.clock_ns = random_.Between(0, kSecond);
-      worker.membership = std::make_unique<Membership>(
-          MembershipOptions{.rank = rank, .size = options.size}, now_ns_ + worker.clock_ns);
+      worker.consensus = std::make_unique<LossConsensus>(
+          LossConsensusOptions{.rank = rank, .size = options.size}, now_ns_ + worker.clock_ns);
       Flush(rank);
     }
   }
 
   int64_t now_ns() const { return now_ns_; }
   int64_t steps() const { return steps_; }
-  Membership& membership(int rank) { return *workers_[Index(rank)].membership; }
+  LossConsensus& consensus(int rank) { return *workers_[Index(rank)].consensus; }
   bool alive(int rank) const { return workers_[Index(rank)].alive; }
 
   // One event; false if none is before `until_ns`.
@@ -82,7 +82,7 @@ class MembershipSimulation {
   void Resume(int rank) {
     Worker& worker = workers_[Index(rank)];
     worker.paused = false;
-    std::deque<std::function<void(Membership&, int64_t)>> missed;
+    std::deque<std::function<void(LossConsensus&, int64_t)>> missed;
     missed.swap(worker.missed);
     for (const auto& what : missed) Run(rank, what);
   }
@@ -94,13 +94,13 @@ class MembershipSimulation {
     CutOneWay(b, a, cut);
   }
   // Something that happens to a worker from outside.
-  void Tell(int rank, const std::function<void(Membership&, int64_t)>& what) { Run(rank, what); }
+  void Tell(int rank, const std::function<void(LossConsensus&, int64_t)>& what) { Run(rank, what); }
 
   // Workers that go on.
   std::vector<int> Survivors() {
     std::vector<int> survivors;
     for (int rank = 0; rank < options_.size; ++rank) {
-      if (alive(rank) && !workers_[Index(rank)].paused && !membership(rank).self_lost()) {
+      if (alive(rank) && !workers_[Index(rank)].paused && !consensus(rank).self_lost()) {
         survivors.push_back(rank);
       }
     }
@@ -119,12 +119,12 @@ class MembershipSimulation {
     const std::vector<int> survivors = Survivors();
     for (const int a : survivors) {
       for (const int b : survivors) {
-        if (membership(a).IsLost(b) || membership(b).IsLost(a)) {
+        if (consensus(a).IsLost(b) || consensus(b).IsLost(a)) {
           if (!quiet) continue;
           return absl::StrCat(a, " and ", b, " are divided: ", Picture());
         }
-        const auto& left = membership(a).verdicts();
-        const auto& right = membership(b).verdicts();
+        const auto& left = consensus(a).verdicts();
+        const auto& right = consensus(b).verdicts();
         const size_t common = std::min(left.size(), right.size());
         if (!std::equal(left.begin(), left.begin() + static_cast<int64_t>(common), right.begin())) {
           return absl::StrCat("verdicts differ: ", Picture());
@@ -136,7 +136,7 @@ class MembershipSimulation {
   bool AllEqual() {
     const std::vector<int> survivors = Survivors();
     return std::all_of(survivors.begin(), survivors.end(), [&](int rank) {
-      return membership(rank).verdicts() == membership(survivors.front()).verdicts();
+      return consensus(rank).verdicts() == consensus(survivors.front()).verdicts();
     });
   }
   std::string Picture() {
@@ -145,8 +145,8 @@ class MembershipSimulation {
     for (int rank = 0; rank < options_.size; ++rank) {
       absl::StrAppend(&picture, "\n  ", rank, alive(rank) ? "" : " dead",
                       workers_[Index(rank)].paused ? " paused" : "",
-                      membership(rank).self_lost() ? " self-lost" : "", ":");
-      for (const Verdict& verdict : membership(rank).verdicts()) {
+                      consensus(rank).self_lost() ? " self-lost" : "", ":");
+      for (const Verdict& verdict : consensus(rank).verdicts()) {
         absl::StrAppend(&picture, " ", verdict.rank, "(", static_cast<int>(verdict.cause), " by ",
                         verdict.by, ")");
       }
@@ -155,7 +155,7 @@ class MembershipSimulation {
   }
 
  private:
-  using Happening = std::function<void(Membership&, int64_t)>;
+  using Happening = std::function<void(LossConsensus&, int64_t)>;
   struct Event {
     int64_t at_ns = 0;
     uint64_t number = 0;
@@ -171,7 +171,7 @@ class MembershipSimulation {
     int64_t last_ns = 0;  // bytes come in order
   };
   struct Worker {
-    std::unique_ptr<Membership> membership;
+    std::unique_ptr<LossConsensus> consensus;
     int64_t clock_ns = 0;
     bool alive = true;
     bool paused = false;
@@ -190,7 +190,7 @@ class MembershipSimulation {
       worker.missed.push_back(what);
       return;
     }
-    what(*worker.membership, now_ns_ + worker.clock_ns);
+    what(*worker.consensus, now_ns_ + worker.clock_ns);
     Flush(rank);
   }
 
@@ -208,30 +208,30 @@ class MembershipSimulation {
   }
 
   void CloseTo(int from, int to, Cause cause) {
-    Carry(from, to, [from, cause](Membership& membership, int64_t now_ns) {
-      membership.Closed(from, cause, now_ns);
+    Carry(from, to, [from, cause](LossConsensus& consensus, int64_t now_ns) {
+      consensus.Closed(from, cause, now_ns);
     });
     workers_[Index(from)].links[Index(to)].closed = true;
   }
 
   void Flush(int rank) {
     Worker& worker = workers_[Index(rank)];
-    Membership& membership = *worker.membership;
-    for (const Membership::Outgoing& outgoing : membership.TakeMessages()) {
+    LossConsensus& consensus = *worker.consensus;
+    for (const LossConsensus::Outgoing& outgoing : consensus.TakeMessages()) {
       Carry(rank, outgoing.to,
-            [this, rank, bytes = Encode(outgoing.message)](Membership& to, int64_t now_ns) {
-              to.Received(rank, *DecodeMembershipMessage(bytes, options_.size), now_ns);
+            [this, rank, bytes = Encode(outgoing.message)](LossConsensus& to, int64_t now_ns) {
+              to.Received(rank, *DecodeLossMessage(bytes, options_.size), now_ns);
             });
     }
-    while (worker.verdict_ns.size() < membership.verdicts().size()) {
-      const int lost = membership.verdicts()[worker.verdict_ns.size()].rank;
+    while (worker.verdict_ns.size() < consensus.verdicts().size()) {
+      const int lost = consensus.verdicts()[worker.verdict_ns.size()].rank;
       worker.verdict_ns[lost] = now_ns_;
       if (options_.close_lost) CloseTo(rank, lost, Cause::kDied);
     }
-    const int64_t next_ns = std::max(now_ns_, membership.NextTickNs() - worker.clock_ns);
-    if (membership.self_lost() || (worker.tick_ns >= 0 && worker.tick_ns <= next_ns)) return;
+    const int64_t next_ns = std::max(now_ns_, consensus.NextTickNs() - worker.clock_ns);
+    if (consensus.self_lost() || (worker.tick_ns >= 0 && worker.tick_ns <= next_ns)) return;
     worker.tick_ns = next_ns;
-    Schedule(next_ns, rank, [this, rank](Membership& ticking, int64_t now_ns) {
+    Schedule(next_ns, rank, [this, rank](LossConsensus& ticking, int64_t now_ns) {
       workers_[Index(rank)].tick_ns = -1;
       ticking.Tick(now_ns);
     });
@@ -248,4 +248,4 @@ class MembershipSimulation {
 
 }  // namespace syncopate::net
 
-#endif  // SYNCOPATE_TRANSPORT_NET_MEMBERSHIP_SIMULATION_H_
+#endif  // SYNCOPATE_TRANSPORT_NET_LOSS_SIMULATION_H_
