@@ -42,7 +42,7 @@
 #include "base/status.h"
 #include "driver.h"
 
-namespace syncopate::bench {
+namespace syncopate::peers {
 namespace {
 
 using CallFunction = std::function<void()>;
@@ -112,7 +112,7 @@ class GlooContestant final : public Contestant {
   // Gloo's reduce-scatter leaves the block at the buffer's start.
   const std::byte* ResultBlock(uint64_t) override { return data_; }
 
-  absl::Status Prepare(const RunRequest& request) override {
+  absl::Status Prepare(const tools::bench::RunRequest& request) override {
     if (request.bytes / SizeOf(request.type) > INT_MAX) {
       return absl::UnimplementedError("Gloo counts elements in an int");
     }
@@ -147,7 +147,7 @@ class GlooContestant final : public Contestant {
   GlooContestant(const DriverOptions& options, int rank) : options_(options), rank_(rank) {}
 
   // Calls are among the active ranks alone, in their order.
-  absl::Status Choose(const RunRequest& request) {
+  absl::Status Choose(const tools::bench::RunRequest& request) {
     call_ = nullptr;
     chosen_.clear();
     if (!request.IsActive(rank_)) return absl::OkStatus();
@@ -338,15 +338,15 @@ class GlooContestant final : public Contestant {
   std::shared_ptr<gloo::Context> everybody_;
   std::shared_ptr<gloo::Context> context_;  // of those who take part
   std::unique_ptr<gloo::BarrierOptions> barrier_;
-  RunRequest request_;
+  tools::bench::RunRequest request_;
   CallFunction call_;
   std::map<std::tuple<uint64_t, DataType, ReduceOp>, std::string> chosen_;
 };
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::peers
 
 int main(int argc, char** argv) {
   // Without exit handlers: Gloo's threads may still run.
-  _exit(syncopate::bench::ForkedMain(argc, argv, syncopate::bench::GlooContestant::Make));
+  _exit(syncopate::peers::ForkedMain(argc, argv, syncopate::peers::GlooContestant::Make));
 }

@@ -19,7 +19,7 @@
 #include "driver.h"
 #include "fold.h"
 
-namespace syncopate::bench {
+namespace syncopate::peers {
 namespace {
 
 constexpr uint64_t kPage = 4096;
@@ -71,7 +71,7 @@ class MemoryLimit final : public Contestant {
   int size() const override { return size_; }
   std::byte* data() override { return buffers_[static_cast<size_t>(rank_)]; }
 
-  absl::Status Prepare(const RunRequest& request) override {
+  absl::Status Prepare(const tools::bench::RunRequest& request) override {
     if (!request.active.empty()) {
       return absl::UnimplementedError("the memory limit has all ranks active");
     }
@@ -218,7 +218,7 @@ class MemoryLimit final : public Contestant {
   std::vector<std::byte*> buffers_;
   std::vector<std::byte*> at_;  // reused by every Reduce()
   std::vector<std::byte*> to_;
-  RunRequest request_;
+  tools::bench::RunRequest request_;
   FoldLoop fold_ = nullptr;
   size_t width_ = 4;
   uint64_t elements_ = 0;
@@ -227,10 +227,10 @@ class MemoryLimit final : public Contestant {
 };
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::peers
 
 int main(int argc, char** argv) {
-  using namespace syncopate::bench;  // NOLINT: the program's only function
+  using namespace syncopate::peers;  // NOLINT: the program's only function
   Mapping mapping;
   return ForkedMain(
       argc, argv,

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "driver.h"
 
-namespace syncopate::bench {
+namespace syncopate::peers {
 namespace {
 
 absl::StatusOr<MPI_Datatype> TypeOf(DataType type) {
@@ -72,7 +72,7 @@ class MpiContestant final : public Contestant {
   std::byte* data() override { return data_; }
   const std::byte* result() override { return NeedsSecondBuffer() ? second_ : data_; }
 
-  absl::Status Prepare(const RunRequest& request) override {
+  absl::Status Prepare(const tools::bench::RunRequest& request) override {
     SYNCOPATE_ASSIGN_OR_RETURN(type_, TypeOf(request.type));
     if (Reduces(request.collective)) {
       SYNCOPATE_ASSIGN_OR_RETURN(op_, OpOf(request.op));
@@ -145,7 +145,7 @@ class MpiContestant final : public Contestant {
   }
 
   // Of the active ranks alone, in their order.
-  void MakeCommunicator(const RunRequest& request) {
+  void MakeCommunicator(const tools::bench::RunRequest& request) {
     if (comm_ != MPI_COMM_WORLD) MPI_Comm_free(&comm_);
     comm_ = MPI_COMM_WORLD;
     if (request.active.empty() || !request.IsActive(rank_)) return;
@@ -196,7 +196,7 @@ class MpiContestant final : public Contestant {
   uint64_t bytes_max_ = 0;
   std::byte* data_ = nullptr;
   std::byte* second_ = nullptr;  // made at first use
-  RunRequest request_;
+  tools::bench::RunRequest request_;
   MPI_Datatype type_ = MPI_FLOAT;
   MPI_Op op_ = MPI_SUM;
   int count_ = 0;
@@ -205,9 +205,9 @@ class MpiContestant final : public Contestant {
 };
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::peers
 
 int main(int argc, char** argv) {
   // Without the libraries' exit handlers: what MPI leaves behind is not ours to report.
-  _exit(syncopate::bench::RankMain(argc, argv, syncopate::bench::MpiContestant::Make));
+  _exit(syncopate::peers::RankMain(argc, argv, syncopate::peers::MpiContestant::Make));
 }

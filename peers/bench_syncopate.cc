@@ -13,7 +13,7 @@
 #include "driver.h"
 #include "syncopate/syncopate.h"
 
-namespace syncopate::bench {
+namespace syncopate::peers {
 namespace {
 
 // Beyond the benchmark's buffer: alignment and the allocator's own needs.
@@ -56,7 +56,7 @@ class Ours final : public Contestant {
   int size() const override { return worker_->size(); }
   std::byte* data() override { return data_; }
 
-  absl::Status Prepare(const RunRequest& request) override {
+  absl::Status Prepare(const tools::bench::RunRequest& request) override {
     call_ = {};
     call_.collective = request.collective;
     call_.op = request.op;
@@ -70,7 +70,9 @@ class Ours final : public Contestant {
     }
     return absl::OkStatus();
   }
-  bool TakesPart(const RunRequest&) const override { return true; }  // as a relay at least
+  bool TakesPart(const tools::bench::RunRequest&) const override {
+    return true;
+  }  // as a relay at least
   absl::Status Call() override { return worker_->world().Run(call_); }
   absl::Status Barrier() override { return worker_->world().Barrier(); }
 
@@ -85,8 +87,8 @@ class Ours final : public Contestant {
 };
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::peers
 
 int main(int argc, char** argv) {
-  return syncopate::bench::ForkedMain(argc, argv, syncopate::bench::Ours::Make);
+  return syncopate::peers::ForkedMain(argc, argv, syncopate::peers::Ours::Make);
 }

@@ -22,7 +22,7 @@
 #include "base/status.h"
 #include "base/unique_fd.h"
 
-namespace syncopate::bench {
+namespace syncopate::peers {
 namespace {
 
 // The rank's end of the control socket. Blocking: there is nothing else to do between runs, and
@@ -30,7 +30,7 @@ namespace {
 class Control {
  public:
   static absl::StatusOr<Control> Connect(const std::string& directory) {
-    const std::string path = absl::StrCat(directory, "/", kControlSocket);
+    const std::string path = absl::StrCat(directory, "/", tools::bench::kControlSocket);
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof(address.sun_path)) {
@@ -99,17 +99,19 @@ int Serve(const DriverOptions& options, const ContestantFactory& factory) {
     return 1;
   }
   if (!contestant.ok()) {
-    control->Write(FormatError(contestant.status()));
+    control->Write(tools::bench::FormatError(contestant.status()));
     return 1;
   }
   Contestant& c = **contestant;
-  bool alive = control->Write(Format(Hello{c.rank(), c.size(), getpid()}));
+  bool alive =
+      control->Write(tools::bench::Format(tools::bench::Hello{c.rank(), c.size(), getpid()}));
   std::string line;
   while (alive && control->Read(&line) && line != "quit") {
-    absl::StatusOr<RunRequest> request = ParseRunRequest(line);
-    absl::StatusOr<RankResult> result =
+    absl::StatusOr<tools::bench::RunRequest> request = tools::bench::ParseRunRequest(line);
+    absl::StatusOr<tools::bench::RankResult> result =
         request.ok() ? Measure(c, *request, MonotonicClock()) : request.status();
-    alive = control->Write(result.ok() ? Format(*result) : FormatError(result.status()));
+    alive = control->Write(result.ok() ? tools::bench::Format(*result)
+                                       : tools::bench::FormatError(result.status()));
   }
   return 0;
 }
@@ -128,7 +130,8 @@ absl::StatusOr<DriverOptions> ParseDriverOptions(int argc, const char* const* ar
       SYNCOPATE_ASSIGN_OR_RETURN(const int64_t n, ParseInt(value, 1, limits::kWorkersMax));
       options.workers = static_cast<int>(n);
     } else if (name == "--bytes-max") {
-      SYNCOPATE_ASSIGN_OR_RETURN(options.bytes_max, ParseBytes(value, kBufferBytesMax));
+      SYNCOPATE_ASSIGN_OR_RETURN(options.bytes_max,
+                                 ParseBytes(value, tools::bench::kBufferBytesMax));
     } else if (name == "--algorithm") {
       options.algorithm = value;
     } else if (name == "--rank-from") {
@@ -148,12 +151,13 @@ absl::StatusOr<DriverOptions> ParseDriverOptions(int argc, const char* const* ar
   return options;
 }
 
-absl::StatusOr<RankResult> Measure(Contestant& contestant, const RunRequest& request,
-                                   const Clock& clock) {
+absl::StatusOr<tools::bench::RankResult> Measure(Contestant& contestant,
+                                                 const tools::bench::RunRequest& request,
+                                                 const Clock& clock) {
   const int rank = contestant.rank();
   const int size = contestant.size();
   SYNCOPATE_RETURN_IF_ERROR(contestant.Prepare(request));
-  RankResult result;
+  tools::bench::RankResult result;
   if (!contestant.TakesPart(request)) return result;
   const uint64_t block_bytes = HasBlocks(request.collective) ? request.bytes / size : 0;
   for (int64_t i = 0; i < request.check; ++i) {
@@ -168,7 +172,7 @@ absl::StatusOr<RankResult> Measure(Contestant& contestant, const RunRequest& req
   SYNCOPATE_RETURN_IF_ERROR(contestant.Barrier());
   for (int64_t i = 0; i < request.warmup; ++i) SYNCOPATE_RETURN_IF_ERROR(contestant.Call());
   int64_t last = clock.NowNs();
-  const bool apart = TimedApart(request.collective);
+  const bool apart = tools::bench::TimedApart(request.collective);
   for (int64_t& sample : result.samples_ns) {
     if (apart) {
       SYNCOPATE_RETURN_IF_ERROR(contestant.Barrier());
@@ -248,4 +252,4 @@ absl::StatusOr<std::byte*> TouchedMemory(uint64_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::peers

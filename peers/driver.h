@@ -17,7 +17,7 @@
 #include "pattern.h"
 #include "tools/bench/protocol.h"
 
-namespace syncopate::bench {
+namespace syncopate::peers {
 
 // What the command passes on the driver's command line.
 struct DriverOptions {
@@ -42,10 +42,12 @@ class Contestant {
   // Where a call finds its data: bytes_max bytes.
   virtual std::byte* data() = 0;
   // Makes ready for calls as in `request`; Unimplemented if the contestant has no such call.
-  virtual absl::Status Prepare(const RunRequest& request) = 0;
+  virtual absl::Status Prepare(const tools::bench::RunRequest& request) = 0;
   // Whether this rank makes the calls of `request`. Peers have none for those that only relay,
   // which then sleep like the ranks of other contestants.
-  virtual bool TakesPart(const RunRequest& request) const { return request.IsActive(rank()); }
+  virtual bool TakesPart(const tools::bench::RunRequest& request) const {
+    return request.IsActive(rank());
+  }
   // One call, in place if the contestant can. All ranks that take part do the same.
   virtual absl::Status Call() = 0;
   // Returns when all ranks that take part have called it.
@@ -66,8 +68,9 @@ using ForkedFactory = std::function<absl::StatusOr<std::unique_ptr<Contestant>>(
 // One run: the checked calls, then warm-up, then the timed calls. A sample is the time from the end
 // of one call to the end of the next; where calls are TimedApart(), from the barrier before a call
 // to its end.
-absl::StatusOr<RankResult> Measure(Contestant& contestant, const RunRequest& request,
-                                   const Clock& clock);
+absl::StatusOr<tools::bench::RankResult> Measure(Contestant& contestant,
+                                                 const tools::bench::RunRequest& request,
+                                                 const Clock& clock);
 
 // The whole life of one rank; the program's exit code. Ends when told to, or when the command dies.
 int RankMain(int argc, const char* const* argv, const ContestantFactory& factory);
@@ -80,6 +83,6 @@ int ForkedMain(int argc, const char* const* argv, const ForkedFactory& factory,
 // Ordinary memory: page-aligned, touched, never given back.
 absl::StatusOr<std::byte*> TouchedMemory(uint64_t bytes);
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::peers
 
 #endif  // SYNCOPATE_PEERS_DRIVER_H_

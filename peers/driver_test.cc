@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::bench {
+namespace syncopate::peers {
 namespace {
 
 using ::testing::ElementsAre;
@@ -19,8 +19,8 @@ class FakeContestant final : public Contestant {
   int rank() const override { return rank_; }
   int size() const override { return 3; }
   std::byte* data() override { return data_.data(); }
-  absl::Status Prepare(const RunRequest&) override { return prepare; }
-  bool TakesPart(const RunRequest& request) const override {
+  absl::Status Prepare(const tools::bench::RunRequest&) override { return prepare; }
+  bool TakesPart(const tools::bench::RunRequest& request) const override {
     return relays || Contestant::TakesPart(request);
   }
   absl::Status Call() override {
@@ -45,8 +45,8 @@ class FakeContestant final : public Contestant {
   std::vector<std::byte> data_;
 };
 
-RunRequest SmallRun() {
-  RunRequest request;
+tools::bench::RunRequest SmallRun() {
+  tools::bench::RunRequest request;
   request.bytes = 4096;
   request.warmup = 2;
   request.iterations = 3;
@@ -66,7 +66,7 @@ TEST(MeasureTest, TimesTheCallsAfterWarmUpOnly) {
 TEST(MeasureTest, TimesRootedCallsOneByOne) {
   ManualClock clock;
   FakeContestant contestant(clock, 0);
-  RunRequest request = SmallRun();
+  tools::bench::RunRequest request = SmallRun();
   request.collective = Collective::kBroadcast;
   const auto result = Measure(contestant, request, clock);
   ASSERT_TRUE(result.ok());
@@ -77,7 +77,7 @@ TEST(MeasureTest, TimesRootedCallsOneByOne) {
 TEST(MeasureTest, CountsWrongElementsOfEveryCheckedCall) {
   ManualClock clock;
   FakeContestant contestant(clock, 0);
-  RunRequest request = SmallRun();
+  tools::bench::RunRequest request = SmallRun();
   request.check = 1;
   const auto once = Measure(contestant, request, clock);
   request.check = 2;
@@ -91,7 +91,7 @@ TEST(MeasureTest, CountsWrongElementsOfEveryCheckedCall) {
 
 TEST(MeasureTest, ReportsNoTimesOfARankWithoutPart) {
   ManualClock clock;
-  RunRequest request = SmallRun();
+  tools::bench::RunRequest request = SmallRun();
   request.collective = Collective::kSendReceive;
   FakeContestant between(clock, 1);
   EXPECT_THAT(Measure(between, request, clock)->samples_ns, IsEmpty());
@@ -101,7 +101,7 @@ TEST(MeasureTest, ReportsNoTimesOfARankWithoutPart) {
 
 TEST(MeasureTest, WhoIsNotActiveIsCheckedButNotTimedIfItTakesPart) {
   ManualClock clock;
-  RunRequest request = SmallRun();
+  tools::bench::RunRequest request = SmallRun();
   request.check = 1;
   request.active = {0, 2};
   FakeContestant peer(clock, 1);
@@ -157,4 +157,4 @@ TEST(ParseDriverOptionsTest, RefusesTheRest) {
 }
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::peers

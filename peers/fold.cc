@@ -6,7 +6,7 @@
 #define SYNCOPATE_BENCH_AVX2 __attribute__((target("avx2")))
 #endif
 
-namespace syncopate::bench {
+namespace syncopate::peers {
 namespace {
 
 constexpr size_t kVectorBytes = 32;
@@ -132,4 +132,4 @@ FoldLoop FindFold(DataType type, ReduceOp op) {
   }
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::peers

@@ -7,7 +7,7 @@
 
 #include "syncopate/data_type.h"
 
-namespace syncopate::bench {
+namespace syncopate::peers {
 
 // to[d][i] = from[0][i] (op) from[1][i] (op) ... for all d and i < elements. Each destination is
 // one of the sources or disjoint from them.
@@ -18,6 +18,6 @@ using FoldLoop = void (*)(std::byte* const* from, size_t sources, std::byte* con
 // reduction.
 FoldLoop FindFold(DataType type, ReduceOp op);
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::peers
 
 #endif  // SYNCOPATE_PEERS_FOLD_H_

@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace syncopate::bench {
+namespace syncopate::peers {
 namespace {
 
 template <typename T>
@@ -50,4 +50,4 @@ TEST(FoldTest, SaysWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::peers

@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 
-namespace syncopate::bench {
+namespace syncopate::peers {
 namespace {
 
 constexpr uint64_t kPeriod = 1021;  // elements
@@ -80,7 +80,7 @@ double Decode(DataType type, const std::byte* from) {
 }
 
 // How far an average may be off: it may be rounded once per contribution, or by a reciprocal.
-double Tolerance(const RunRequest& request) {
+double Tolerance(const tools::bench::RunRequest& request) {
   const bool averages =
       request.op == ReduceOp::kAverage || request.op == ReduceOp::kWeightedAverage;
   if (!Reduces(request.collective) || !averages) return 0;
@@ -101,7 +101,7 @@ double Tolerance(const RunRequest& request) {
 }
 
 // `values` are those of `ranks`.
-double Reduced(const RunRequest& request, const std::vector<int>& ranks,
+double Reduced(const tools::bench::RunRequest& request, const std::vector<int>& ranks,
                const std::vector<double>& values) {
   double result = values[0];
   double weights = 1;
@@ -132,7 +132,7 @@ double Reduced(const RunRequest& request, const std::vector<int>& ranks,
 
 }  // namespace
 
-Pattern::Pattern(const RunRequest& request, int size, int64_t salt)
+Pattern::Pattern(const tools::bench::RunRequest& request, int size, int64_t salt)
     : request_(request),
       size_(size),
       salt_(salt),
@@ -257,11 +257,11 @@ uint64_t Pattern::CountWrong(int rank, const std::byte* whole, const std::byte* 
   return wrong;
 }
 
-void FillNeutral(const RunRequest& request, std::byte* data) {
+void FillNeutral(const tools::bench::RunRequest& request, std::byte* data) {
   std::memset(data, 0, request.bytes);
   if (request.op != ReduceOp::kProduct) return;
   const size_t width = SizeOf(request.type);
   for (uint64_t at = 0; at < request.bytes; at += width) Encode(request.type, 1, data + at);
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::peers

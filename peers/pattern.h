@@ -9,7 +9,7 @@
 
 #include "tools/bench/protocol.h"
 
-namespace syncopate::bench {
+namespace syncopate::peers {
 
 // The root of collectives that have one, and the receiver of send-receive.
 inline constexpr int kRoot = 0;
@@ -22,7 +22,7 @@ inline double Weight(int rank) { return rank + 1; }
 class Pattern {
  public:
   // `salt` makes patterns of successive calls different.
-  Pattern(const RunRequest& request, int size, int64_t salt);
+  Pattern(const tools::bench::RunRequest& request, int size, int64_t salt);
 
   // What `rank` brings to the call; what it does not bring is poisoned.
   void Fill(int rank, std::byte* data) const;
@@ -41,7 +41,7 @@ class Pattern {
                        const std::byte* data) const;
   double Value(int rank, uint64_t phase) const;
 
-  const RunRequest request_;
+  const tools::bench::RunRequest request_;
   const int size_;
   const int64_t salt_;
   const size_t width_;       // bytes of an element
@@ -51,8 +51,8 @@ class Pattern {
 
 // A buffer of data that stays as it is under every reduction but `avg` of other data: what timed
 // calls run on, so that values neither overflow nor become denormal.
-void FillNeutral(const RunRequest& request, std::byte* data);
+void FillNeutral(const tools::bench::RunRequest& request, std::byte* data);
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::peers
 
 #endif  // SYNCOPATE_PEERS_PATTERN_H_

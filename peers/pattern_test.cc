@@ -8,13 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::bench {
+namespace syncopate::peers {
 namespace {
 
 using Buffers = std::vector<std::vector<std::byte>>;
 
 // What a right implementation of `request` makes of the ranks' buffers, for float32 and moves.
-void Execute(const RunRequest& request, Buffers& buffers) {
+void Execute(const tools::bench::RunRequest& request, Buffers& buffers) {
   const size_t size = buffers.size();
   const size_t block = request.bytes / size;
   const Buffers before = buffers;
@@ -58,7 +58,7 @@ void Execute(const RunRequest& request, Buffers& buffers) {
   }
 }
 
-uint64_t WrongOnAllRanks(const RunRequest& request, const Pattern& pattern,
+uint64_t WrongOnAllRanks(const tools::bench::RunRequest& request, const Pattern& pattern,
                          const Buffers& buffers) {
   uint64_t wrong = 0;
   for (size_t r = 0; r < buffers.size(); ++r) {
@@ -72,7 +72,7 @@ uint64_t WrongOnAllRanks(const RunRequest& request, const Pattern& pattern,
 class PatternTest : public ::testing::TestWithParam<Collective> {};
 
 TEST_P(PatternTest, AcceptsTheRightResultAndOnlyThat) {
-  RunRequest request;
+  tools::bench::RunRequest request;
   request.collective = GetParam();
   for (const int size : {1, 2, 3, 8, 20}) {
     request.bytes = static_cast<uint64_t>(size) * 700 * sizeof(float);
@@ -113,7 +113,7 @@ TEST(PatternReductionTest, EveryTypeAndReductionIsExactOrWithinItsTolerance) {
   for (const DataType type : kDataTypes) {
     for (const ReduceOp op : kReduceOps) {
       if (op == ReduceOp::kWeightedAverage && !IsFloating(type)) continue;
-      RunRequest request;
+      tools::bench::RunRequest request;
       request.type = type;
       request.op = op;
       request.bytes = 3000 * SizeOf(type);
@@ -130,7 +130,7 @@ TEST(PatternReductionTest, EveryTypeAndReductionIsExactOrWithinItsTolerance) {
 }
 
 TEST(PatternReductionTest, OnlyActiveRanksAreReducedAndTheOthersKeepTheirs) {
-  RunRequest request;
+  tools::bench::RunRequest request;
   request.type = DataType::kInt64;
   request.bytes = 2000 * sizeof(int64_t);
   request.active = {0, 2};
@@ -146,12 +146,12 @@ TEST(PatternReductionTest, OnlyActiveRanksAreReducedAndTheOthersKeepTheirs) {
 }
 
 TEST(PatternReductionTest, SixteenBitValuesAreTheNumbersThatTheyStandFor) {
-  RunRequest half;
+  tools::bench::RunRequest half;
   half.type = DataType::kFloat16;
   half.bytes = 1021 * 2;
-  RunRequest brain = half;
+  tools::bench::RunRequest brain = half;
   brain.type = DataType::kBFloat16;
-  RunRequest whole = half;
+  tools::bench::RunRequest whole = half;
   whole.type = DataType::kInt32;
   whole.bytes = 1021 * 4;
   std::vector<uint16_t> halves(1021), brains(1021);
@@ -173,7 +173,7 @@ TEST(PatternReductionTest, SixteenBitValuesAreTheNumbersThatTheyStandFor) {
 }
 
 TEST(FillNeutralTest, IsOneForProductsAndZeroElsewhere) {
-  RunRequest request;
+  tools::bench::RunRequest request;
   request.bytes = 8;
   float data[2] = {5, 5};
   FillNeutral(request, reinterpret_cast<std::byte*>(data));
@@ -184,4 +184,4 @@ TEST(FillNeutralTest, IsOneForProductsAndZeroElsewhere) {
 }
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::peers

@@ -26,7 +26,7 @@ absl::Status AddUpRanks() {
 }  // namespace
 
 int main() {
-  const auto job = syncopate::JobFromEnvironment(syncopate::ProcessEnvironment());
+  const auto job = syncopate::worker::JobFromEnvironment(syncopate::ProcessEnvironment());
   if (!job.ok()) {
     std::cerr << job.status().message() << std::endl;
     return 1;

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 
-namespace syncopate {
+namespace syncopate::adapt {
 namespace {
 
 // Another size must be so much quicker than the proposed one.
@@ -31,7 +31,7 @@ std::vector<uint64_t> ChunkTuner::SizesAround(uint64_t proposed, uint64_t bytes)
   return sizes;
 }
 
-ChunkTuner::Advice ChunkTuner::BeforeCall(const ProgramKey& key, uint64_t proposed) {
+ChunkTuner::Advice ChunkTuner::BeforeCall(const plan::ProgramKey& key, uint64_t proposed) {
   const uint64_t bytes = key.request.elements * key.element_bytes;
   if (proposed == 0 || bytes < kBytesLeast) return {};
   MutexLock lock(&mutex_);
@@ -94,4 +94,4 @@ void ChunkTuner::Decide(Call& call) {
       call.chosen == 0 ? ", which stay" : "");
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::adapt

@@ -18,7 +18,7 @@
 #include "base/mutex.h"
 #include "plan/program_key.h"
 
-namespace syncopate {
+namespace syncopate::adapt {
 
 // Thread-safe; the calls of a group come in the same order on all workers.
 class ChunkTuner {
@@ -41,7 +41,7 @@ class ChunkTuner {
   };
   // Before each call that a forest is planned for with sub-chunks of `proposed` bytes. `key` is
   // that of the proposal (chunk_bytes = 0).
-  Advice BeforeCall(const ProgramKey& key, uint64_t proposed);
+  Advice BeforeCall(const plan::ProgramKey& key, uint64_t proposed);
 
  private:
   struct Call {
@@ -58,10 +58,10 @@ class ChunkTuner {
 
   const std::unique_ptr<RecordExchange> exchange_;
   Mutex mutex_;
-  absl::flat_hash_map<ProgramKey, std::unique_ptr<Call>, ProgramKeyHash> tuned_
+  absl::flat_hash_map<plan::ProgramKey, std::unique_ptr<Call>, plan::ProgramKeyHash> tuned_
       ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::adapt
 
 #endif  // SYNCOPATE_ADAPT_CHUNK_TUNER_H_

@@ -10,7 +10,7 @@
 #include "adapt/record_exchange_testing.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::adapt {
 namespace {
 
 constexpr int kWorkers = 3;
@@ -18,8 +18,8 @@ constexpr uint64_t kProposed = 64 << 10;
 constexpr uint64_t kLast =  // the call at which they decide
     ChunkTuner::kCallsBefore + 3 * ChunkTuner::kTrials + ChunkTuner::kSwitchCalls;
 
-ProgramKey KeyOf(uint64_t elements) {
-  ProgramKey key;
+plan::ProgramKey KeyOf(uint64_t elements) {
+  plan::ProgramKey key;
   key.request.collective = Collective::kAllReduce;
   key.request.workers = kWorkers;
   key.request.elements = elements;
@@ -112,4 +112,4 @@ TEST_F(ChunkTunerTest, SmallCallsAndOtherAlgorithmsAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::adapt

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/units.h"
 
-namespace syncopate {
+namespace syncopate::adapt {
 namespace {
 
 // A record: for each peer its rank (-1: none), bytes and nanoseconds; then how many calls ran at
@@ -28,7 +28,7 @@ uint64_t Combine(uint64_t kind, uint64_t digest) {
 }  // namespace
 
 NetworkWatch::NetworkWatch(const Topology& topology, const std::vector<int>& placement, int rank,
-                           std::function<std::vector<Traffic>()> take_traffic,
+                           std::function<std::vector<transport::Traffic>()> take_traffic,
                            std::unique_ptr<RecordExchange> exchange,
                            std::function<void(uint64_t, const Topology&)> new_plans,
                            const Clock& clock)
@@ -89,7 +89,7 @@ void NetworkWatch::EndPeriod() {
 }
 
 RecordExchange::Record NetworkWatch::TakeRecord() {
-  const std::vector<Traffic> traffic = take_traffic_();
+  const std::vector<transport::Traffic> traffic = take_traffic_();
   std::vector<std::pair<uint64_t, size_t>> peers;  // bytes, rank
   for (size_t rank = 0; rank < workers_ && rank < traffic.size(); ++rank) {
     if (traffic[rank].busy_ns > 0) peers.emplace_back(traffic[rank].bytes, rank);
@@ -123,7 +123,7 @@ void NetworkWatch::Learn(uint64_t needed) {
 }
 
 void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Record& all) {
-  std::vector<TrafficSample> samples;
+  std::vector<probe::TrafficSample> samples;
   std::vector<int64_t> lengths;
   int64_t at_once = 1;
   for (size_t worker = 0; worker < workers_; ++worker) {
@@ -132,7 +132,7 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Re
     for (size_t i = 0; i < kPeersMax; ++i) {
       const size_t at = worker * kRecordWords + i * kWordsPerPeer;
       if (all[at] < 0) continue;
-      TrafficSample sample;
+      probe::TrafficSample sample;
       sample.from = static_cast<int>(all[at]);
       sample.to = static_cast<int>(worker);
       sample.bytes = static_cast<uint64_t>(all[at + 1]);
@@ -145,7 +145,7 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Re
       static_cast<double>(*std::min_element(lengths.begin(), lengths.end())) / 1e9;
   if (rank_ == 0 && LogEnabled(LogLevel::kTrace)) {
     std::string line = absl::StrCat("period ", period, ", ", FormatSeconds(seconds), ":");
-    for (const TrafficSample& sample : samples) {
+    for (const probe::TrafficSample& sample : samples) {
       if (sample.bytes < kTracedBytesMin) continue;
       absl::StrAppend(&line, " ", sample.from, "->", sample.to, " ", sample.bytes >> 10, " KiB ",
                       FormatSeconds(sample.busy_seconds), ";");
@@ -153,7 +153,7 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Re
     Log(LogLevel::kTrace, line);
   }
   if (at_once > 1) kind = Combine(kind, static_cast<uint64_t>(at_once));
-  std::optional<TopologyChange> change = upkeep_.Observe(period, kind, seconds, samples);
+  std::optional<probe::TopologyChange> change = upkeep_.Observe(period, kind, seconds, samples);
   if (!change) return;
   reason_ = change->reason;
   if (rank_ == 0) {
@@ -175,4 +175,4 @@ NetworkVersion NetworkWatch::Newest() {
           .topology_json = ToJson(upkeep_.topology())};
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::adapt

@@ -32,7 +32,7 @@
 #include "syncopate/syncopate.h"
 #include "transport/transport.h"
 
-namespace syncopate {
+namespace syncopate::adapt {
 
 // Thread-safe.
 class NetworkWatch {
@@ -45,7 +45,7 @@ class NetworkWatch {
   // `take_traffic`: what has come from each other worker since the last call.
   // `new_plans` is told the version and its topology before any call is to be planned by it.
   NetworkWatch(const Topology& topology, const std::vector<int>& placement, int rank,
-               std::function<std::vector<Traffic>()> take_traffic,
+               std::function<std::vector<transport::Traffic>()> take_traffic,
                std::unique_ptr<RecordExchange> exchange,
                std::function<void(uint64_t, const Topology&)> new_plans, const Clock& clock);
 
@@ -85,14 +85,14 @@ class NetworkWatch {
   const int rank_;
   const size_t workers_;
   const uint64_t period_bytes_;
-  const std::function<std::vector<Traffic>()> take_traffic_;
+  const std::function<std::vector<transport::Traffic>()> take_traffic_;
   const std::unique_ptr<RecordExchange> exchange_;
   const std::function<void(uint64_t, const Topology&)> new_plans_;
   const Clock& clock_;
 
   std::atomic<int> under_way_{0};  // calls
   Mutex mutex_;
-  Upkeep upkeep_ ABSL_GUARDED_BY(mutex_);
+  probe::Upkeep upkeep_ ABSL_GUARDED_BY(mutex_);
   std::string reason_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t planned_version_ ABSL_GUARDED_BY(mutex_);
@@ -108,6 +108,6 @@ class NetworkWatch {
   std::deque<Switch> switches_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::adapt
 
 #endif  // SYNCOPATE_ADAPT_NETWORK_WATCH_H_

@@ -17,7 +17,7 @@
 #include "gtest/gtest.h"
 #include "model/topology_makers.h"
 
-namespace syncopate {
+namespace syncopate::adapt {
 namespace {
 
 constexpr int kWorkers = 4;
@@ -31,7 +31,7 @@ class Job {
     const std::vector<int> placement = *PlaceInOrder(network, kWorkers);
     for (int rank = 0; rank < kWorkers; ++rank) {
       watches.push_back(std::make_unique<NetworkWatch>(
-          network, placement, rank, [this, rank] { return Traffic(rank); },
+          network, placement, rank, [this, rank] { return TrafficOf(rank); },
           std::make_unique<BoardExchange>(board, rank),
           [this, rank](uint64_t version, const Topology&) {
             switches[static_cast<size_t>(rank)].push_back({calls_[rank], version});
@@ -61,9 +61,9 @@ class Job {
   std::map<size_t, std::vector<std::pair<int, uint64_t>>> switches;  // by rank: call, version
 
  private:
-  std::vector<syncopate::Traffic> Traffic(int rank) const {
-    std::vector<syncopate::Traffic> all(kWorkers);
-    syncopate::Traffic& from = all[static_cast<size_t>((rank + kWorkers - 1) % kWorkers)];
+  std::vector<transport::Traffic> TrafficOf(int rank) const {
+    std::vector<transport::Traffic> all(kWorkers);
+    transport::Traffic& from = all[static_cast<size_t>((rank + kWorkers - 1) % kWorkers)];
     from = {.bytes = 3 * kMiB / 2, .busy_ns = rank == slow_hop ? 100'000'000 : 50'000'000};
     return all;
   }
@@ -173,4 +173,4 @@ TEST(NetworkWatchTest, AFailedExchangeEndsItQuietly) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::adapt

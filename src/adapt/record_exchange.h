@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace syncopate {
+namespace syncopate::adapt {
 
 // An all-gather of records of one size among all workers. Thread-safe.
 class RecordExchange {
@@ -31,6 +31,6 @@ class RecordExchange {
   virtual absl::StatusOr<std::unique_ptr<Pending>> Start(Record mine) = 0;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::adapt
 
 #endif  // SYNCOPATE_ADAPT_RECORD_EXCHANGE_H_

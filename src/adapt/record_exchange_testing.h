@@ -10,7 +10,7 @@
 
 #include "adapt/record_exchange.h"
 
-namespace syncopate {
+namespace syncopate::adapt {
 
 // What the workers have put together, by the number of the exchange.
 struct Board {
@@ -59,6 +59,6 @@ class BoardExchange final : public RecordExchange {
   size_t next_ = 0;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::adapt
 
 #endif  // SYNCOPATE_ADAPT_RECORD_EXCHANGE_TESTING_H_

@@ -24,7 +24,7 @@
 #include "control/interfaces.h"
 #include "control/sockets.h"
 
-namespace syncopate {
+namespace syncopate::control {
 namespace {
 
 constexpr char kMagic[] = "SYNCRDV1";
@@ -242,4 +242,4 @@ absl::StatusOr<Welcome> Knock(const std::string& service, const std::string& key
   return last;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::control

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 
-namespace syncopate {
+namespace syncopate::control {
 
 struct Listener {
   UniqueFd fd;
@@ -52,6 +52,6 @@ struct Welcome {
 absl::StatusOr<Welcome> Knock(const std::string& service, const std::string& key,
                               const Clock& clock, int64_t deadline_ns);
 
-}  // namespace syncopate
+}  // namespace syncopate::control
 
 #endif  // SYNCOPATE_CONTROL_DOOR_H_

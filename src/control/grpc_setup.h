@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace syncopate {
+namespace syncopate::control {
 
 // Holds gRPC up. When the last lease goes, gRPC has ended all its threads, so that a worker whose
 // rendezvous is over has none of them.
@@ -26,6 +26,6 @@ inline gpr_timespec GrpcTimeout(int64_t ns) {
 }
 inline gpr_timespec GrpcForever() { return gpr_inf_future(GPR_CLOCK_MONOTONIC); }
 
-}  // namespace syncopate
+}  // namespace syncopate::control
 
 #endif  // SYNCOPATE_CONTROL_GRPC_SETUP_H_

@@ -20,7 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace syncopate {
+namespace syncopate::control {
 namespace {
 
 using Addresses = std::vector<InterfaceAddress>;
@@ -167,4 +167,4 @@ std::string JoinAddress(absl::string_view address, int port) {
   return absl::StrCat(address, ":", port);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::control

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace syncopate {
+namespace syncopate::control {
 
 struct InterfaceAddress {
   std::string name;     // "eth0"
@@ -46,6 +46,6 @@ int ConnectionsFor(double link_bits_per_second);
 // "10.0.0.1:4711", "[fd00::1]:4711".
 std::string JoinAddress(absl::string_view address, int port);
 
-}  // namespace syncopate
+}  // namespace syncopate::control
 
 #endif  // SYNCOPATE_CONTROL_INTERFACES_H_

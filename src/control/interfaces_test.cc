@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::control {
 namespace {
 
 using ::testing::AllOf;
@@ -92,4 +92,4 @@ TEST(InterfacesTest, FastLinksGetSeveralConnections) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::control

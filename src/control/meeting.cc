@@ -25,7 +25,7 @@
 #include "control/slurm_nodes.h"
 #include "control/sockets.h"
 
-namespace syncopate {
+namespace syncopate::control {
 namespace {
 
 // Ports that are derived from a job lie below those that systems give out by themselves, and the
@@ -285,4 +285,4 @@ absl::StatusOr<Meeting> Meet(const MeetingOptions& given, const Clock& clock,
       "SYNCOPATE_SERVICE=host:port"));
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::control

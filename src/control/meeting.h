@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/environment.h"
 
-namespace syncopate {
+namespace syncopate::control {
 
 struct MeetingOptions {
   std::string job;
@@ -40,6 +40,6 @@ struct Meeting {
 absl::StatusOr<Meeting> Meet(const MeetingOptions& options, const Clock& clock,
                              const Environment& environment);
 
-}  // namespace syncopate
+}  // namespace syncopate::control
 
 #endif  // SYNCOPATE_CONTROL_MEETING_H_

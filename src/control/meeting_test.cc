@@ -15,7 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::control {
 namespace {
 
 using ::testing::AllOf;
@@ -227,4 +227,4 @@ TEST(MeetingTest, AloneOneMeetsOneself) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::control

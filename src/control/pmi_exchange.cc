@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "control/sockets.h"
 
-namespace syncopate {
+namespace syncopate::control {
 namespace {
 
 constexpr size_t kLineBytesMax = 4096;
@@ -115,4 +115,4 @@ absl::StatusOr<std::string> ShareByPmi(int fd, const std::string& name, int rank
   return got["value"];
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::control

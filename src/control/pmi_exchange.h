@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 
-namespace syncopate {
+namespace syncopate::control {
 
 // All workers of the job call it with the same `name`; it returns what rank 0 gave as `text`, which
 // has neither spaces nor line ends. `fd` is the socket of PMI_FD; it stays open and usable for an
@@ -18,6 +18,6 @@ absl::StatusOr<std::string> ShareByPmi(int fd, const std::string& name, int rank
                                        const std::string& text, const Clock& clock,
                                        int64_t deadline_ns);
 
-}  // namespace syncopate
+}  // namespace syncopate::control
 
 #endif  // SYNCOPATE_CONTROL_PMI_EXCHANGE_H_

@@ -14,7 +14,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::control {
 namespace {
 
 constexpr char kLibrary[] = "libpmix.so.2";
@@ -181,4 +181,4 @@ absl::StatusOr<std::string> ShareByPmix(const std::string& name, int rank, const
   return Share(session->pmix, session->self, name, rank, text, clock, deadline_ns);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::control

@@ -18,7 +18,7 @@
 #include "control/grpc_setup.h"
 #include "control/rendezvous_wire.h"
 
-namespace syncopate {
+namespace syncopate::control {
 namespace {
 
 constexpr int64_t kKnockNs = 3'000'000'000;   // one address is given so long to let us in
@@ -114,4 +114,4 @@ absl::StatusOr<Meeting> JoinMeeting(const MeetingOptions& options,
   return meeting;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::control

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "control/meeting.h"
 
-namespace syncopate {
+namespace syncopate::control {
 
 // Comes to the rendezvous at one of `services` ("host:port" each) and waits for the others. The
 // first that proves to know options.key is taken; until options.deadline_ns they are tried in turn,
@@ -18,6 +18,6 @@ namespace syncopate {
 absl::StatusOr<Meeting> JoinMeeting(const MeetingOptions& options,
                                     const std::vector<std::string>& services, const Clock& clock);
 
-}  // namespace syncopate
+}  // namespace syncopate::control
 
 #endif  // SYNCOPATE_CONTROL_RENDEZVOUS_CLIENT_H_

@@ -19,7 +19,7 @@
 #include "control/interfaces.h"
 #include "control/rendezvous_wire.h"
 
-namespace syncopate {
+namespace syncopate::control {
 namespace {
 
 constexpr int64_t kShutdownNs = 1'000'000'000;  // for answers that are on their way at the end
@@ -60,7 +60,7 @@ class Call {
 
 class Server final : public RendezvousServer {
  public:
-  Server(RendezvousServerOptions options, RendezvousState state, std::string nonce,
+  Server(RendezvousServerOptions options, services::RendezvousState state, std::string nonce,
          const Clock& clock)
       : options_(std::move(options)),
         clock_(clock),
@@ -83,8 +83,8 @@ class Server final : public RendezvousServer {
 
   void Serve();
   void Drain();
-  void Apply(const RendezvousEvent& event);
-  void Answer(CallId id, const absl::Status& status);
+  void Apply(const services::RendezvousEvent& event);
+  void Answer(services::CallId id, const absl::Status& status);
   void SendAnswers();
   void Forget(const JoinCall& call);
   void NoteAnswered();
@@ -102,9 +102,9 @@ class Server final : public RendezvousServer {
   std::unique_ptr<Door> door_;
 
   // The serving thread's own.
-  RendezvousState state_;
-  CallId next_call_ = 1;
-  std::map<CallId, JoinCall*> waiting_;
+  services::RendezvousState state_;
+  services::CallId next_call_ = 1;
+  std::map<services::CallId, JoinCall*> waiting_;
   struct Decided {
     JoinCall* call;
     absl::Status status;
@@ -166,14 +166,14 @@ class Server::JoinCall final : public Call {
     }
     server_.waiting_[id_] = this;
     const int64_t wait_ms = std::clamp<int64_t>(request_.wait_ms(), 0, kRendezvousWaitMsMax);
-    server_.Apply(JoinEvent{.call = id_,
-                            .job = request_.job(),
-                            .rank = request_.rank(),
-                            .size = request_.size(),
-                            .round = request_.round(),
-                            .host = request_.host(),
-                            .payload = request_.payload(),
-                            .deadline_ns = server_.clock_.NowNs() + wait_ms * 1'000'000});
+    server_.Apply(services::JoinEvent{.call = id_,
+                                      .job = request_.job(),
+                                      .rank = request_.rank(),
+                                      .size = request_.size(),
+                                      .round = request_.round(),
+                                      .host = request_.host(),
+                                      .payload = request_.payload(),
+                                      .deadline_ns = server_.clock_.NowNs() + wait_ms * 1'000'000});
   }
   void Sent(bool) {
     --server_.unsent_;
@@ -182,12 +182,12 @@ class Server::JoinCall final : public Call {
   // The worker has its answer, or does not want one any more.
   void Done(bool) {
     if (finished_) return;
-    if (server_.waiting_.erase(id_) > 0) return server_.Apply(LeaveEvent{id_});
+    if (server_.waiting_.erase(id_) > 0) return server_.Apply(services::LeaveEvent{id_});
     server_.Forget(*this);
   }
 
   Server& server_;
-  CallId id_ = 0;
+  services::CallId id_ = 0;
   bool finished_ = false;
   grpc::ServerContext context_;
   wire::JoinRequest request_;
@@ -228,14 +228,14 @@ absl::Status Server::Listen() {
 void Server::Serve() {
   new JoinCall(*this);
   while (!stopping_) {
-    const int64_t next_ns = NextDeadlineNs(state_);
+    const int64_t next_ns = services::NextDeadlineNs(state_);
     void* tag = nullptr;
     bool ok = false;
     const auto status = queue_->AsyncNext(
         &tag, &ok, next_ns == INT64_MAX ? GrpcForever() : GrpcTimeout(next_ns - clock_.NowNs()));
     if (status == grpc::CompletionQueue::SHUTDOWN) return;
     if (status == grpc::CompletionQueue::TIMEOUT) {
-      Apply(TimeEvent{});
+      Apply(services::TimeEvent{});
     } else if (tag == this) {
       stopping_ = true;
     } else {
@@ -258,21 +258,21 @@ void Server::Drain() {
   }
 }
 
-void Server::Apply(const RendezvousEvent& event) {
-  const RendezvousStep step = Step(clock_.NowNs(), event, state_);
+void Server::Apply(const services::RendezvousEvent& event) {
+  const services::RendezvousStep step = Step(clock_.NowNs(), event, state_);
   if (step.reason.empty()) return;
   Log(LogLevel::kInfo, "rendezvous: ", step.reason);
-  for (const RendezvousAnswer& answer : step.answers) Answer(answer.call, answer.status);
+  for (const services::RendezvousAnswer& answer : step.answers) Answer(answer.call, answer.status);
   if (options_.on_step) options_.on_step(state_);
   SendAnswers();
 }
 
-void Server::Answer(CallId id, const absl::Status& status) {
+void Server::Answer(services::CallId id, const absl::Status& status) {
   auto call = waiting_.find(id);
   if (call == waiting_.end()) return;
   if (status.ok() && met_round_ != state_.round) {
     auto met = std::make_shared<wire::JoinReply>();
-    for (const RendezvousState::Seat& seat : state_.seats) {
+    for (const services::RendezvousState::Seat& seat : state_.seats) {
       met->add_hosts(seat.host);
       met->add_payloads(seat.payload);
     }
@@ -298,7 +298,7 @@ void Server::Forget(const JoinCall& call) {
 }
 
 void Server::NoteAnswered() {
-  const bool over = state_.phase != RendezvousState::Phase::kGathering;
+  const bool over = state_.phase != services::RendezvousState::Phase::kGathering;
   if (!over || unsent_ > 0 || !decided_.empty() || !waiting_.empty()) return;
   MutexLock lock(&mutex_);
   answered_ = true;
@@ -319,8 +319,8 @@ bool Server::WaitUntilAnswered(int64_t deadline_ns) {
 
 absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
     RendezvousServerOptions options, const Clock& clock) {
-  SYNCOPATE_ASSIGN_OR_RETURN(RendezvousState state,
-                             NewRendezvous(options.job, options.size, options.hosts));
+  SYNCOPATE_ASSIGN_OR_RETURN(services::RendezvousState state,
+                             services::NewRendezvous(options.job, options.size, options.hosts));
   SYNCOPATE_ASSIGN_OR_RETURN(std::string nonce, RandomBytes(kNonceBytes));
   auto server =
       std::make_unique<Server>(std::move(options), std::move(state), std::move(nonce), clock);
@@ -328,4 +328,4 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
   return server;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::control

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "services/rendezvous.h"
 
-namespace syncopate {
+namespace syncopate::control {
 
 struct RendezvousServerOptions {
   std::string address = "127.0.0.1";  // numeric; the one that is bound
@@ -22,7 +22,7 @@ struct RendezvousServerOptions {
   std::string key;
   std::vector<std::string> hosts;  // by rank, where workers are expected; empty if unknown
   // Called after every step that changed something, from the server's thread; may be empty.
-  std::function<void(const RendezvousState&)> on_step;
+  std::function<void(const services::RendezvousState&)> on_step;
 };
 
 // Serves from Start() to its destruction. A wrong key, nonsense on the port or a stranger's
@@ -41,6 +41,6 @@ class RendezvousServer {
   virtual bool WaitUntilAnswered(int64_t deadline_ns) = 0;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::control
 
 #endif  // SYNCOPATE_CONTROL_RENDEZVOUS_SERVER_H_

@@ -21,7 +21,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::control {
 namespace {
 
 using ::testing::AllOf;
@@ -172,7 +172,7 @@ TEST(RendezvousServerTest, AServerThatEndsTellsThoseWhoWait) {
        .size = 2,
        .key = kKey,
        .hosts = {},
-       .on_step = [&](const RendezvousState& state) { came = state.taken == 1; }},
+       .on_step = [&](const services::RendezvousState& state) { came = state.taken == 1; }},
       MonotonicClock());
   ASSERT_TRUE(server.ok());
   absl::StatusOr<Meeting> meeting = absl::UnknownError("not done");
@@ -273,4 +273,4 @@ TEST(RendezvousServerTest, GarbageOnThePortDisturbsNobody) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::control

@@ -10,7 +10,7 @@
 #include "base/proof.h"
 #include "control/rendezvous.grpc.pb.h"
 
-namespace syncopate {
+namespace syncopate::control {
 
 // A request, with room for what protobuf adds.
 inline constexpr int kRendezvousRequestBytesMax =
@@ -50,6 +50,6 @@ inline ProofText MeetingKey(absl::string_view meeting_nonce, absl::string_view j
   return ProofText("syncopate meeting key").Add(meeting_nonce).Add(job).AddNumber(round);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::control
 
 #endif  // SYNCOPATE_CONTROL_RENDEZVOUS_WIRE_H_

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/limits.h"
 
-namespace syncopate {
+namespace syncopate::control {
 
 absl::StatusOr<std::string> FirstSlurmNode(absl::string_view list) {
   const absl::Status bad =
@@ -34,4 +34,4 @@ absl::StatusOr<std::string> FirstSlurmNode(absl::string_view list) {
   return node;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::control

@@ -7,11 +7,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace syncopate {
+namespace syncopate::control {
 
 // The first node of the list, where Slurm starts rank 0: "node01".
 absl::StatusOr<std::string> FirstSlurmNode(absl::string_view list);
 
-}  // namespace syncopate
+}  // namespace syncopate::control
 
 #endif  // SYNCOPATE_CONTROL_SLURM_NODES_H_

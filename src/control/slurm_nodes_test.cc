@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::control {
 namespace {
 
 TEST(SlurmNodesTest, FindsTheFirst) {
@@ -26,4 +26,4 @@ TEST(SlurmNodesTest, RefusesWhatIsNoList) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::control

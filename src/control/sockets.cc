@@ -19,7 +19,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::control {
 namespace {
 
 absl::Status SystemError(absl::string_view what, int error) {
@@ -176,4 +176,4 @@ absl::StatusOr<std::string> ReceiveExactly(int fd, size_t count, const Clock& cl
   return bytes;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::control

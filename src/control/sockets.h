@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 
-namespace syncopate {
+namespace syncopate::control {
 
 struct SocketAddress {
   sockaddr_storage storage = {};
@@ -48,6 +48,6 @@ absl::Status SendAll(int fd, absl::string_view bytes, const Clock& clock, int64_
 absl::StatusOr<std::string> ReceiveExactly(int fd, size_t count, const Clock& clock,
                                            int64_t deadline_ns);
 
-}  // namespace syncopate
+}  // namespace syncopate::control
 
 #endif  // SYNCOPATE_CONTROL_SOCKETS_H_

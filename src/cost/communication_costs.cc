@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "model/json_reader.h"
 
-namespace syncopate {
+namespace syncopate::cost {
 namespace {
 
 using json_reader::Fault;
@@ -118,7 +118,7 @@ absl::StatusOr<CommunicationCosts> ParseCommunicationCosts(absl::string_view jso
 Digest DigestOf(const CommunicationCosts& costs) {
   CommunicationCosts bare = costs;
   bare.source.clear();
-  return DigestOf(absl::string_view(ToJson(bare)));
+  return syncopate::DigestOf(absl::string_view(ToJson(bare)));
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::cost

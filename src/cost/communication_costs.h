@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "base/digest.h"
 
-namespace syncopate {
+namespace syncopate::cost {
 
 struct CommunicationCosts {
   double a = 0;                     // seconds to start up
@@ -47,6 +47,6 @@ absl::StatusOr<CommunicationCosts> ParseCommunicationCosts(absl::string_view jso
 // The digest of everything but `source`.
 Digest DigestOf(const CommunicationCosts& costs);
 
-}  // namespace syncopate
+}  // namespace syncopate::cost
 
 #endif  // SYNCOPATE_COST_COMMUNICATION_COSTS_H_

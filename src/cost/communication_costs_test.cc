@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::cost {
 namespace {
 
 using ::testing::ElementsAre;
@@ -59,4 +59,4 @@ TEST(CommunicationCostsTest, NoiseInGammaIsRaisedToWhatComesBefore) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::cost

@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/limits.h"
 
-namespace syncopate {
+namespace syncopate::cost {
 namespace {
 
 // A point whose relative error is beyond this times the median one counts less (Huber).
@@ -149,4 +149,4 @@ absl::StatusOr<CostFit> FitCosts(absl::Span<const CostPoint> points) {
   return fit;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::cost

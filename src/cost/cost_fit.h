@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "cost/communication_costs.h"
 
-namespace syncopate {
+namespace syncopate::cost {
 
 // `at_once` all-reduces of `bytes` each were started together; the last of them had ended on the
 // slowest worker after `seconds`.
@@ -40,6 +40,6 @@ struct CostFit {
 // InvalidArgument without two sizes that went alone, or with a time that is not positive.
 absl::StatusOr<CostFit> FitCosts(absl::Span<const CostPoint> points);
 
-}  // namespace syncopate
+}  // namespace syncopate::cost
 
 #endif  // SYNCOPATE_COST_COST_FIT_H_

@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::cost {
 namespace {
 
 using testing::DoubleNear;
@@ -119,4 +119,4 @@ TEST(CostFitTest, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::cost

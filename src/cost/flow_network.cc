@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace syncopate {
+namespace syncopate::cost {
 namespace {
 // Completions so close together are one event: it keeps rounding from making many of what is one.
 constexpr double kSameTime = 1e-10;
@@ -188,4 +188,4 @@ void FlowNetwork::Settle() {
   }
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::cost

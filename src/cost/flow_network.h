@@ -16,7 +16,7 @@
 
 #include "absl/types/span.h"
 
-namespace syncopate {
+namespace syncopate::cost {
 
 // Not thread-safe. Time never goes back: each call's `now` is at least the one before, and at most
 // NextCompletion().
@@ -97,6 +97,6 @@ class FlowNetwork {
   std::vector<int> changed_resources_;  // likewise
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::cost
 
 #endif  // SYNCOPATE_COST_FLOW_NETWORK_H_

@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::cost {
 namespace {
 
 using ::testing::ElementsAre;
@@ -103,4 +103,4 @@ TEST(FlowNetworkTest, RandomFlowsEndAndKeepWithinCapacity) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::cost

@@ -14,7 +14,7 @@
 #include "cost/flow_network.h"
 #include "model/topology_routes.h"
 
-namespace syncopate {
+namespace syncopate::cost {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -501,4 +501,4 @@ absl::StatusOr<ProgramCost> CostOf(const Program& program, const Topology& topol
   return simulation.Result();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::cost

@@ -15,7 +15,7 @@
 #include "model/program.h"
 #include "model/topology.h"
 
-namespace syncopate {
+namespace syncopate::cost {
 
 struct ProgramCost {
   struct Load {
@@ -48,6 +48,6 @@ struct ProgramCost {
 absl::StatusOr<ProgramCost> CostOf(const Program& program, const Topology& topology,
                                    absl::Span<const int> placement, size_t bytes_per_element);
 
-}  // namespace syncopate
+}  // namespace syncopate::cost
 
 #endif  // SYNCOPATE_COST_PROGRAM_COST_H_

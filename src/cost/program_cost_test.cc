@@ -11,7 +11,7 @@
 #include "model/program_samples.h"
 #include "model/topology_makers.h"
 
-namespace syncopate {
+namespace syncopate::cost {
 namespace {
 
 using samples::Copy;
@@ -379,4 +379,4 @@ TEST(ProgramCostTest, RefusesPlacementsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::cost

@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 namespace {
 
 // Deadlines and losses are looked after once in so many idle rounds.
@@ -30,7 +30,7 @@ inline void Pause() {
 
 }  // namespace
 
-Engine::Engine(Transport& transport, const Clock& clock, Pump pump)
+Engine::Engine(transport::Transport& transport, const Clock& clock, Pump pump)
     : transport_(transport), clock_(clock), scratch_(transport), patience_(transport.patience()) {
   if (pump == Pump::kThread) pump_ = std::thread([this] { PumpLoop(); });
 }
@@ -239,7 +239,7 @@ Operation::Outcome Engine::PollAll(bool lingering) {
 }
 
 Operation::Outcome Engine::LookAround(int64_t now_ns) {
-  std::vector<Loss> losses;
+  std::vector<transport::Loss> losses;
   if (transport_.losses() > 0) losses = transport_.Lost();
   Operation::Outcome outcome = Operation::Outcome::kBlocked;
   for (const auto& operation : operations_) {
@@ -335,4 +335,4 @@ bool Engine::Rest(int& idle_rounds, bool patient) {
   return true;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::engine

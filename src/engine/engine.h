@@ -26,14 +26,14 @@
 #include "engine/scratch_pool.h"
 #include "transport/transport.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 
 class Engine {
  public:
   enum class Pump : uint8_t { kThread, kNone };  // kNone: for tests that call Drive() themselves
 
   // The transport and the clock must outlive the engine.
-  Engine(Transport& transport, const Clock& clock, Pump pump = Pump::kThread);
+  Engine(transport::Transport& transport, const Clock& clock, Pump pump = Pump::kThread);
   // Calls off what is under way.
   ~Engine();
   Engine(const Engine&) = delete;
@@ -69,10 +69,10 @@ class Engine {
   void PumpLoop();
   void StopDriving() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Transport& transport_;
+  transport::Transport& transport_;
   const Clock& clock_;
   ScratchPool scratch_;  // by the driving thread only
-  const Transport::Patience patience_;
+  const transport::Transport::Patience patience_;
 
   Mutex mutex_;
   bool driving_ ABSL_GUARDED_BY(mutex_) = false;
@@ -93,6 +93,6 @@ class Engine {
   std::thread pump_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::engine
 
 #endif  // SYNCOPATE_ENGINE_ENGINE_H_

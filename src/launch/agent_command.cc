@@ -7,7 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 std::string ShellQuote(absl::string_view word) {
   return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
@@ -80,4 +80,4 @@ absl::StatusOr<std::vector<std::string>> AgentCommand(absl::string_view agent,
   return words;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

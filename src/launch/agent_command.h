@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 // `word` as a POSIX shell reads it back.
 std::string ShellQuote(absl::string_view word);
@@ -27,6 +27,6 @@ absl::StatusOr<std::vector<std::string>> AgentCommand(absl::string_view agent,
                                                       const std::string& host, bool here,
                                                       const std::vector<std::string>& command);
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_AGENT_COMMAND_H_

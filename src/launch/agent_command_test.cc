@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 using ::testing::ElementsAre;
@@ -48,4 +48,4 @@ TEST(AgentCommandTest, KnowsThisHost) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::launch

@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 constexpr uint32_t kWordsMax = 1 << 16;
@@ -151,4 +151,4 @@ absl::StatusOr<RemoteStart> DecodeStart(absl::string_view bytes) {
   return start;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

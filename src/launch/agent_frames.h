@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 inline constexpr char kAgentMark[] = "\nSYNCOPATE-AGENT-1\n";
 // Input for rank 0 that may be on its way and not taken yet.
@@ -79,6 +79,6 @@ struct RemoteStart {
 std::string EncodeStart(const RemoteStart& start);
 absl::StatusOr<RemoteStart> DecodeStart(absl::string_view bytes);
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_AGENT_FRAMES_H_

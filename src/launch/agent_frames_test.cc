@@ -4,7 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 using ::testing::ElementsAre;
@@ -97,4 +97,4 @@ TEST(AgentFramesTest, BrokenStartsAreErrors) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::launch

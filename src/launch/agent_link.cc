@@ -11,7 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 constexpr size_t kTailBytesMax = 2048;
@@ -111,4 +111,4 @@ void AgentLink::ReadErr(bool drain, std::string& lines) {
   }
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

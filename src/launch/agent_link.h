@@ -18,7 +18,7 @@
 #include "launch/output_queue.h"
 #include "launch/worker_process.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 // The end of what somebody wrote. Not thread-safe.
 class Tail {
@@ -74,6 +74,6 @@ class AgentLink {
   Tail tail_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_AGENT_LINK_H_

@@ -15,7 +15,7 @@
 #include "launch/process_tree.h"
 #include "launch/worker_process.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 AgentSupervisor::AgentSupervisor(const Clock& clock, UniqueFd launcher, UniqueFd commands,
                                  const sigset_t& user_mask)
@@ -271,4 +271,4 @@ void AgentSupervisor::GiveUp() {
   SignalRanks(SIGKILL);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

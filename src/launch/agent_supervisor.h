@@ -15,7 +15,7 @@
 #include "launch/agent_frames.h"
 #include "launch/output_queue.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 // Runs in a process as LocalSupervisor does (launch/local_supervisor.h). Not thread-safe.
 class AgentSupervisor {
@@ -78,6 +78,6 @@ class AgentSupervisor {
   std::vector<pollfd> polls_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_AGENT_SUPERVISOR_H_

@@ -14,7 +14,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 // The name goes to a command line: nothing in it may look like an option or mean something to a
@@ -140,4 +140,4 @@ absl::StatusOr<std::vector<HostRanks>> PlaceRanks(const std::vector<HostSlots>& 
   return placed;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

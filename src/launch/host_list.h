@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 struct HostSlots {
   std::string host;  // a name, an address or user@name
@@ -39,6 +39,6 @@ struct HostRanks {
 absl::StatusOr<std::vector<HostRanks>> PlaceRanks(const std::vector<HostSlots>& hosts,
                                                   std::optional<int> ranks);
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_HOST_LIST_H_

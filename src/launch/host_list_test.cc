@@ -4,7 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 using ::testing::ElementsAre;
@@ -55,4 +55,4 @@ TEST(HostListTest, BoundsTheJob) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::launch

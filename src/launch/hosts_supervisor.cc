@@ -16,7 +16,7 @@
 #include "launch/local_supervisor.h"
 #include "launch/process_tree.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 // Workers that lost a peer may exit before the host of that peer tells of it.
@@ -477,4 +477,4 @@ void HostsSupervisor::Report() {
   PassOnTheRest();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

@@ -21,7 +21,7 @@
 #include "launch/outcome.h"
 #include "launch/output_queue.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 // Runs in a process as LocalSupervisor does (launch/local_supervisor.h). Not thread-safe.
 class HostsSupervisor {
@@ -98,6 +98,6 @@ class HostsSupervisor {
   int64_t kill_at_ns_ = INT64_MAX;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_HOSTS_SUPERVISOR_H_

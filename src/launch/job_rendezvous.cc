@@ -15,7 +15,7 @@
 #include "control/interfaces.h"
 #include "launch/agent_command.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 absl::StatusOr<std::string> AddressToBind(const LaunchOptions& options) {
@@ -25,9 +25,10 @@ absl::StatusOr<std::string> AddressToBind(const LaunchOptions& options) {
       std::all_of(options.hosts.begin(), options.hosts.end(),
                   [&](const HostRanks& place) { return IsThisHost(place.host, own_name); });
   if (all_here) return "127.0.0.1";
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<InterfaceAddress> list, ListInterfaces());
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<InterfaceAddress> chosen,
-                             ChooseInterfaces(options.interfaces, list));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<control::InterfaceAddress> list,
+                             control::ListInterfaces());
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<control::InterfaceAddress> chosen,
+                             control::ChooseInterfaces(options.interfaces, list));
   return chosen.front().address;
 }
 
@@ -50,7 +51,7 @@ absl::StatusOr<std::unique_ptr<JobRendezvous>> JobRendezvous::Start(const Launch
     MutexLock lock(&job->mutex_);
     job->came_.resize(static_cast<size_t>(options.ranks));
   }
-  RendezvousServerOptions server;
+  control::RendezvousServerOptions server;
   SYNCOPATE_ASSIGN_OR_RETURN(server.address, AddressToBind(options));
   SYNCOPATE_ASSIGN_OR_RETURN(job->key_, RandomBytes(kKeyBytes));
   server.job = options.job;
@@ -59,16 +60,17 @@ absl::StatusOr<std::unique_ptr<JobRendezvous>> JobRendezvous::Start(const Launch
   for (const HostRanks& place : options.hosts) {
     server.hosts.insert(server.hosts.end(), static_cast<size_t>(place.ranks), place.host);
   }
-  server.on_step = [job = job.get()](const RendezvousState& state) {
+  server.on_step = [job = job.get()](const services::RendezvousState& state) {
     MutexLock lock(&job->mutex_);
     for (size_t rank = 0; rank < state.seats.size(); ++rank) {
       if (state.seats[rank].taken) job->came_[rank] = job->any_came_ = true;
     }
-    if (state.phase != RendezvousState::Phase::kGathering) job->over_ = true;
+    if (state.phase != services::RendezvousState::Phase::kGathering) job->over_ = true;
     const uint64_t one = 1;
     (void)!write(job->news_ready_.get(), &one, sizeof(one));
   };
-  SYNCOPATE_ASSIGN_OR_RETURN(job->server_, RendezvousServer::Start(std::move(server), clock));
+  SYNCOPATE_ASSIGN_OR_RETURN(job->server_,
+                             control::RendezvousServer::Start(std::move(server), clock));
   return job;
 }
 
@@ -101,4 +103,4 @@ std::vector<int> JobRendezvous::Missing() const {
   return missing;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

@@ -14,7 +14,7 @@
 #include "control/rendezvous_server.h"
 #include "launch/launcher.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 // The machine's name, for messages and to know it among others.
 std::string OwnHostName();
@@ -45,9 +45,9 @@ class JobRendezvous {
   std::vector<bool> came_ ABSL_GUARDED_BY(mutex_);
   bool any_came_ ABSL_GUARDED_BY(mutex_) = false;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
-  std::unique_ptr<RendezvousServer> server_;  // last: its thread uses the others
+  std::unique_ptr<control::RendezvousServer> server_;  // last: its thread uses the others
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_JOB_RENDEZVOUS_H_

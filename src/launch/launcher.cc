@@ -23,7 +23,7 @@
 #include "launch/local_supervisor.h"
 #include "launch/process_tree.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 // Standard input, output and error exist, so that no pipe of ours gets one of their numbers.
@@ -194,4 +194,4 @@ int LaunchRemote(const Clock& clock) {
       clock);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

@@ -30,7 +30,7 @@
 #include "base/clock.h"
 #include "launch/host_list.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 struct LaunchOptions {
   std::string job;  // its id: unique on this machine
@@ -62,6 +62,6 @@ int Launch(const LaunchOptions& options, const Clock& clock);
 // When standard input ends, everything does. Conditions as above.
 int LaunchRemote(const Clock& clock);
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_LAUNCHER_H_

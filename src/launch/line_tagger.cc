@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 void LineTagger::Add(absl::string_view bytes, std::string& out) {
   while (!bytes.empty()) {
@@ -28,4 +28,4 @@ void LineTagger::Finish(std::string& out) {
   partial_.clear();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 // Not thread-safe.
 class LineTagger {
@@ -31,6 +31,6 @@ class LineTagger {
   std::string partial_;  // the unfinished line; shorter than kLineBytesMax
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_LINE_TAGGER_H_

@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 constexpr size_t kMax = LineTagger::kLineBytesMax;
@@ -58,4 +58,4 @@ TEST(LineTaggerTest, KeepsTheBytesWithoutATag) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::launch

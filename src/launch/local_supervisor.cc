@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "launch/process_tree.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 LocalSupervisor::LocalSupervisor(const LaunchOptions& options, const Clock& clock,
                                  UniqueFd launcher, UniqueFd input, const sigset_t& user_mask)
     : options_(options),
@@ -245,4 +245,4 @@ void LocalSupervisor::PassOnTheRest() {
   }
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

@@ -16,7 +16,7 @@
 #include "launch/output_queue.h"
 #include "launch/worker_process.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 // Signals that end the job; the rest of a user's signals do what they always do.
 inline constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -87,6 +87,6 @@ class LocalSupervisor {
   int64_t kill_at_ns_ = INT64_MAX;  // the grace is over
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_LOCAL_SUPERVISOR_H_

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 std::string SignalText(int signal) {
@@ -103,4 +103,4 @@ std::string Explain(const Outcome& outcome, int ranks, absl::string_view program
   return "";
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 struct Outcome {
   enum class Kind {
@@ -44,6 +44,6 @@ int ExitCode(const Outcome& outcome);
 std::string Explain(const Outcome& outcome, int ranks, absl::string_view program,
                     absl::string_view timeout);
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_OUTCOME_H_

@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 using Kind = Outcome::Kind;
@@ -55,4 +55,4 @@ TEST(OutcomeTest, TellsBadInputFromFailure) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::launch

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace syncopate {
+namespace syncopate::launch {
 
 int OutputQueue::Write() {
   int error = 0;
@@ -36,4 +36,4 @@ int OutputQueue::Write() {
   return error;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-namespace syncopate {
+namespace syncopate::launch {
 
 // Not thread-safe.
 class OutputQueue {
@@ -33,6 +33,6 @@ class OutputQueue {
   bool broken_ = false;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_OUTPUT_QUEUE_H_

@@ -9,7 +9,7 @@
 
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 TEST(OutputQueueTest, NeverBlocksAndLosesNothing) {
@@ -52,4 +52,4 @@ TEST(OutputQueueTest, ReportsABrokenPipeOnceAndDropsTheRest) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::launch

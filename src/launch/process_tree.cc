@@ -20,7 +20,7 @@
 #include "base/pidfd.h"
 #include "base/unique_fd.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 // How long to wait for the death of what was just killed before looking again for what it may have
@@ -116,4 +116,4 @@ bool EndDescendants(const Clock& clock, int64_t deadline_ns) {
   return true;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

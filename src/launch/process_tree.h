@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 // All live descendants of `root` by /proc, in no particular order.
 std::vector<pid_t> Descendants(pid_t root);
@@ -19,6 +19,6 @@ std::vector<pid_t> Descendants(pid_t root);
 // so that orphans come back to it, and must have SIGCHLD blocked.
 bool EndDescendants(const Clock& clock, int64_t deadline_ns);
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_PROCESS_TREE_H_

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 constexpr int64_t kLongNs = 60'000'000'000;
@@ -64,4 +64,4 @@ TEST(ProcessTreeTest, GivesUpAtTheDeadline) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::launch

@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 int MakePipe(UniqueFd& read_end, UniqueFd& write_end) {
@@ -117,4 +117,4 @@ int StartWorker(const WorkerStart& start, WorkerProcess& worker) {
   return 0;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::launch

@@ -10,7 +10,7 @@
 
 #include "base/unique_fd.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 
 // Who a rank is.
 struct WorkerIdentity {
@@ -58,6 +58,6 @@ struct WorkerStart {
 // 0 or an errno.
 int StartWorker(const WorkerStart& start, WorkerProcess& worker);
 
-}  // namespace syncopate
+}  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_WORKER_PROCESS_H_

@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::launch {
 namespace {
 
 using ::testing::AllOf;
@@ -36,4 +36,4 @@ TEST(WorkerEnvironmentTest, GivenVariablesWin) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::launch

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <utility>
 
-namespace syncopate {
+namespace syncopate::picture {
 namespace {
 
 constexpr size_t kDevicesInARowMax = 24;
@@ -191,4 +191,4 @@ class Layouter {
 
 NetworkLayout LayOut(const Topology& topology) { return Layouter(topology).Run(); }
 
-}  // namespace syncopate
+}  // namespace syncopate::picture

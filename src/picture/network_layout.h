@@ -10,7 +10,7 @@
 
 #include "model/topology.h"
 
-namespace syncopate {
+namespace syncopate::picture {
 
 struct Point {
   double x = 0;
@@ -29,6 +29,6 @@ struct NetworkLayout {
 // `topology` must be valid.
 NetworkLayout LayOut(const Topology& topology);
 
-}  // namespace syncopate
+}  // namespace syncopate::picture
 
 #endif  // SYNCOPATE_PICTURE_NETWORK_LAYOUT_H_

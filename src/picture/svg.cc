@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace syncopate {
+namespace syncopate::picture {
 
 void SvgPicture::Close(absl::string_view element, absl::string_view title) {
   if (title.empty()) {
@@ -61,4 +61,4 @@ std::string SvgPicture::Finish(double width, double height) const {
       width, height, width, height, body_);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::picture

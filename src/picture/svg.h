@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "base/xml.h"
 
-namespace syncopate {
+namespace syncopate::picture {
 
 struct SvgWords {
   int size = 12;
@@ -41,6 +41,6 @@ class SvgPicture {
   std::string body_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::picture
 
 #endif  // SYNCOPATE_PICTURE_SVG_H_

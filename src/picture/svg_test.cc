@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::picture {
 namespace {
 
 TEST(SvgTest, ShapesAndWords) {
@@ -31,4 +31,4 @@ TEST(SvgTest, WhatXmlDoesNotAllow) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::picture

@@ -2,7 +2,7 @@
 
 #include "absl/hash/hash.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 size_t ProgramKeyHash::operator()(const ProgramKey& key) const {
   return absl::HashOf(key.request.collective, key.request.workers, key.request.active,
@@ -11,4 +11,4 @@ size_t ProgramKeyHash::operator()(const ProgramKey& key) const {
                       key.ranks, key.chunk_bytes, key.network_version);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -9,7 +9,7 @@
 
 #include "plan/collective/request.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 struct ProgramKey {
   CollectiveRequest request;
@@ -29,6 +29,6 @@ struct ProgramKeyHash {
   size_t operator()(const ProgramKey& key) const;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_PROGRAM_KEY_H_

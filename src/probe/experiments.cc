@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 // Faster than in long experiments by so much: perhaps those did not fill what limits them.
@@ -195,4 +195,4 @@ double Sum(absl::Span<const double> rates) {
   return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::probe

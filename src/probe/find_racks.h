@@ -9,7 +9,7 @@
 #include "probe/evidence.h"
 #include "probe/experiments.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 
 struct FoundRacks {
   explicit FoundRacks(int hosts) : evidence(hosts) {}
@@ -31,6 +31,6 @@ absl::StatusOr<FoundRacks> FindRacks(Experiments& experiments, uint64_t seed);
 // them (probe/rack_tests.cc).
 absl::Status CheckRackMembers(Experiments& experiments, FoundRacks& found);
 
-}  // namespace syncopate
+}  // namespace syncopate::probe
 
 #endif  // SYNCOPATE_PROBE_FIND_RACKS_H_

@@ -13,7 +13,7 @@
 #include "probe/experiments.h"
 #include "probe/find_racks.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 using Flow = Oracle::Flow;
@@ -377,4 +377,4 @@ absl::StatusOr<Inference> InferNetwork(Oracle& oracle, const InferOptions& optio
   return result;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::probe

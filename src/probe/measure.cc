@@ -82,7 +82,7 @@ uint64_t AnswerBytes(const Instruction& instruction, uint32_t rank) {
 
 class Member::Experiment {
  public:
-  Experiment(Member& member, std::unique_ptr<Session> session, uint64_t sequence,
+  Experiment(Member& member, std::unique_ptr<transport::Session> session, uint64_t sequence,
              const Instruction* instruction)
       : member_(member),
         session_(std::move(session)),
@@ -96,15 +96,16 @@ class Member::Experiment {
     const int64_t now_ns = member_.clock_.NowNs();
     if (phase_ == Phase::kBreaking) return PollBreaking(now_ns);
     // Who has passed the last gate goes, maybe before others have seen it pass.
-    if (phase_ == Phase::kFinishing && session_->State(Gate::kFinish) == GateState::kPassed) {
-      return PollGate(Gate::kFinish, Phase::kDone);
+    if (phase_ == Phase::kFinishing &&
+        session_->State(transport::Gate::kFinish) == transport::GateState::kPassed) {
+      return PollGate(transport::Gate::kFinish, Phase::kDone);
     }
     if (member_.transport_.losses() > 0) return Fail(LossStatus());
     if (now_ns > deadline_ns_) return Fail(Overdue());
     if (session_->Held()) return false;
     switch (phase_) {
       case Phase::kStarting:
-        return PollGate(Gate::kStart, Phase::kInstruction);
+        return PollGate(transport::Gate::kStart, Phase::kInstruction);
       case Phase::kInstruction:
         return PollInstruction(now_ns);
       case Phase::kRunning:
@@ -115,7 +116,7 @@ class Member::Experiment {
       }
       case Phase::kFinishing: {
         const bool moved = PollFlows(now_ns);
-        return (flows_done_ && PollGate(Gate::kFinish, Phase::kDone)) || moved;
+        return (flows_done_ && PollGate(transport::Gate::kFinish, Phase::kDone)) || moved;
       }
       default:
         return false;
@@ -140,12 +141,12 @@ class Member::Experiment {
   int size() const { return member_.size(); }
   uint32_t first_step() const { return FirstStep(size()); }
 
-  bool PollGate(Gate gate, Phase next) {
-    if (gate == Gate::kFinish && !AllConsumed()) return false;
+  bool PollGate(transport::Gate gate, Phase next) {
+    if (gate == transport::Gate::kFinish && !AllConsumed()) return false;
     if (!entered_) entered_ = session_->Enter(gate, rank());
-    const GateState state = session_->State(gate);
-    if (state == GateState::kOpen) return false;
-    if (state == GateState::kBroken) return Fail(BrokenStatus());
+    const transport::GateState state = session_->State(gate);
+    if (state == transport::GateState::kOpen) return false;
+    if (state == transport::GateState::kBroken) return Fail(BrokenStatus());
     entered_ = false;
     phase_ = next;
     if (next == Phase::kDone) session_.reset();
@@ -278,7 +279,7 @@ class Member::Experiment {
     const bool sends = static_cast<uint32_t>(rank()) == flow.from;
     if (!sends && static_cast<uint32_t>(rank()) != flow.to) return true;
     const int other = static_cast<int>(sends ? flow.to : flow.from);
-    const Extent small = {Space::kData, base_ + kSmallOffset, 8};
+    const transport::Extent small = {Space::kData, base_ + kSmallOffset, 8};
     while (pings_ < instruction_.pieces) {
       const uint32_t there = first_step() + 2 * pings_, back = there + 1;
       if (sends && !ping_sent_) {
@@ -376,16 +377,17 @@ class Member::Experiment {
     // Once all know that the probe is over, nobody needs anybody any more.
     if (!member_.ending_) status_ = std::move(status);
     const bool starting = phase_ == Phase::kStarting;
-    if (starting) session_->Break(Gate::kStart);
-    session_->Break(Gate::kFinish);
+    if (starting) session_->Break(transport::Gate::kStart);
+    session_->Break(transport::Gate::kFinish);
     phase_ = Phase::kBreaking;
     deadline_ns_ = member_.clock_.NowNs() + kBreakNs;
     return true;
   }
 
   bool PollBreaking(int64_t now_ns) {
-    if (session_->State(Gate::kFinish) == GateState::kOpen &&
-        session_->State(Gate::kStart) != GateState::kBroken && now_ns < deadline_ns_) {
+    if (session_->State(transport::Gate::kFinish) == transport::GateState::kOpen &&
+        session_->State(transport::Gate::kStart) != transport::GateState::kBroken &&
+        now_ns < deadline_ns_) {
       return false;
     }
     session_.reset();
@@ -394,7 +396,7 @@ class Member::Experiment {
   }
 
   absl::Status LossStatus() const {
-    const std::vector<Loss> lost = member_.transport_.Lost();
+    const std::vector<transport::Loss> lost = member_.transport_.Lost();
     if (lost.empty()) return absl::UnavailableError("a worker was lost during the probe");
     return WithBlast(
         absl::UnavailableError(absl::StrCat("worker ", lost.front().rank,
@@ -412,7 +414,8 @@ class Member::Experiment {
     for (int other = 0; other < size(); ++other) {
       const bool starting = phase_ == Phase::kStarting;
       if ((starting || (phase_ == Phase::kFinishing && flows_done_)) &&
-          !session_->Entered(starting ? Gate::kStart : Gate::kFinish, other)) {
+          !session_->Entered(starting ? transport::Gate::kStart : transport::Gate::kFinish,
+                             other)) {
         missing.insert(other);
       }
       if (phase_ == Phase::kAnswer && rank() == 0 && answers_[static_cast<size_t>(other)].empty()) {
@@ -440,7 +443,7 @@ class Member::Experiment {
   };
 
   Member& member_;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<transport::Session> session_;
   const uint64_t base_;  // where this experiment's memory begins
   Phase phase_ = Phase::kStarting;
   bool entered_ = false;
@@ -461,7 +464,7 @@ class Member::Experiment {
   int64_t best_ns_ = INT64_MAX;
 };
 
-Member::Member(Transport& transport, const Clock& clock, const MemberOptions& options)
+Member::Member(transport::Transport& transport, const Clock& clock, const MemberOptions& options)
     : transport_(transport), clock_(clock), options_(options) {}
 
 Member::~Member() {
@@ -471,7 +474,8 @@ Member::~Member() {
   if (memory_ != nullptr) transport_.Free(memory_);
 }
 
-absl::StatusOr<std::unique_ptr<Member>> Member::Make(Transport& transport, const Clock& clock,
+absl::StatusOr<std::unique_ptr<Member>> Member::Make(transport::Transport& transport,
+                                                     const Clock& clock,
                                                      const MemberOptions& options) {
   std::unique_ptr<Member> member(new Member(transport, clock, options));
   std::vector<int> everyone(static_cast<size_t>(transport.size()));
@@ -486,11 +490,12 @@ int Member::rank() const { return transport_.rank(); }
 int Member::size() const { return transport_.size(); }
 
 absl::Status Member::Begin(const Instruction* instruction) {
-  absl::StatusOr<std::unique_ptr<Session>> session = port_->Open({.sequence = sequence_,
-                                                                  .digest = kDigest,
-                                                                  .data = memory_,
-                                                                  .data_bytes = kMemoryBytes,
-                                                                  .steps = kStepsMax});
+  absl::StatusOr<std::unique_ptr<transport::Session>> session =
+      port_->Open({.sequence = sequence_,
+                   .digest = kDigest,
+                   .data = memory_,
+                   .data_bytes = kMemoryBytes,
+                   .steps = kStepsMax});
   SYNCOPATE_RETURN_IF_ERROR(session.status());
   if (experiment_ != nullptr) draining_.push_back(std::move(experiment_));
   experiment_ = std::make_unique<Experiment>(*this, *std::move(session), sequence_, instruction);

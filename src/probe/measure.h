@@ -40,7 +40,8 @@ struct MemberOptions {
 // meanwhile.
 class Member {
  public:
-  static absl::StatusOr<std::unique_ptr<Member>> Make(Transport& transport, const Clock& clock,
+  static absl::StatusOr<std::unique_ptr<Member>> Make(transport::Transport& transport,
+                                                      const Clock& clock,
                                                       const MemberOptions& options);
   ~Member();
   Member(const Member&) = delete;
@@ -69,12 +70,12 @@ class Member {
 
  private:
   class Experiment;
-  Member(Transport& transport, const Clock& clock, const MemberOptions& options);
+  Member(transport::Transport& transport, const Clock& clock, const MemberOptions& options);
 
-  Transport& transport_;
+  transport::Transport& transport_;
   const Clock& clock_;
   const MemberOptions options_;
-  std::unique_ptr<GroupPort> port_;
+  std::unique_ptr<transport::GroupPort> port_;
   std::byte* memory_ = nullptr;  // of the transport
   uint64_t sequence_ = 0;
   std::unique_ptr<Experiment> experiment_;

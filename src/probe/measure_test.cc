@@ -72,12 +72,12 @@ class LoopProbe {
     return LiveOracle::Make(*members_[0], network_.clock(), [this] { Turn(); });
   }
   Member& member(int rank) { return *members_[static_cast<size_t>(rank)]; }
-  LoopNetwork& network() { return network_; }
+  transport::LoopNetwork& network() { return network_; }
   void Silence(int rank) { silent_ = rank; }
 
  private:
-  LoopNetwork network_;
-  std::vector<std::unique_ptr<Transport>> transports_;
+  transport::LoopNetwork network_;
+  std::vector<std::unique_ptr<transport::Transport>> transports_;
   std::vector<std::unique_ptr<Member>> members_;
   int silent_ = -1;
 };
@@ -159,16 +159,16 @@ TEST(MeasureLoopTest, SilentWorkerIsNamedAtTheDeadline) {
 
 // ---- one thread a worker
 
-using StartTransports = std::vector<std::unique_ptr<Transport>> (*)(int size);
+using StartTransports = std::vector<std::unique_ptr<transport::Transport>> (*)(int size);
 
-std::vector<std::unique_ptr<Transport>> StartShm(int size) {
+std::vector<std::unique_ptr<transport::Transport>> StartShm(int size) {
   static int jobs = 0;
   const std::string job = "probe-test-" + std::to_string(getpid()) + "-" + std::to_string(++jobs);
-  std::vector<std::unique_ptr<Transport>> transports(static_cast<size_t>(size));
+  std::vector<std::unique_ptr<transport::Transport>> transports(static_cast<size_t>(size));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      transports[static_cast<size_t>(rank)] = *StartShmTransport(
+      transports[static_cast<size_t>(rank)] = *transport::StartShmTransport(
           {.job = job, .rank = rank, .size = size, .arena_bytes = 8 << 20}, MonotonicClock());
     });
   }
@@ -176,21 +176,21 @@ std::vector<std::unique_ptr<Transport>> StartShm(int size) {
   return transports;
 }
 
-std::vector<std::unique_ptr<Transport>> StartTcp(int size) {
-  std::vector<std::unique_ptr<NetStart>> starts;
+std::vector<std::unique_ptr<transport::Transport>> StartTcp(int size) {
+  std::vector<std::unique_ptr<transport::NetStart>> starts;
   std::vector<std::string> payloads;
   for (int rank = 0; rank < size; ++rank) {
-    NetOptions options;
+    transport::NetOptions options;
     options.job = "probe-test";
     options.rank = rank;
     options.size = size;
     options.ip = "127.0.0.1";
     options.machine = "machine" + std::to_string(rank);  // no shared memory among them
     options.arena_bytes = 8 << 20;
-    starts.push_back(*StartNetTransport(options, MonotonicClock()));
+    starts.push_back(*transport::StartNetTransport(options, MonotonicClock()));
     payloads.push_back(starts.back()->payload());
   }
-  std::vector<std::unique_ptr<Transport>> transports(static_cast<size_t>(size));
+  std::vector<std::unique_ptr<transport::Transport>> transports(static_cast<size_t>(size));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
@@ -206,7 +206,7 @@ class MeasureLiveTest : public ::testing::TestWithParam<std::pair<const char*, S
 
 TEST_P(MeasureLiveTest, RatesAndLatencies) {
   constexpr int kSize = 4;
-  const std::vector<std::unique_ptr<Transport>> transports = GetParam().second(kSize);
+  const std::vector<std::unique_ptr<transport::Transport>> transports = GetParam().second(kSize);
   std::vector<std::thread> others;
   for (int rank = 1; rank < kSize; ++rank) {
     others.emplace_back([&, rank] {

@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "probe/find_racks.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 using Flow = Oracle::Flow;
@@ -241,4 +241,4 @@ absl::Status CheckRackMembers(Experiments& experiments, FoundRacks& found) {
   return RackTests(experiments, found).CheckAll();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::probe

@@ -129,7 +129,7 @@ class CostProbe {
 
   // From the largest size that the rest of the budget allows down: there gamma shows best.
   absl::Status MeasureAtOnce() {
-    const std::vector<CostPoint> alone = points_;
+    const std::vector<cost::CostPoint> alone = points_;
     int sizes = 0;
     for (auto point = alone.rbegin(); point != alone.rend() && sizes < kSizesAtOnce; ++point) {
       double expected = 0;
@@ -235,8 +235,8 @@ class CostProbe {
   // Rank 0's numbers, bit for bit: another processor may round a fit differently.
   absl::StatusOr<CostMeasurement> Result() {
     CostMeasurement result;
-    SYNCOPATE_ASSIGN_OR_RETURN(result.fit, FitCosts(points_));
-    CommunicationCosts& costs = result.fit.costs;
+    SYNCOPATE_ASSIGN_OR_RETURN(result.fit, cost::FitCosts(points_));
+    cost::CommunicationCosts& costs = result.fit.costs;
     const double elapsed = Seconds(MonotonicClock().NowNs() - begin_ns_);
     costs.a = std::max(costs.a, startup_beside_computing_);
     std::vector<double> numbers = {elapsed, costs.a, costs.b};
@@ -260,7 +260,7 @@ class CostProbe {
   const int64_t begin_ns_;
   double spent_ = 0;  // of the budget
   double startup_beside_computing_ = 0;
-  std::vector<CostPoint> points_;
+  std::vector<cost::CostPoint> points_;
 };
 
 absl::Status Check(const CostProbeOptions& options) {

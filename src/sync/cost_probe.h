@@ -24,7 +24,7 @@ struct CostProbeOptions {
 };
 
 struct CostMeasurement {
-  CostFit fit;         // the costs, and the points that they come from
+  cost::CostFit fit;   // the costs, and the points that they come from
   double seconds = 0;  // that measuring took
   // The start-up beside computing threads, if there are any; fit.costs.a is at least that.
   double startup_beside_computing = 0;

@@ -17,7 +17,7 @@ TEST(CostProbeTest, AllWorkersGetTheSameCostsWithTheirPoints) {
   CostProbeOptions options;
   options.budget_seconds = 0.3;
   options.bytes_max = 1 << 20;
-  RunWorkers(3, [&](Worker& worker) {
+  worker::RunWorkers(3, [&](Worker& worker) {
     const auto measured = MeasureCosts(worker, options);
     ASSERT_TRUE(measured.ok()) << measured.status();
     const std::lock_guard lock(mutex);
@@ -29,13 +29,13 @@ TEST(CostProbeTest, AllWorkersGetTheSameCostsWithTheirPoints) {
     EXPECT_EQ(measured.fit.points, found[0].fit.points) << rank;
     EXPECT_EQ(measured.fit.fitted, found[0].fit.fitted) << rank;
   }
-  const CostFit& fit = found[0].fit;
+  const cost::CostFit& fit = found[0].fit;
   EXPECT_TRUE(Validate(fit.costs).ok()) << Validate(fit.costs);
   EXPECT_EQ(fit.costs.gamma.size(), 4u);
   EXPECT_GT(fit.costs.a + fit.costs.b, 0);
   std::set<uint64_t> alone;
   std::set<int> at_once;
-  for (const CostPoint& point : fit.points) {
+  for (const cost::CostPoint& point : fit.points) {
     if (point.at_once == 1) alone.insert(point.bytes);
     at_once.insert(point.at_once);
     EXPECT_LE(2 * point.bytes * static_cast<uint64_t>(point.at_once), options.bytes_max);
@@ -49,7 +49,7 @@ TEST(CostProbeTest, ThreeSizesAreMeasuredEvenWithoutTime) {
   CostProbeOptions options;
   options.budget_seconds = 0;
   options.repetitions = 1;
-  RunWorkers(2, [&](Worker& worker) {
+  worker::RunWorkers(2, [&](Worker& worker) {
     const auto measured = MeasureCosts(worker, options);
     ASSERT_TRUE(measured.ok()) << measured.status();
     EXPECT_EQ(measured->fit.points.size(), 3u + 3u);  // and the smallest, 2, 3 and 4 at once
@@ -63,7 +63,7 @@ TEST(CostProbeTest, AStartUpBesideComputingIsMeasuredWithBusyThreads) {
   options.budget_seconds = 0;
   options.repetitions = 1;
   options.computing_threads = 1;
-  RunWorkers(2, [&](Worker& worker) {
+  worker::RunWorkers(2, [&](Worker& worker) {
     const auto measured = MeasureCosts(worker, options);
     ASSERT_TRUE(measured.ok()) << measured.status();
     const std::lock_guard lock(mutex);
@@ -77,7 +77,7 @@ TEST(CostProbeTest, AStartUpBesideComputingIsMeasuredWithBusyThreads) {
 }
 
 TEST(CostProbeTest, OneWorkerAloneCommunicatesForNothing) {
-  RunWorkers(1, [](Worker& worker) {
+  worker::RunWorkers(1, [](Worker& worker) {
     const auto measured = MeasureCosts(worker);
     ASSERT_TRUE(measured.ok()) << measured.status();
     EXPECT_EQ(measured->fit.costs.Seconds(1e6), 0);
@@ -86,7 +86,7 @@ TEST(CostProbeTest, OneWorkerAloneCommunicatesForNothing) {
 }
 
 TEST(CostProbeTest, RefusesOptionsThatLeaveNothingToMeasure) {
-  RunWorkers(1, [](Worker& worker) {
+  worker::RunWorkers(1, [](Worker& worker) {
     CostProbeOptions options;
     options.bytes_max = 1024;
     EXPECT_EQ(MeasureCosts(worker, options).status().code(), absl::StatusCode::kInvalidArgument);

@@ -11,7 +11,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(ExchangeTest, TextsOfAnyLengthArriveWhole) {
-  RunWorkers(3, [](Worker& worker) {
+  worker::RunWorkers(3, [](Worker& worker) {
     for (const size_t length : {size_t{0}, size_t{1}, size_t{5}, size_t{100'003}}) {
       const std::string mine(length, static_cast<char>('a' + worker.rank()));
       const auto roots = BroadcastText(worker.world(), mine, 2);
@@ -29,7 +29,7 @@ TEST(ExchangeTest, TextsOfAnyLengthArriveWhole) {
 }
 
 TEST(ExchangeTest, TextsMayHaveDifferentLengths) {
-  RunWorkers(3, [](Worker& worker) {
+  worker::RunWorkers(3, [](Worker& worker) {
     const auto all =
         AllGatherTexts(worker.world(), std::string(static_cast<size_t>(worker.rank()) * 7, 'x'));
     ASSERT_TRUE(all.ok()) << all.status();
@@ -38,7 +38,7 @@ TEST(ExchangeTest, TextsMayHaveDifferentLengths) {
 }
 
 TEST(ExchangeTest, DifferentDigestsAreAnErrorThatShowsBoth) {
-  RunWorkers(3, [](Worker& worker) {
+  worker::RunWorkers(3, [](Worker& worker) {
     EXPECT_TRUE(CompareDigests(worker.world(), "schedule", "same").ok());
     const absl::Status status =
         CompareDigests(worker.world(), "schedule", worker.rank() == 2 ? "other" : "same");

@@ -24,7 +24,7 @@ TensorTable Table(double forward, double backward) {
   return table;
 }
 
-CommunicationCosts Costs() { return {.a = 1e-4, .b = 1e-9, .gamma = {1, 1.5}, .source = ""}; }
+cost::CommunicationCosts Costs() { return {.a = 1e-4, .b = 1e-9, .gamma = {1, 1.5}, .source = ""}; }
 
 TEST(PlayedTimeTest, ShortWorksTakeWhatTheyShouldInAll) {
   const int64_t begin_ns = MonotonicClock().NowNs();
@@ -48,8 +48,8 @@ class ReplayTest : public testing::TestWithParam<std::tuple<std::string, bool>> 
 TEST_P(ReplayTest, TakesAtLeastItsComputingAndMovesTheRightMeans) {
   const auto& [planner, overlap] = GetParam();
   const TensorTable table = Table(2e-4, 4e-4);
-  const Schedule schedule = *MakeSchedule(planner, table, Costs());
-  RunWorkers(3, [&, overlap = overlap](Worker& worker) {
+  const Schedule schedule = *schedule::MakeSchedule(planner, table, Costs());
+  worker::RunWorkers(3, [&, overlap = overlap](Worker& worker) {
     observe::Recorder recorder(MonotonicClock(), worker.rank(), "here");
     const auto replay =
         Replay::Make(worker, table, schedule, {.overlap_forward = overlap, .recorder = &recorder});
@@ -76,13 +76,13 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(ReplaySchedulesTest, ChangeBetweenRuns) {
   const TensorTable table = Table(1e-5, 1e-5);
-  RunWorkers(2, [&](Worker& worker) {
+  worker::RunWorkers(2, [&](Worker& worker) {
     observe::Recorder recorder(MonotonicClock(), worker.rank(), "here");
-    const auto replay =
-        Replay::Make(worker, table, *MakeSchedule("none", table, Costs()), {.recorder = &recorder});
+    const auto replay = Replay::Make(worker, table, *schedule::MakeSchedule("none", table, Costs()),
+                                     {.recorder = &recorder});
     ASSERT_TRUE(replay.ok()) << replay.status();
     ASSERT_TRUE((*replay)->Run(2).ok());
-    ASSERT_TRUE((*replay)->SetSchedule(*MakeSchedule("wfbp", table, Costs())).ok());
+    ASSERT_TRUE((*replay)->SetSchedule(*schedule::MakeSchedule("wfbp", table, Costs())).ok());
     ASSERT_TRUE((*replay)->Run(2).ok());
     std::map<int, int> transfers;  // by iteration
     for (const Span& span : recorder.Trace().spans) {
@@ -93,8 +93,8 @@ TEST(ReplaySchedulesTest, ChangeBetweenRuns) {
 }
 
 TEST(ReplaySchedulesTest, AScheduleOfAnotherModelIsRefused) {
-  RunWorkers(1, [&](Worker& worker) {
-    Schedule schedule = *MakeSchedule("wfbp", Table(0, 0), Costs());
+  worker::RunWorkers(1, [&](Worker& worker) {
+    Schedule schedule = *schedule::MakeSchedule("wfbp", Table(0, 0), Costs());
     schedule.transfers.pop_back();
     EXPECT_FALSE(Replay::Make(worker, Table(0, 0), schedule, {}).ok());
   });

@@ -62,7 +62,8 @@ double Change(double now, double before) {
 }  // namespace
 
 ScheduleKeeper::ScheduleKeeper(Worker& worker, Group everyone, TensorTable table,
-                               std::string planner, CommunicationCosts costs, KeeperPolicy policy)
+                               std::string planner, cost::CommunicationCosts costs,
+                               KeeperPolicy policy)
     : worker_(worker),
       everyone_(std::move(everyone)),
       table_(std::move(table)),
@@ -73,7 +74,7 @@ ScheduleKeeper::ScheduleKeeper(Worker& worker, Group everyone, TensorTable table
 absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(Worker& worker,
                                                                      TensorTable table,
                                                                      std::string planner,
-                                                                     CommunicationCosts costs,
+                                                                     cost::CommunicationCosts costs,
                                                                      KeeperPolicy policy) {
   SYNCOPATE_RETURN_IF_ERROR(Validate(table));
   SYNCOPATE_RETURN_IF_ERROR(Validate(costs));
@@ -82,7 +83,8 @@ absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(Worker& wor
         "schedule keeper: first_look and look_every must be at least 1, the threshold above 0");
   }
   // Now, not when it is first asked for a plan.
-  SYNCOPATE_RETURN_IF_ERROR(MakeSchedule(planner, OneTensor(), costs, policy.planning).status());
+  SYNCOPATE_RETURN_IF_ERROR(
+      schedule::MakeSchedule(planner, OneTensor(), costs, policy.planning).status());
   std::vector<int> ranks;
   for (int rank = 0; rank < worker.size(); ++rank) ranks.push_back(rank);
   SYNCOPATE_ASSIGN_OR_RETURN(Group everyone, worker.NewGroup(ranks));
@@ -105,7 +107,8 @@ bool ScheduleKeeper::LooksAfter(int64_t iteration) const {
 absl::StatusOr<Schedule> ScheduleKeeper::Plan(absl::string_view planner) {
   std::string text;
   if (everyone_.rank() == 0) {
-    const absl::StatusOr<Schedule> made = MakeSchedule(planner, table_, costs_, policy_.planning);
+    const absl::StatusOr<Schedule> made =
+        schedule::MakeSchedule(planner, table_, costs_, policy_.planning);
     text = made.ok() ? ToText(*made) : absl::StrCat(kRefused, made.status().message());
   }
   SYNCOPATE_ASSIGN_OR_RETURN(text, BroadcastText(everyone_, text, 0));
@@ -227,11 +230,10 @@ double ScheduleKeeper::ChangeOf(const TensorTable& table) const {
   return largest / whole;
 }
 
-absl::StatusOr<std::optional<double>> ScheduleKeeper::TransferRatio(const TensorTable& table,
-                                                                    const CommunicationCosts& costs,
-                                                                    const Profile& profile) const {
-  SYNCOPATE_ASSIGN_OR_RETURN(const IterationTimeline timeline,
-                             PredictTimeline(table, costs, schedule_));
+absl::StatusOr<std::optional<double>> ScheduleKeeper::TransferRatio(
+    const TensorTable& table, const cost::CommunicationCosts& costs, const Profile& profile) const {
+  SYNCOPATE_ASSIGN_OR_RETURN(const schedule::IterationTimeline timeline,
+                             schedule::PredictTimeline(table, costs, schedule_));
   double measured = 0, predicted = 0;
   for (size_t i = 0; i < profile.transfers.size(); ++i) {
     if (profile.transfers[i] >= kUnknown) continue;
@@ -251,7 +253,7 @@ absl::StatusOr<bool> ScheduleKeeper::CostsChanged(const TensorTable& table,
   if (!ratio) return false;
   const double off = *ratio / usual_ratio_;
   if (std::max(off, 1 / off) <= 1 + policy_.threshold) return false;
-  CommunicationCosts measured;
+  cost::CommunicationCosts measured;
   if (policy_.measure) {
     SYNCOPATE_ASSIGN_OR_RETURN(measured, policy_.measure());
   } else {
@@ -268,7 +270,7 @@ absl::StatusOr<bool> ScheduleKeeper::CostsChanged(const TensorTable& table,
   return true;
 }
 
-double ScheduleKeeper::ChangeOf(const CommunicationCosts& costs) const {
+double ScheduleKeeper::ChangeOf(const cost::CommunicationCosts& costs) const {
   const double all = static_cast<double>(table_.bytes());
   const double one = all / static_cast<double>(schedule_.transfers.size());
   double largest = std::max(Change(costs.Seconds(all), costs_.Seconds(all)),

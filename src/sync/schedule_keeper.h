@@ -30,12 +30,12 @@
 namespace syncopate::sync {
 
 struct KeeperPolicy {
-  int64_t first_look = 5;    // so many iterations are profiled before the first plan
-  int64_t look_every = 50;   // iterations from one look to the next
-  double threshold = 0.15;   // a change of times or costs by more than this part makes a new plan
-  ScheduleOptions planning;  // passed to the planner
+  int64_t first_look = 5;   // so many iterations are profiled before the first plan
+  int64_t look_every = 50;  // iterations from one look to the next
+  double threshold = 0.15;  // a change of times or costs by more than this part makes a new plan
+  schedule::ScheduleOptions planning;  // passed to the planner
   // Measures the costs anew, on all workers at once; not set: MeasureCosts() with a second.
-  std::function<absl::StatusOr<CommunicationCosts>()> measure = nullptr;
+  std::function<absl::StatusOr<cost::CommunicationCosts>()> measure = nullptr;
 };
 
 // All workers make one with the same arguments, and call the same functions in the same order.
@@ -46,7 +46,7 @@ class ScheduleKeeper {
   // outlive the keeper.
   static absl::StatusOr<std::unique_ptr<ScheduleKeeper>> Make(Worker& worker, TensorTable table,
                                                               std::string planner,
-                                                              CommunicationCosts costs,
+                                                              cost::CommunicationCosts costs,
                                                               KeeperPolicy policy = {});
 
   // The schedule to begin with: the planner's if it needs no times or the table has them, else
@@ -65,7 +65,7 @@ class ScheduleKeeper {
 
   // As at the last plan: with the profile, and the costs.
   const TensorTable& table() const { return table_; }
-  const CommunicationCosts& costs() const { return costs_; }
+  const cost::CommunicationCosts& costs() const { return costs_; }
   // What the last look found, for people: "times changed by 23 %".
   const std::string& reason() const { return reason_; }
 
@@ -77,7 +77,7 @@ class ScheduleKeeper {
   };
 
   ScheduleKeeper(Worker& worker, Group everyone, TensorTable table, std::string planner,
-                 CommunicationCosts costs, KeeperPolicy policy);
+                 cost::CommunicationCosts costs, KeeperPolicy policy);
 
   // Rank 0's plan, on all workers.
   absl::StatusOr<Schedule> Plan(absl::string_view planner);
@@ -89,17 +89,17 @@ class ScheduleKeeper {
   double ChangeOf(const TensorTable& table) const;
   // Measured over predicted time of the transfers; nothing: no transfer was seen.
   absl::StatusOr<std::optional<double>> TransferRatio(const TensorTable& table,
-                                                      const CommunicationCosts& costs,
+                                                      const cost::CommunicationCosts& costs,
                                                       const Profile& profile) const;
   // Whether the costs have changed; then costs_ has the new ones.
   absl::StatusOr<bool> CostsChanged(const TensorTable& table, const Profile& profile);
-  double ChangeOf(const CommunicationCosts& costs) const;
+  double ChangeOf(const cost::CommunicationCosts& costs) const;
 
   Worker& worker_;
   Group everyone_;  // of its own: transfers may be under way on the world group
   TensorTable table_;
   const std::string planner_;
-  CommunicationCosts costs_;
+  cost::CommunicationCosts costs_;
   const KeeperPolicy policy_;
   Schedule schedule_;
   bool profiled_ = false;

@@ -28,7 +28,9 @@ TensorTable Sizes() {
   return table;
 }
 
-CommunicationCosts Costs() { return {.a = 1e-3, .b = 1e-8, .gamma = {1, 1.5}, .source = "given"}; }
+cost::CommunicationCosts Costs() {
+  return {.a = 1e-3, .b = 1e-8, .gamma = {1, 1.5}, .source = "given"};
+}
 
 KeeperPolicy Policy() {
   KeeperPolicy policy;
@@ -45,8 +47,8 @@ IterationTimes Times(double backward) {
 
 // What transfers would take by these costs under the keeper's schedule and profile.
 std::vector<EndedTransfer> TransfersAt(const ScheduleKeeper& keeper,
-                                       const CommunicationCosts& costs) {
-  const auto timeline = PredictTimeline(keeper.table(), costs, keeper.schedule());
+                                       const cost::CommunicationCosts& costs) {
+  const auto timeline = schedule::PredictTimeline(keeper.table(), costs, keeper.schedule());
   std::vector<EndedTransfer> transfers;
   for (size_t i = 0; i < timeline->transfers.size(); ++i) {
     const Transfer& transfer = keeper.schedule().transfers[i];
@@ -79,12 +81,13 @@ class Log {
 // Runs 20 iterations on every worker; `times` and `costs` say how it went.
 std::vector<int64_t> NewSchedules(
     const std::function<IterationTimes(int rank, int64_t iteration)>& times,
-    const std::function<CommunicationCosts(int64_t iteration)>& costs, int* measured = nullptr) {
+    const std::function<cost::CommunicationCosts(int64_t iteration)>& costs,
+    int* measured = nullptr) {
   Log log;
-  RunWorkers(kWorkers, [&](Worker& worker) {
+  worker::RunWorkers(kWorkers, [&](Worker& worker) {
     KeeperPolicy policy = Policy();
     int64_t now = 0;
-    policy.measure = [&]() -> absl::StatusOr<CommunicationCosts> {
+    policy.measure = [&]() -> absl::StatusOr<cost::CommunicationCosts> {
       if (measured != nullptr && worker.rank() == 0) ++*measured;
       return costs(now);
     };
@@ -132,7 +135,7 @@ TEST(ScheduleKeeperTest, OtherCostsMakeAnotherPlan) {
   int measured = 0;
   EXPECT_EQ(NewSchedules([](int, int64_t) { return Times(1e-3); },
                          [](int64_t iteration) {
-                           CommunicationCosts costs = Costs();
+                           cost::CommunicationCosts costs = Costs();
                            if (iteration >= 8) costs.b *= 2;
                            return costs;
                          },
@@ -144,9 +147,9 @@ TEST(ScheduleKeeperTest, OtherCostsMakeAnotherPlan) {
 TEST(ScheduleKeeperTest, CostsThatProveToBeTheSameAreMeasuredOnlyOnce) {
   Log log;
   int measured = 0;
-  RunWorkers(kWorkers, [&](Worker& worker) {
+  worker::RunWorkers(kWorkers, [&](Worker& worker) {
     KeeperPolicy policy = Policy();
-    policy.measure = [&]() -> absl::StatusOr<CommunicationCosts> {
+    policy.measure = [&]() -> absl::StatusOr<cost::CommunicationCosts> {
       if (worker.rank() == 0) ++measured;
       return Costs();
     };
@@ -154,7 +157,7 @@ TEST(ScheduleKeeperTest, CostsThatProveToBeTheSameAreMeasuredOnlyOnce) {
     ASSERT_TRUE(keeper.ok()) << keeper.status();
     for (int64_t i = 0; i < 20; ++i) {
       // Transfers take twice what the model says, and always did.
-      CommunicationCosts slow = Costs();
+      cost::CommunicationCosts slow = Costs();
       slow.a *= 2;
       slow.b *= 2;
       const auto made = (*keeper)->AfterIteration(i, Times(1e-3), TransfersAt(**keeper, slow));
@@ -169,15 +172,15 @@ TEST(ScheduleKeeperTest, CostsThatProveToBeTheSameAreMeasuredOnlyOnce) {
 TEST(ScheduleKeeperTest, ATableWithTimesIsPlannedAtOnce) {
   TensorTable table = Sizes();
   for (TensorInfo& tensor : table.tensors) tensor.backward_seconds = 1e-3;
-  RunWorkers(2, [&](Worker& worker) {
+  worker::RunWorkers(2, [&](Worker& worker) {
     const auto keeper = ScheduleKeeper::Make(worker, table, "mg-wfbp", Costs());
     ASSERT_TRUE(keeper.ok()) << keeper.status();
-    EXPECT_EQ((*keeper)->schedule(), *MakeSchedule("mg-wfbp", table, Costs()));
+    EXPECT_EQ((*keeper)->schedule(), *schedule::MakeSchedule("mg-wfbp", table, Costs()));
   });
 }
 
 TEST(ScheduleKeeperTest, PlannersWithoutTimesLookOnceForTheProfile) {
-  RunWorkers(2, [&](Worker& worker) {
+  worker::RunWorkers(2, [&](Worker& worker) {
     const auto keeper = ScheduleKeeper::Make(worker, Sizes(), "wfbp", Costs(), Policy());
     ASSERT_TRUE(keeper.ok()) << keeper.status();
     EXPECT_EQ((*keeper)->schedule().planner, "wfbp");
@@ -193,7 +196,7 @@ TEST(ScheduleKeeperTest, PlannersWithoutTimesLookOnceForTheProfile) {
 }
 
 TEST(ScheduleKeeperTest, AnUnknownPlannerIsAnErrorOnAllWorkers) {
-  RunWorkers(2, [&](Worker& worker) {
+  worker::RunWorkers(2, [&](Worker& worker) {
     const auto keeper = ScheduleKeeper::Make(worker, Sizes(), "wishful", Costs());
     const absl::Status status = keeper.status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

@@ -88,7 +88,9 @@ class NumberReplica : public Replica {
   const int rank_;
 };
 
-CommunicationCosts Costs() { return {.a = 1e-5, .b = 1e-9, .gamma = {1, 1.3, 1.6}, .source = ""}; }
+cost::CommunicationCosts Costs() {
+  return {.a = 1e-5, .b = 1e-9, .gamma = {1, 1.3, 1.6}, .source = ""};
+}
 
 absl::Status Train(Synchronizer& synchronizer, NumberReplica& replica, int tensors, int iterations,
                    uint64_t samples, uint64_t all_samples, uint64_t pauses = 0) {
@@ -133,7 +135,7 @@ class LiveBspTest : public testing::TestWithParam<std::tuple<std::string, int, b
 TEST_P(LiveBspTest, GivesTheParametersOfOneWorkerWithAllBatches) {
   const auto& [planner, workers, known] = GetParam();
   const TensorTable table = Table();
-  const auto schedule = std::make_shared<Schedule>(*MakeSchedule(
+  const auto schedule = std::make_shared<Schedule>(*schedule::MakeSchedule(
       planner, table, Costs(), {.bucket_bytes = 20'000, .first_bucket_bytes = 5'000}));
   std::vector<uint64_t> samples;
   uint64_t all = 0;
@@ -143,7 +145,7 @@ TEST_P(LiveBspTest, GivesTheParametersOfOneWorkerWithAllBatches) {
   }
   const int iterations = 5;
   const std::vector<double> expected = OneWorkerParameters(table.size(), iterations, samples);
-  RunWorkers(workers, [&, known = known](Worker& worker) {
+  worker::RunWorkers(workers, [&, known = known](Worker& worker) {
     NumberReplica replica(table, worker.rank());
     struct Told {
       double now;
@@ -195,10 +197,10 @@ INSTANTIATE_TEST_SUITE_P(All, LiveBspTest,
 
 TEST(LiveDriverTest, AWorkerThatGoesEndsItForAllAndIsNamed) {
   const TensorTable table = Table();
-  const auto schedule = std::make_shared<Schedule>(*MakeSchedule("wfbp", table, Costs()));
+  const auto schedule = std::make_shared<Schedule>(*schedule::MakeSchedule("wfbp", table, Costs()));
   Options options;
   options.timeout = absl::Seconds(20);
-  RunWorkers(
+  worker::RunWorkers(
       3,
       [&](Worker& worker) {
         NumberReplica replica(table, worker.rank());
@@ -221,8 +223,8 @@ TEST(LiveDriverTest, AWorkerThatGoesEndsItForAllAndIsNamed) {
 
 TEST(LiveDriverTest, TensorsWithoutAGradientCountAsZero) {
   const TensorTable table = Table();
-  const auto schedule = std::make_shared<Schedule>(*MakeSchedule("none", table, Costs()));
-  RunWorkers(2, [&](Worker& worker) {
+  const auto schedule = std::make_shared<Schedule>(*schedule::MakeSchedule("none", table, Costs()));
+  worker::RunWorkers(2, [&](Worker& worker) {
     NumberReplica replica(table, worker.rank());
     auto synchronizer = Synchronizer::Make(
         worker, table, replica,

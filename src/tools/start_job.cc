@@ -22,7 +22,7 @@
 #include "tools/bench/workspace.h"
 #include "tools/command_line.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 // `syncopate launch` or `syncopate lab run`. `lab` is the name of one that is up, or empty.
@@ -140,4 +140,4 @@ absl::StatusOr<int> RunAsJob(const JobPlace& place, const std::vector<std::strin
   return RunProgramAsJob(place, words.front(), program);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -9,7 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // Where to run, as on the command line.
 struct JobPlace {
@@ -35,6 +35,6 @@ absl::StatusOr<int> RunProgramAsJob(const JobPlace& place, const std::string& na
 // The path of this program's file.
 absl::StatusOr<std::string> OwnPath();
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_START_JOB_H_

@@ -23,7 +23,7 @@
 #include "tools/train_replay.h"
 #include "train/options/train_options.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using train::TrainOptions;
@@ -244,4 +244,4 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

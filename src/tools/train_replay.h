@@ -14,7 +14,7 @@
 #include "sync/cost_probe.h"
 #include "tools/start_job.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // As on the command line.
 struct ReplayArguments {
@@ -69,6 +69,6 @@ int RunReplay(const ReplayArguments& arguments);
 void AddReplayOptions(CLI::App& command, ReplayArguments& arguments);
 void AddReplayCommand(CLI::App& app, int& exit_code);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_TRAIN_REPLAY_H_

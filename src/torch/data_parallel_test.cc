@@ -79,7 +79,7 @@ class MixedTypesTest : public ::testing::TestWithParam<std::tuple<std::string, i
 
 TEST_P(MixedTypesTest, EveryTypeHasItsMean) {
   const auto& [schedule, size] = GetParam();
-  RunWorkers(size, [&, schedule = schedule, size = size](Worker& worker) {
+  worker::RunWorkers(size, [&, schedule = schedule, size = size](Worker& worker) {
     Bag model;
     std::vector<at::Tensor> parameters;
     for (int i = 0; i < 9; ++i) {  // types take turns, so a run of tensors has several
@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(All, MixedTypesTest,
                          });
 
 TEST(DataParallelTest, WorkersBeginWithRankZerosValues) {
-  RunWorkers(3, [&](Worker& worker) {
+  worker::RunWorkers(3, [&](Worker& worker) {
     const int rank = worker.rank();
     Bag model;
     at::Tensor weight = model.Add("weight", Values({3, 4}, rank, 0));
@@ -139,7 +139,7 @@ TEST(DataParallelTest, WorkersBeginWithRankZerosValues) {
 
 TEST(DataParallelTest, ParametersWithoutAPartCountAsZero) {
   constexpr int kSize = 4;
-  RunWorkers(kSize, [&](Worker& worker) {
+  worker::RunWorkers(kSize, [&](Worker& worker) {
     const int rank = worker.rank();
     Bag model;
     at::Tensor always = model.Add("always", at::zeros({6}));
@@ -165,7 +165,7 @@ TEST(DataParallelTest, ParametersWithoutAPartCountAsZero) {
 
 // A worker may have nothing to compute at all: at the end of its data, say.
 TEST(DataParallelTest, WorkerWithoutBackwardPassTakesPart) {
-  RunWorkers(2, [&](Worker& worker) {
+  worker::RunWorkers(2, [&](Worker& worker) {
     Bag model;
     at::Tensor weight = model.Add("weight", at::zeros({6}));
     const auto parallel = Make(worker, model);
@@ -184,7 +184,7 @@ TEST(DataParallelTest, MeansAreWeightedWithSamples) {
     const int table[3][3] = {{1, 5, 2}, {4, 2, 2}, {0, 3, 1}};
     return table[iteration][rank];
   };
-  RunWorkers(kSize, [&](Worker& worker) {
+  worker::RunWorkers(kSize, [&](Worker& worker) {
     Bag model;
     std::vector<at::Tensor> parameters;
     for (int i = 0; i < 4; ++i) {
@@ -217,7 +217,7 @@ TEST(DataParallelTest, MeansAreWeightedWithSamples) {
 
 TEST(DataParallelTest, AccumulatedGradientsAddUp) {
   constexpr int kSize = 2, kParts = 3;
-  RunWorkers(kSize, [&](Worker& worker) {
+  worker::RunWorkers(kSize, [&](Worker& worker) {
     const int rank = worker.rank();
     Bag model;
     at::Tensor weight = model.Add("weight", at::zeros({6}));
@@ -251,7 +251,7 @@ TEST(DataParallelTest, AccumulatedGradientsAddUp) {
 
 // Its gradient is complete only when both uses have been through.
 TEST(DataParallelTest, ParameterThatIsUsedTwice) {
-  RunWorkers(2, [&](Worker& worker) {
+  worker::RunWorkers(2, [&](Worker& worker) {
     const int rank = worker.rank();
     Bag model;
     at::Tensor shared = model.Add("shared", at::ones({4}));
@@ -270,7 +270,7 @@ TEST(DataParallelTest, ParameterThatIsUsedTwice) {
 
 TEST(DataParallelTest, BuffersAreAveragedOrRankZeros) {
   constexpr int kSize = 4;
-  RunWorkers(kSize, [&](Worker& worker) {
+  worker::RunWorkers(kSize, [&](Worker& worker) {
     const int rank = worker.rank();
     Bag model;
     model.Add("weight", at::zeros({2}));
@@ -294,7 +294,7 @@ TEST(DataParallelTest, BuffersAreAveragedOrRankZeros) {
 }
 
 TEST(DataParallelTest, FrozenParametersAreLeftAlone) {
-  RunWorkers(2, [&](Worker& worker) {
+  worker::RunWorkers(2, [&](Worker& worker) {
     Bag model;
     at::Tensor frozen = model.Add("frozen", at::ones({4}, at::kInt), false);
     at::Tensor weight = model.Add("weight", at::ones({4}));
@@ -307,7 +307,7 @@ TEST(DataParallelTest, FrozenParametersAreLeftAlone) {
 }
 
 TEST(DataParallelTest, HooksEndWithTheObject) {
-  RunWorkers(2, [&](Worker& worker) {
+  worker::RunWorkers(2, [&](Worker& worker) {
     Bag model;
     at::Tensor weight = model.Add("weight", at::zeros({4}));
     ASSERT_NE(Make(worker, model), nullptr);  // and gone
@@ -343,7 +343,7 @@ TEST(DataParallelTest, OrdinaryLoopTrainsAsOneWorker) {
   const auto nothing = [](Bag&) {};
   const at::Tensor alone = PlainTraining(1, 0, nothing, nothing);
   for (const int size : {1, 2, 4, 8}) {
-    RunWorkers(size, [&](Worker& worker) {
+    worker::RunWorkers(size, [&](Worker& worker) {
       std::unique_ptr<DataParallel> parallel;
       const at::Tensor together = PlainTraining(
           size, worker.rank(),
@@ -367,7 +367,7 @@ TEST(DataParallelTest, OrdinaryLoopTrainsAsOneWorker) {
 // ---- errors
 
 TEST(DataParallelTest, TypesThatCannotBeAveragedAreNamed) {
-  RunWorkers(1, [&](Worker& worker) {
+  worker::RunWorkers(1, [&](Worker& worker) {
     Bag model;
     model.Add("good", at::zeros({2}));
     model.Add("angle", at::zeros({2}, at::kComplexFloat));
@@ -379,7 +379,7 @@ TEST(DataParallelTest, TypesThatCannotBeAveragedAreNamed) {
 }
 
 TEST(DataParallelTest, ModelsWithNothingToTrainAreRefused) {
-  RunWorkers(1, [&](Worker& worker) {
+  worker::RunWorkers(1, [&](Worker& worker) {
     Bag model, empty;
     model.Add("hollow", at::zeros({0, 3}));
     EXPECT_THAT(std::string(DataParallel::Make(worker, model).status().message()),
@@ -390,7 +390,7 @@ TEST(DataParallelTest, ModelsWithNothingToTrainAreRefused) {
 }
 
 TEST(DataParallelTest, UnknownScheduleIsRefused) {
-  RunWorkers(1, [&](Worker& worker) {
+  worker::RunWorkers(1, [&](Worker& worker) {
     Bag model;
     model.Add("weight", at::zeros({2}));
     DataParallel::Options options;
@@ -402,7 +402,7 @@ TEST(DataParallelTest, UnknownScheduleIsRefused) {
 }
 
 TEST(DataParallelTest, DifferentModelsAreToldApart) {
-  RunWorkers(2, [&](Worker& worker) {
+  worker::RunWorkers(2, [&](Worker& worker) {
     Bag model;
     model.Add("weight", at::zeros({2 + worker.rank()}));
     const auto parallel = DataParallel::Make(worker, model);
@@ -416,7 +416,7 @@ TEST(DataParallelTest, DifferentModelsAreToldApart) {
 
 // Its gradients would be lost.
 TEST(DataParallelTest, SecondBackwardPassWithoutAccumulatingIsAnError) {
-  RunWorkers(2, [&](Worker& worker) {
+  worker::RunWorkers(2, [&](Worker& worker) {
     Bag model;
     at::Tensor weight = model.Add("weight", at::zeros({2}));
     const auto parallel = Make(worker, model);
@@ -431,7 +431,7 @@ TEST(DataParallelTest, SecondBackwardPassWithoutAccumulatingIsAnError) {
 }
 
 TEST(DataParallelTest, LostWorkerIsNamed) {
-  RunWorkers(3, [&](Worker& worker) {
+  worker::RunWorkers(3, [&](Worker& worker) {
     Bag model;
     at::Tensor weight = model.Add("weight", at::zeros({2}));
     const auto parallel = Make(worker, model);

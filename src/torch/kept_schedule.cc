@@ -21,13 +21,13 @@ absl::StatusOr<std::unique_ptr<sync::ScheduleKeeper>> MakeKeeper(Worker& worker,
                                                                  const std::string& planner,
                                                                  bool overlap_forward) {
   const auto measure =
-      [&worker](sync::CostProbeOptions options) -> absl::StatusOr<CommunicationCosts> {
+      [&worker](sync::CostProbeOptions options) -> absl::StatusOr<cost::CommunicationCosts> {
     options.computing_threads = at::get_num_threads();
     SYNCOPATE_ASSIGN_OR_RETURN(const sync::CostMeasurement measured,
                                sync::MeasureCosts(worker, options));
     return measured.fit.costs;
   };
-  CommunicationCosts costs;
+  cost::CommunicationCosts costs;
   if (NeedsCosts(planner) && worker.size() > 1) {
     SYNCOPATE_ASSIGN_OR_RETURN(costs, measure({}));
   }

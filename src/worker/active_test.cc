@@ -15,7 +15,7 @@
 #include "syncopate/syncopate.h"
 #include "worker/worker_testing.h"
 
-namespace syncopate {
+namespace syncopate::worker {
 namespace {
 
 using ::testing::HasSubstr;
@@ -93,7 +93,7 @@ TEST(ActiveTest, OnlyTheActiveAreReduced) {
 
 TEST(ActiveTest, EveryAlgorithm) {
   RunWorkers(kWorkers, [](Worker& worker) {
-    for (const PlannerInfo& planner : AllPlanners()) {
+    for (const plan::PlannerInfo& planner : plan::AllPlanners()) {
       if (planner.collective != Collective::kAllReduce) continue;
       for (const std::vector<int>& active : kActiveSets) {
         for (const size_t elements : {0, 3, 20000}) {
@@ -195,4 +195,4 @@ TEST(ActiveTest, AnInactiveMemberThatLeftIsNamed) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::worker

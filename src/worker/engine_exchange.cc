@@ -7,40 +7,40 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::worker {
 namespace {
 
 // Above what jobs use: a record is small, and late it is worth less.
 constexpr int kPriority = 1 << 20;
 
-class EnginePending final : public RecordExchange::Pending {
+class EnginePending final : public adapt::RecordExchange::Pending {
  public:
-  EnginePending(Engine& engine, RecordExchange::Record all)
+  EnginePending(engine::Engine& engine, adapt::RecordExchange::Record all)
       : engine_(engine), all_(std::move(all)) {}
 
-  void Start(OperationSpec spec) {
+  void Start(engine::OperationSpec spec) {
     spec.data = all_.data();
     operation_ = engine_.StartAlong(std::move(spec));
   }
   bool Done() override { return operation_->done(); }
   absl::Status Wait() override { return engine_.Wait(operation_); }
-  const RecordExchange::Record& All() override { return all_; }
+  const adapt::RecordExchange::Record& All() override { return all_; }
 
  private:
-  Engine& engine_;
-  RecordExchange::Record all_;
-  std::shared_ptr<Operation> operation_;
+  engine::Engine& engine_;
+  adapt::RecordExchange::Record all_;
+  std::shared_ptr<engine::Operation> operation_;
 };
 
-class EngineExchange final : public RecordExchange {
+class EngineExchange final : public adapt::RecordExchange {
  public:
-  EngineExchange(Engine& engine, ProgramCache& programs, std::shared_ptr<EngineGroup> group,
-                 int64_t timeout_ns)
+  EngineExchange(engine::Engine& engine, ProgramCache& programs,
+                 std::shared_ptr<engine::EngineGroup> group, int64_t timeout_ns)
       : engine_(engine), programs_(programs), group_(std::move(group)), timeout_ns_(timeout_ns) {}
 
   absl::StatusOr<std::unique_ptr<Pending>> Start(Record mine) override {
     const size_t workers = group_->members.size();
-    ProgramKey key;
+    plan::ProgramKey key;
     key.request.collective = Collective::kAllGather;
     key.request.workers = static_cast<int>(workers);
     key.request.active.resize(workers);
@@ -68,18 +68,18 @@ class EngineExchange final : public RecordExchange {
   }
 
  private:
-  Engine& engine_;
+  engine::Engine& engine_;
   ProgramCache& programs_;
-  const std::shared_ptr<EngineGroup> group_;
+  const std::shared_ptr<engine::EngineGroup> group_;
   const int64_t timeout_ns_;
 };
 
 }  // namespace
 
-std::unique_ptr<RecordExchange> MakeEngineExchange(Engine& engine, ProgramCache& programs,
-                                                   std::shared_ptr<EngineGroup> group,
-                                                   int64_t timeout_ns) {
+std::unique_ptr<adapt::RecordExchange> MakeEngineExchange(
+    engine::Engine& engine, ProgramCache& programs, std::shared_ptr<engine::EngineGroup> group,
+    int64_t timeout_ns) {
   return std::make_unique<EngineExchange>(engine, programs, std::move(group), timeout_ns);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::worker

@@ -8,15 +8,15 @@
 #include "engine/engine.h"
 #include "worker/program_cache.h"
 
-namespace syncopate {
+namespace syncopate::worker {
 
 // `group` has all workers and is used for nothing else. The engine and the programs must be there
 // as long as records are exchanged; the memory of records under way must outlive the engine, so
 // whoever holds them lets the engine go first.
-std::unique_ptr<RecordExchange> MakeEngineExchange(Engine& engine, ProgramCache& programs,
-                                                   std::shared_ptr<EngineGroup> group,
-                                                   int64_t timeout_ns);
+std::unique_ptr<adapt::RecordExchange> MakeEngineExchange(
+    engine::Engine& engine, ProgramCache& programs, std::shared_ptr<engine::EngineGroup> group,
+    int64_t timeout_ns);
 
-}  // namespace syncopate
+}  // namespace syncopate::worker
 
 #endif  // SYNCOPATE_WORKER_ENGINE_EXCHANGE_H_

@@ -17,7 +17,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::worker {
 namespace {
 
 constexpr int kAncestorsMax = 64;
@@ -297,4 +297,4 @@ absl::StatusOr<std::optional<Job>> JobFromEnvironment(const Environment& environ
   return std::optional<Job>();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::worker

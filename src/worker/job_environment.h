@@ -11,7 +11,7 @@
 #include "base/environment.h"
 #include "syncopate/syncopate.h"
 
-namespace syncopate {
+namespace syncopate::worker {
 
 // The arguments of the nearest ancestor of this process whose program has the given name; nothing
 // if there is none. A seam: MPICH's launcher tells a job's identity only on its own command line.
@@ -28,6 +28,6 @@ FindAncestor ProcessAncestors();
 absl::StatusOr<std::optional<Job>> JobFromEnvironment(
     const Environment& environment, const FindAncestor& find_ancestor = ProcessAncestors());
 
-}  // namespace syncopate
+}  // namespace syncopate::worker
 
 #endif  // SYNCOPATE_WORKER_JOB_ENVIRONMENT_H_

@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::worker {
 namespace {
 
 using ::testing::AllOf;
@@ -210,4 +210,4 @@ TEST(ProcessAncestorsTest, FindsTheParentAndNothingThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::worker

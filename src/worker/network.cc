@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "probe/shape.h"
 
-namespace syncopate {
+namespace syncopate::worker {
 namespace {
 
 // A plain data-centre Ethernet.
@@ -21,7 +21,7 @@ constexpr double kGuessedLatencySeconds = 50e-6;
 }  // namespace
 
 Network GuessNetwork(const std::vector<std::string>& hosts) {
-  NetworkShape shape;
+  probe::NetworkShape shape;
   std::map<std::string, size_t> known;
   for (size_t rank = 0; rank < hosts.size(); ++rank) {
     const auto [place, fresh] = known.emplace(hosts[rank], shape.hosts.size());
@@ -34,7 +34,7 @@ Network GuessNetwork(const std::vector<std::string>& hosts) {
     }
     shape.hosts[place->second].workers.push_back(static_cast<int>(rank));
   }
-  NetworkShape::Rack rack;
+  probe::NetworkShape::Rack rack;
   rack.name = "rack0";
   for (size_t host = 0; host < shape.hosts.size(); ++host) {
     rack.hosts.push_back(static_cast<int>(host));
@@ -42,12 +42,12 @@ Network GuessNetwork(const std::vector<std::string>& hosts) {
   rack.up = rack.down = kGuessedBytesPerSecond * static_cast<double>(shape.hosts.size());
   rack.latency = kGuessedLatencySeconds;
   shape.racks.push_back(std::move(rack));
-  NetworkShape::Pod pod;
+  probe::NetworkShape::Pod pod;
   pod.name = "pod0";
   pod.racks = {0};
   shape.pods.push_back(std::move(pod));
   Network network;
-  network.topology = ToTopology(shape);
+  network.topology = probe::ToTopology(shape);
   network.topology.source = "guessed";
   network.placement = *PlaceByHost(network.topology, hosts);
   return network;
@@ -99,4 +99,4 @@ absl::StatusOr<Network> LoadNetwork(const Environment& environment,
   return network;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::worker

@@ -10,7 +10,7 @@
 #include "base/environment.h"
 #include "model/topology.h"
 
-namespace syncopate {
+namespace syncopate::worker {
 
 struct Network {
   Topology topology;
@@ -30,6 +30,6 @@ Network GuessNetwork(const std::vector<std::string>& hosts);
 absl::StatusOr<std::vector<int>> PlaceByHost(const Topology& topology,
                                              const std::vector<std::string>& hosts);
 
-}  // namespace syncopate
+}  // namespace syncopate::worker
 
 #endif  // SYNCOPATE_WORKER_NETWORK_H_

@@ -18,10 +18,10 @@
 #include "plan/program_key.h"
 #include "worker/network.h"
 
-namespace syncopate {
+namespace syncopate::worker {
 
 struct PlannedProgram {
-  std::shared_ptr<const CompiledProgram> program;
+  std::shared_ptr<const engine::CompiledProgram> program;
   uint64_t chunk_bytes = 0;  // of the sub-chunks, if it is a forest
 };
 
@@ -33,7 +33,7 @@ class ProgramCache {
   explicit ProgramCache(int cores, std::optional<Network> network = std::nullopt)
       : cores_(cores), network_(std::move(network)) {}
 
-  absl::StatusOr<PlannedProgram> Get(const ProgramKey& key);
+  absl::StatusOr<PlannedProgram> Get(const plan::ProgramKey& key);
   // From now on keys may name this version. Those between it and the first are forgotten.
   void Publish(uint64_t version, const Topology& topology);
 
@@ -41,25 +41,27 @@ class ProgramCache {
   // Jobs use few different calls; one that does not must not fill the memory.
   static constexpr size_t kProgramsMax = 4096;
 
-  absl::StatusOr<PlannedProgram> Plan(const ProgramKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<Program> PlanForHost(const ProgramKey& key) const;
+  absl::StatusOr<PlannedProgram> Plan(const plan::ProgramKey& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Program> PlanForHost(const plan::ProgramKey& key) const;
   // The choice for calls of about this size: gradients come in many sizes, and choosing takes long.
-  absl::StatusOr<std::shared_ptr<const Selection>> ChoiceFor(ProgramKey key,
-                                                             const Topology& topology,
-                                                             const std::vector<int>& placement)
+  absl::StatusOr<std::shared_ptr<const plan::Selection>> ChoiceFor(
+      plan::ProgramKey key, const Topology& topology, const std::vector<int>& placement)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Nothing if all workers of the request are on one host.
-  std::optional<std::vector<int>> PlacementOf(const ProgramKey& key) const;
+  std::optional<std::vector<int>> PlacementOf(const plan::ProgramKey& key) const;
 
   const int cores_;
   const std::optional<Network> network_;
   Mutex mutex_;
   std::optional<std::pair<uint64_t, Topology>> published_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<ProgramKey, PlannedProgram, ProgramKeyHash> programs_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<ProgramKey, std::shared_ptr<const Selection>, ProgramKeyHash> choices_
+  absl::flat_hash_map<plan::ProgramKey, PlannedProgram, plan::ProgramKeyHash> programs_
       ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<plan::ProgramKey, std::shared_ptr<const plan::Selection>,
+                      plan::ProgramKeyHash>
+      choices_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::worker
 
 #endif  // SYNCOPATE_WORKER_PROGRAM_CACHE_H_

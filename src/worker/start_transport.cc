@@ -20,7 +20,7 @@
 #include "transport/shm/shm_transport.h"
 #include "worker/job_environment.h"
 
-namespace syncopate {
+namespace syncopate::worker {
 namespace {
 
 constexpr int64_t kTimeoutNsDefault = 300'000'000'000;
@@ -76,10 +76,12 @@ int AvailableCores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-absl::StatusOr<InterfaceAddress> ResolveInterface(const Environment& environment) {
+absl::StatusOr<control::InterfaceAddress> ResolveInterface(const Environment& environment) {
   const std::string wanted = environment("SYNCOPATE_SOCKET_IFNAME").value_or("");
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<InterfaceAddress> all, ListInterfaces());
-  absl::StatusOr<std::vector<InterfaceAddress>> chosen = ChooseInterfaces(wanted, all);
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<control::InterfaceAddress> all,
+                             control::ListInterfaces());
+  absl::StatusOr<std::vector<control::InterfaceAddress>> chosen =
+      control::ChooseInterfaces(wanted, all);
   if (!chosen.ok()) return At("SYNCOPATE_SOCKET_IFNAME", chosen.status());
   return chosen->front();
 }
@@ -87,7 +89,7 @@ absl::StatusOr<InterfaceAddress> ResolveInterface(const Environment& environment
 absl::StatusOr<int> ResolveConnections(const Environment& environment,
                                        const std::string& interface) {
   const std::string text = environment("SYNCOPATE_CONNECTIONS").value_or("auto");
-  if (text == "auto") return ConnectionsFor(LinkBitsPerSecond(interface));
+  if (text == "auto") return control::ConnectionsFor(control::LinkBitsPerSecond(interface));
   absl::StatusOr<int64_t> count = ParseInt(text, 1, kConnectionsMax);
   if (!count.ok()) return At("SYNCOPATE_CONNECTIONS", count.status());
   return static_cast<int>(*count);
@@ -106,30 +108,32 @@ absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
                           StartedTransport& started) {
   const Job& job = started.job;
   const int64_t deadline_ns = MonotonicClock().NowNs() + started.timeout_ns;
-  NetOptions options = {.job = job.id,
-                        .rank = job.rank,
-                        .size = job.size,
-                        .wire = environment("SYNCOPATE_TRANSPORT").value_or("auto"),
-                        .arena_bytes = arena_bytes,
-                        .cores = AvailableCores()};
+  transport::NetOptions options = {.job = job.id,
+                                   .rank = job.rank,
+                                   .size = job.size,
+                                   .wire = environment("SYNCOPATE_TRANSPORT").value_or("auto"),
+                                   .arena_bytes = arena_bytes,
+                                   .cores = AvailableCores()};
   if (options.wire == "auto") options.wire = "tcp";
-  options.host = environment("SYNCOPATE_HOST").value_or(net::ThisHostName());
+  options.host = environment("SYNCOPATE_HOST").value_or(transport::net::ThisHostName());
   options.machine = environment("SYNCOPATE_MACHINE").value_or("");
-  SYNCOPATE_ASSIGN_OR_RETURN(const InterfaceAddress interface, ResolveInterface(environment));
+  SYNCOPATE_ASSIGN_OR_RETURN(const control::InterfaceAddress interface,
+                             ResolveInterface(environment));
   options.ip = interface.address;
   SYNCOPATE_ASSIGN_OR_RETURN(options.socket_buffer_bytes, ResolveSocketBuffer(environment));
   SYNCOPATE_ASSIGN_OR_RETURN(options.lanes, ResolveConnections(environment, interface.name));
-  SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<NetStart> start,
-                             StartNetTransport(options, MonotonicClock()));
-  SYNCOPATE_ASSIGN_OR_RETURN(Meeting meeting, Meet({.job = job.id,
-                                                    .rank = job.rank,
-                                                    .size = job.size,
-                                                    .key = {},
-                                                    .service = {},
-                                                    .host = options.host,
-                                                    .payload = start->payload(),
-                                                    .deadline_ns = deadline_ns},
-                                                   MonotonicClock(), environment));
+  SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<transport::NetStart> start,
+                             transport::StartNetTransport(options, MonotonicClock()));
+  SYNCOPATE_ASSIGN_OR_RETURN(control::Meeting meeting,
+                             control::Meet({.job = job.id,
+                                            .rank = job.rank,
+                                            .size = job.size,
+                                            .key = {},
+                                            .service = {},
+                                            .host = options.host,
+                                            .payload = start->payload(),
+                                            .deadline_ns = deadline_ns},
+                                           MonotonicClock(), environment));
   SYNCOPATE_ASSIGN_OR_RETURN(started.transport, start->Connect(meeting.payloads, meeting.key));
   started.hosts = std::move(meeting.hosts);
   return absl::OkStatus();
@@ -152,14 +156,14 @@ absl::StatusOr<StartedTransport> StartTransport(const Options& options,
     return started;
   }
   SYNCOPATE_ASSIGN_OR_RETURN(started.transport,
-                             StartShmTransport({.job = job.id,
-                                                .rank = job.rank,
-                                                .size = job.size,
-                                                .arena_bytes = arena_bytes,
-                                                .cores = AvailableCores(),
-                                                .start_timeout_ns = started.timeout_ns},
-                                               MonotonicClock()));
+                             transport::StartShmTransport({.job = job.id,
+                                                           .rank = job.rank,
+                                                           .size = job.size,
+                                                           .arena_bytes = arena_bytes,
+                                                           .cores = AvailableCores(),
+                                                           .start_timeout_ns = started.timeout_ns},
+                                                          MonotonicClock()));
   return started;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::worker

@@ -13,12 +13,12 @@
 #include "syncopate/syncopate.h"
 #include "transport/transport.h"
 
-namespace syncopate {
+namespace syncopate::worker {
 
 struct StartedTransport {
   Job job;
   int64_t timeout_ns = 0;  // of every wait
-  std::unique_ptr<Transport> transport;
+  std::unique_ptr<transport::Transport> transport;
   std::vector<std::string> hosts;  // by rank, their names; empty if all workers are on one host
 };
 
@@ -27,6 +27,6 @@ struct StartedTransport {
 absl::StatusOr<StartedTransport> StartTransport(const Options& options,
                                                 const Environment& environment);
 
-}  // namespace syncopate
+}  // namespace syncopate::worker
 
 #endif  // SYNCOPATE_WORKER_START_TRANSPORT_H_

@@ -39,7 +39,7 @@ namespace internal {
 // What a worker is made of. Groups, buffers and handles keep it alive.
 class WorkerImpl {
  public:
-  WorkerImpl(StartedTransport started, const std::optional<Network>& network_in)
+  WorkerImpl(worker::StartedTransport started, const std::optional<worker::Network>& network_in)
       : job(std::move(started.job)),
         timeout_ns(started.timeout_ns),
         transport(std::move(started.transport)),
@@ -47,7 +47,7 @@ class WorkerImpl {
         programs(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), network_in),
         engine(*transport, MonotonicClock()) {}
 
-  absl::StatusOr<std::shared_ptr<EngineGroup>> MakeGroup(const std::vector<int>& members) {
+  absl::StatusOr<std::shared_ptr<engine::EngineGroup>> MakeGroup(const std::vector<int>& members) {
     MutexLock lock(&mutex);
     const uint64_t instance = group_instances[members]++;
     const std::string name = absl::StrCat("group ", absl::StrJoin(members, ","), " ", instance);
@@ -56,11 +56,11 @@ class WorkerImpl {
 
   // Looks for changes of the network from now on.
   absl::Status WatchNetwork(const std::vector<int>& everyone) {
-    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<EngineGroup> group, MakeGroup(everyone));
-    watch = std::make_unique<NetworkWatch>(
+    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> group, MakeGroup(everyone));
+    watch = std::make_unique<adapt::NetworkWatch>(
         network->topology, network->placement, job.rank,
         [this] { return transport->TakeTraffic(); },
-        MakeEngineExchange(engine, programs, std::move(group), timeout_ns),
+        worker::MakeEngineExchange(engine, programs, std::move(group), timeout_ns),
         [this](uint64_t version, const Topology& topology) { programs.Publish(version, topology); },
         MonotonicClock());
     return absl::OkStatus();
@@ -68,20 +68,21 @@ class WorkerImpl {
 
   // Looks for the best sub-chunks of forests from now on.
   absl::Status TuneChunks(const std::vector<int>& everyone) {
-    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<EngineGroup> group, MakeGroup(everyone));
-    tuner = std::make_unique<ChunkTuner>(
-        MakeEngineExchange(engine, programs, std::move(group), timeout_ns));
+    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> group, MakeGroup(everyone));
+    tuner = std::make_unique<adapt::ChunkTuner>(
+        worker::MakeEngineExchange(engine, programs, std::move(group), timeout_ns));
     return absl::OkStatus();
   }
 
   const Job job;
   const int64_t timeout_ns;
-  const std::unique_ptr<Transport> transport;
-  const std::optional<Network> network;  // that the job began with, if it is on several hosts
-  ProgramCache programs;
-  std::unique_ptr<NetworkWatch> watch;  // null: nobody looks. The engine goes first.
-  std::unique_ptr<ChunkTuner> tuner;    // likewise
-  Engine engine;
+  const std::unique_ptr<transport::Transport> transport;
+  const std::optional<worker::Network>
+      network;  // that the job began with, if it is on several hosts
+  worker::ProgramCache programs;
+  std::unique_ptr<adapt::NetworkWatch> watch;  // null: nobody looks. The engine goes first.
+  std::unique_ptr<adapt::ChunkTuner> tuner;    // likewise
+  engine::Engine engine;
   Mutex mutex;
   std::map<std::vector<int>, uint64_t> group_instances ABSL_GUARDED_BY(mutex);
 };
@@ -98,15 +99,15 @@ struct BufferOwner {
 class OperationState {
  public:
   const std::shared_ptr<WorkerImpl> worker;
-  const std::shared_ptr<Operation> operation;  // null: it never started
-  const absl::Status refusal;                  // why
+  const std::shared_ptr<engine::Operation> operation;  // null: it never started
+  const absl::Status refusal;                          // why
 };
 
 class GroupImpl {
  public:
   // `watch_in`: follows the versions of the network; `tuner_in`: refines plans. May be null.
-  GroupImpl(std::shared_ptr<WorkerImpl> worker_in, std::shared_ptr<EngineGroup> group_in,
-            NetworkWatch* watch_in = nullptr, ChunkTuner* tuner_in = nullptr)
+  GroupImpl(std::shared_ptr<WorkerImpl> worker_in, std::shared_ptr<engine::EngineGroup> group_in,
+            adapt::NetworkWatch* watch_in = nullptr, adapt::ChunkTuner* tuner_in = nullptr)
       : worker(std::move(worker_in)),
         group(std::move(group_in)),
         watch(watch_in),
@@ -114,12 +115,12 @@ class GroupImpl {
 
   int size() const { return static_cast<int>(group->members.size()); }
 
-  absl::StatusOr<OperationSpec> Prepare(const Call& call) {
+  absl::StatusOr<engine::OperationSpec> Prepare(const Call& call) {
     SYNCOPATE_RETURN_IF_ERROR(Check(call));
     const uint64_t version =
         watch == nullptr ? 0 : watch->BeforeCall(call.data.elements * SizeOf(call.data.type));
     std::shared_ptr<std::atomic<int64_t>> took;
-    absl::StatusOr<std::shared_ptr<const CompiledProgram>> program =
+    absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> program =
         ProgramFor(call, version, took);
     if (!program.ok()) {
       if (watch != nullptr) watch->Ended();
@@ -129,14 +130,14 @@ class GroupImpl {
     const int64_t timeout_ns =
         call.timeout ? absl::ToInt64Nanoseconds(*call.timeout) : worker->timeout_ns;
     const int64_t now_ns = MonotonicClock().NowNs();
-    OperationSpec spec{.group = group,
-                       .program = *std::move(program),
-                       .data = call.data.data,
-                       .type = call.data.type,
-                       .op = Reduces(call.collective) ? call.op : ReduceOp::kSum,
-                       .weight = IsActive(call) ? call.weight : 0,
-                       .priority = call.priority,
-                       .deadline_ns = now_ns + timeout_ns};
+    engine::OperationSpec spec{.group = group,
+                               .program = *std::move(program),
+                               .data = call.data.data,
+                               .type = call.data.type,
+                               .op = Reduces(call.collective) ? call.op : ReduceOp::kSum,
+                               .weight = IsActive(call) ? call.weight : 0,
+                               .priority = call.priority,
+                               .deadline_ns = now_ns + timeout_ns};
     if (took != nullptr || watch != nullptr) {
       // The engine goes before the watch.
       spec.completed = [took, now_ns, watch = watch,
@@ -152,9 +153,9 @@ class GroupImpl {
   }
 
   const std::shared_ptr<WorkerImpl> worker;
-  const std::shared_ptr<EngineGroup> group;
-  NetworkWatch* const watch;  // of the worker
-  ChunkTuner* const tuner;    // likewise
+  const std::shared_ptr<engine::EngineGroup> group;
+  adapt::NetworkWatch* const watch;  // of the worker
+  adapt::ChunkTuner* const tuner;    // likewise
 
  private:
   bool IsActive(const Call& call) const {
@@ -223,7 +224,7 @@ class GroupImpl {
   }
 
   // `took`: where the time of this call is wanted, if it is.
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> ProgramFor(
+  absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> ProgramFor(
       const Call& call, uint64_t network_version, std::shared_ptr<std::atomic<int64_t>>& took) {
     const uint64_t element_bytes = SizeOf(call.data.type);
     MutexLock lock(&mutex_);
@@ -237,7 +238,7 @@ class GroupImpl {
         (call.collective != Collective::kSendReceive || last_key_.request.target == call.target) &&
         last_blocks_ == call.block_elements && last_active_ == call.active;
     if (same) return Refined(took);
-    ProgramKey key;
+    plan::ProgramKey key;
     key.request.collective = call.collective;
     key.request.workers = size();
     key.request.active = call.active;
@@ -269,15 +270,15 @@ class GroupImpl {
   }
 
   // What the tuner makes of the program that the last key gave.
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Refined(
+  absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> Refined(
       std::shared_ptr<std::atomic<int64_t>>& took) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (tuner == nullptr || last_.chunk_bytes == 0) return last_.program;
-    ChunkTuner::Advice advice = tuner->BeforeCall(last_key_, last_.chunk_bytes);
+    adapt::ChunkTuner::Advice advice = tuner->BeforeCall(last_key_, last_.chunk_bytes);
     took = std::move(advice.took);
     if (advice.chunk_bytes == 0) return last_.program;
-    ProgramKey key = last_key_;
+    plan::ProgramKey key = last_key_;
     key.chunk_bytes = advice.chunk_bytes;
-    absl::StatusOr<PlannedProgram> planned = worker->programs.Get(key);
+    absl::StatusOr<worker::PlannedProgram> planned = worker->programs.Get(key);
     if (planned.ok()) return planned->program;
     // Too many steps, say; for all workers alike. The size is then not among those measured.
     took = nullptr;
@@ -285,10 +286,10 @@ class GroupImpl {
   }
 
   Mutex mutex_;
-  ProgramKey last_key_ ABSL_GUARDED_BY(mutex_);
+  plan::ProgramKey last_key_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> last_blocks_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> last_active_ ABSL_GUARDED_BY(mutex_);
-  PlannedProgram last_ ABSL_GUARDED_BY(mutex_);
+  worker::PlannedProgram last_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace internal
@@ -316,15 +317,15 @@ int Group::size() const { return impl_->size(); }
 const std::vector<int>& Group::members() const { return impl_->group->members; }
 
 Handle Group::Start(const Call& call) {
-  absl::StatusOr<OperationSpec> spec = impl_->Prepare(call);
-  std::shared_ptr<Operation> operation;
+  absl::StatusOr<engine::OperationSpec> spec = impl_->Prepare(call);
+  std::shared_ptr<engine::Operation> operation;
   if (spec.ok()) operation = impl_->worker->engine.Start(*std::move(spec));
   return Handle(std::make_shared<internal::OperationState>(internal::OperationState{
       .worker = impl_->worker, .operation = std::move(operation), .refusal = spec.status()}));
 }
 
 absl::Status Group::Run(const Call& call) {
-  SYNCOPATE_ASSIGN_OR_RETURN(OperationSpec spec, impl_->Prepare(call));
+  SYNCOPATE_ASSIGN_OR_RETURN(engine::OperationSpec spec, impl_->Prepare(call));
   if (impl_->watch == nullptr) return impl_->worker->engine.Run(std::move(spec));
   const int64_t begin_ns = MonotonicClock().NowNs();
   absl::Status status = impl_->worker->engine.Run(std::move(spec));
@@ -334,15 +335,16 @@ absl::Status Group::Run(const Call& call) {
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   const Environment environment = ProcessEnvironment();
-  SYNCOPATE_ASSIGN_OR_RETURN(StartedTransport started, StartTransport(options, environment));
-  std::optional<syncopate::Network> network;
+  SYNCOPATE_ASSIGN_OR_RETURN(worker::StartedTransport started,
+                             worker::StartTransport(options, environment));
+  std::optional<syncopate::worker::Network> network;
   if (!started.hosts.empty()) {
-    SYNCOPATE_ASSIGN_OR_RETURN(network, LoadNetwork(environment, started.hosts));
+    SYNCOPATE_ASSIGN_OR_RETURN(network, worker::LoadNetwork(environment, started.hosts));
   }
   auto impl = std::make_shared<internal::WorkerImpl>(std::move(started), network);
   std::vector<int> everyone(static_cast<size_t>(impl->job.size));
   std::iota(everyone.begin(), everyone.end(), 0);
-  SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<EngineGroup> world, impl->MakeGroup(everyone));
+  SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> world, impl->MakeGroup(everyone));
   SYNCOPATE_ASSIGN_OR_RETURN(const bool upkeep, IsOn(environment, "SYNCOPATE_UPKEEP"));
   if (network && upkeep) SYNCOPATE_RETURN_IF_ERROR(impl->WatchNetwork(everyone));
   SYNCOPATE_ASSIGN_OR_RETURN(const bool tune, IsOn(environment, "SYNCOPATE_TUNE"));
@@ -372,13 +374,13 @@ absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members) {
   if (std::set<int>(members.begin(), members.end()).size() != members.size()) {
     return absl::InvalidArgumentError(absl::StrCat(list, ": a rank stands there twice"));
   }
-  for (const Loss& loss : impl_->transport->Lost()) {
+  for (const transport::Loss& loss : impl_->transport->Lost()) {
     if (std::find(members.begin(), members.end(), loss.rank) == members.end()) continue;
     return WithBlast(
         absl::FailedPreconditionError(absl::StrCat(list, ": worker ", loss.rank, " ", loss.cause)),
         loss.rank == rank() ? BlastRadius::kJob : BlastRadius::kOperation, loss.rank);
   }
-  absl::StatusOr<std::shared_ptr<EngineGroup>> group = impl_->MakeGroup(members);
+  absl::StatusOr<std::shared_ptr<engine::EngineGroup>> group = impl_->MakeGroup(members);
   if (!group.ok()) return At(list, group.status());
   return Group(std::make_shared<internal::GroupImpl>(impl_, *std::move(group)));
 }
@@ -393,7 +395,7 @@ NetworkVersion Worker::Network() const {
 
 std::vector<int> Worker::Lost() const {
   std::vector<int> ranks;
-  for (const Loss& loss : impl_->transport->Lost()) ranks.push_back(loss.rank);
+  for (const transport::Loss& loss : impl_->transport->Lost()) ranks.push_back(loss.rank);
   std::sort(ranks.begin(), ranks.end());
   return ranks;
 }

@@ -19,7 +19,7 @@
 #include "syncopate/syncopate.h"
 #include "worker/worker_testing.h"
 
-namespace syncopate {
+namespace syncopate::worker {
 namespace {
 
 using ::testing::HasSubstr;
@@ -106,7 +106,7 @@ TEST_P(WorkerTest, AllReducesEveryTypeAndReduction) {
 
 TEST_P(WorkerTest, EveryAlgorithmGivesTheSame) {
   RunWorkers(GetParam(), [](Worker& worker) {
-    for (const PlannerInfo& planner : AllPlanners()) {
+    for (const plan::PlannerInfo& planner : plan::AllPlanners()) {
       if (planner.collective != Collective::kAllReduce) continue;
       for (bool arena : {true, false}) {
         for (size_t elements : {0, 1, 5, 20000}) {
@@ -437,4 +437,4 @@ TEST(WorkerStartTest, MissingPeersAreNamed) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::worker

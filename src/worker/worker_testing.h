@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "syncopate/syncopate.h"
 
-namespace syncopate {
+namespace syncopate::worker {
 
 // Runs `body` as every worker of a new job at once.
 inline void RunWorkers(int size, const std::function<void(Worker&)>& body, Options options = {}) {
@@ -36,6 +36,6 @@ inline void RunWorkers(int size, const std::function<void(Worker&)>& body, Optio
   for (std::thread& thread : threads) thread.join();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::worker
 
 #endif  // SYNCOPATE_WORKER_WORKER_TESTING_H_

@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 struct Known {
@@ -153,4 +153,4 @@ absl::StatusOr<std::string> FindDrivers(const std::string& named, const std::str
                    "; build with -DSYNCOPATE_BUILD_PEERS=ON or name their folder with --drivers"));
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 using ::testing::AllOf;
@@ -201,4 +201,4 @@ TEST_F(LaunchTest, DriversAreFoundInABuildAndInAnInstallation) {
 }
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

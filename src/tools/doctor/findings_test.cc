@@ -12,7 +12,7 @@
 #include "tools/doctor/peer_findings.h"
 #include "tools/doctor/transport_findings.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using Level = Finding::Level;
@@ -85,4 +85,4 @@ TEST(FindingsTest, PeersAreFoundByLauncherAndDriver) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using Level = Finding::Level;
@@ -73,4 +73,4 @@ std::string ProgramFolder() {
   return error ? "" : program.parent_path().string();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -12,7 +12,7 @@
 #include "nlohmann/json.hpp"
 #include "syncopate/syncopate.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 constexpr double kBudgetSeconds = 5;
@@ -20,13 +20,13 @@ constexpr double kBudgetSeconds = 5;
 }  // namespace
 
 std::string ToTable(const sync::CostMeasurement& measured, int workers) {
-  const CostFit& fit = measured.fit;
+  const cost::CostFit& fit = measured.fit;
   std::string text = absl::StrFormat("all-reduce among %d workers, measured in %.1f s\n\n", workers,
                                      measured.seconds);
   absl::StrAppendFormat(&text, "%10s  %7s  %11s  %11s  %8s\n", "size", "at once", "measured",
                         "fitted", "residual");
   for (size_t i = 0; i < fit.points.size(); ++i) {
-    const CostPoint& point = fit.points[i];
+    const cost::CostPoint& point = fit.points[i];
     absl::StrAppendFormat(&text, "%10s  %7d  %11s  %11s  %+6.1f %%\n", FormatBytes(point.bytes),
                           point.at_once, FormatSeconds(point.seconds), FormatSeconds(fit.fitted[i]),
                           100 * fit.Residual(i));
@@ -44,7 +44,7 @@ std::string ToTable(const sync::CostMeasurement& measured, int workers) {
 }
 
 std::string ToJson(const sync::CostMeasurement& measured, int workers) {
-  const CostFit& fit = measured.fit;
+  const cost::CostFit& fit = measured.fit;
   nlohmann::ordered_json json;
   json["workers"] = workers;
   json["seconds"] = measured.seconds;
@@ -82,4 +82,4 @@ absl::Status ProbeAllReduce(const AllReduceProbe& options) {
   return absl::OkStatus();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

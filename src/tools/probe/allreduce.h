@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "sync/cost_probe.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 struct AllReduceProbe {
   double budget_seconds = 0;  // 0: a few
@@ -22,6 +22,6 @@ absl::Status ProbeAllReduce(const AllReduceProbe& options);
 std::string ToTable(const sync::CostMeasurement& measured, int workers);
 std::string ToJson(const sync::CostMeasurement& measured, int workers);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_PROBE_ALLREDUCE_H_

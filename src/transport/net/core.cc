@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 // What is sent to a member that may not have begun the operation yet. Enough for small operations
@@ -567,4 +567,4 @@ void Core::Leave() {
   }
 }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

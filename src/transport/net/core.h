@@ -24,7 +24,7 @@
 #include "transport/net/wire.h"
 #include "transport/transport.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 // Numbers that only grow, most of them in order.
 class SequenceSet {
@@ -192,6 +192,6 @@ class Core final : public WireHandler {
   int64_t now_ns_ = 0;           // of the Progress() that runs
 };
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_CORE_H_

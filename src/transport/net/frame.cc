@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr uint16_t kMagic = 0x5953;  // "SY"
@@ -77,4 +77,4 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(absl::Span<const std::byte> bytes)
   return header;
 }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 enum class FrameType : uint8_t {
   kBeat = 1,    // payload: a LossMessage
@@ -52,6 +52,6 @@ EncodedHeader Encode(const FrameHeader& header);
 // InvalidArgument with the field that is out of its limits. `bytes` has kFrameHeaderBytes.
 absl::StatusOr<FrameHeader> DecodeFrameHeader(absl::Span<const std::byte> bytes);
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_FRAME_H_

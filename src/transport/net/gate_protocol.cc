@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/limits.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 using Item = GateMessage::Item;
@@ -568,4 +568,4 @@ void GateProtocol::Receive(int from, const GateMessage& message) {
   }
 }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

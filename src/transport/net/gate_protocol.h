@@ -25,7 +25,7 @@
 #include "absl/strings/string_view.h"
 #include "transport/transport.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 // One message about a group's gates. Which fields mean something depends on the kind.
 struct GateMessage {
@@ -187,6 +187,6 @@ class GateProtocol {
   std::vector<Outgoing> outbox_;
 };
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_GATE_PROTOCOL_H_

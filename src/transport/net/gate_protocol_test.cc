@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 using Kind = GateMessage::Kind;
@@ -319,4 +319,4 @@ INSTANTIATE_TEST_SUITE_P(Modes, GateStorm, ::testing::Values(Mode::kShared, Mode
                          });
 
 }  // namespace
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 LossConsensus::LossConsensus(const LossConsensusOptions& options, int64_t now_ns)
     : options_(options),
@@ -452,4 +452,4 @@ void LossConsensus::AppendMessages(int to, std::vector<Outgoing>& out) const {
   } while (next < verdicts_.size() || proposed != proposal_.end());
 }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

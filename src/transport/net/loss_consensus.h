@@ -29,7 +29,7 @@
 #include "absl/strings/string_view.h"
 #include "transport/net/loss_message.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 struct LossConsensusOptions {
   int rank = 0;
@@ -152,6 +152,6 @@ class LossConsensus {
   std::string self_lost_reason_;
 };
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_LOSS_CONSENSUS_H_

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "transport/net/loss_simulation.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr int64_t kSilence = 3 * kSecond;
@@ -438,4 +438,4 @@ TEST(LossConsensusTest, NoSeedDividesTheSurvivors) {
 }
 
 }  // namespace
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/limits.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr uint8_t kCertainBit = 0x80;  // of the byte with the cause
@@ -120,4 +120,4 @@ absl::StatusOr<LossMessage> DecodeLossMessage(absl::string_view bytes, int size)
   return message;
 }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

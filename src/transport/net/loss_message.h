@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 // How a worker was lost, from the weakest evidence to the strongest.
 enum class Cause : uint8_t {
@@ -88,6 +88,6 @@ std::string Encode(const LossMessage& message);
 // In a job of `size` workers. InvalidArgument with what is wrong.
 absl::StatusOr<LossMessage> DecodeLossMessage(absl::string_view bytes, int size);
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_LOSS_MESSAGE_H_

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 using ::testing::HasSubstr;
@@ -105,4 +105,4 @@ TEST(LossMessageTest, WhatDecodesEncodesToTheSameBytes) {
 }
 
 }  // namespace
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

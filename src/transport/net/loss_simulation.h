@@ -17,7 +17,7 @@
 #include "base/random.h"
 #include "transport/net/loss_consensus.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 inline constexpr int64_t kMs = 1'000'000;
 inline constexpr int64_t kSecond = 1'000 * kMs;
@@ -246,6 +246,6 @@ class LossSimulation {
   std::priority_queue<Event> events_;
 };
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_LOSS_SIMULATION_H_

@@ -29,7 +29,7 @@
 #include "transport/net/ucx_worker.h"
 #include "transport/shm/shm_transport.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 namespace {
 
 using net::Core;
@@ -620,4 +620,4 @@ absl::StatusOr<std::unique_ptr<NetStart>> StartNetTransport(const NetOptions& op
                                  std::move(endpoint));
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::transport

@@ -17,7 +17,7 @@
 #include "transport/net/loss_consensus.h"
 #include "transport/transport.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 
 struct NetOptions {
   std::string job;
@@ -50,6 +50,6 @@ class NetStart {
 absl::StatusOr<std::unique_ptr<NetStart>> StartNetTransport(const NetOptions& options,
                                                             const Clock& clock);
 
-}  // namespace syncopate
+}  // namespace syncopate::transport
 
 #endif  // SYNCOPATE_TRANSPORT_NET_NET_TRANSPORT_H_

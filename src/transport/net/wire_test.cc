@@ -29,7 +29,7 @@
 #include "transport/net/ucx_library.h"
 #include "transport/net/ucx_wire.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -538,4 +538,4 @@ INSTANTIATE_TEST_SUITE_P(All, UcxWireTest, ::testing::Values("ucx"),
                          [](const auto& param) { return param.param; });
 
 }  // namespace
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

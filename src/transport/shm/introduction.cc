@@ -22,7 +22,7 @@
 #include "base/status.h"
 #include "transport/shm/control.h"
 
-namespace syncopate::shm {
+namespace syncopate::transport::shm {
 namespace {
 
 // The whole conversation: each side sends this once, with its file descriptors.
@@ -259,4 +259,4 @@ absl::StatusOr<std::vector<Introduction>> MeetPeers(const IntroductionSpec& spec
   return Meeting(spec, clock, deadline_ns).Run();
 }
 
-}  // namespace syncopate::shm
+}  // namespace syncopate::transport::shm

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "transport/shm/memory_file.h"
 
-namespace syncopate::shm {
+namespace syncopate::transport::shm {
 
 struct Introduction {
   int pid = 0;
@@ -39,6 +39,6 @@ struct IntroductionSpec {
 absl::StatusOr<std::vector<Introduction>> MeetPeers(const IntroductionSpec& spec,
                                                     const Clock& clock, int64_t deadline_ns);
 
-}  // namespace syncopate::shm
+}  // namespace syncopate::transport::shm
 
 #endif  // SYNCOPATE_TRANSPORT_SHM_INTRODUCTION_H_

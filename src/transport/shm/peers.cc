@@ -16,7 +16,7 @@
 #include "transport/shm/futex.h"
 #include "transport/shm/introduction.h"
 
-namespace syncopate::shm {
+namespace syncopate::transport::shm {
 namespace {
 // How long a killed process may take to vanish before we go on without being sure.
 constexpr int kFenceMs = 2000;
@@ -191,4 +191,4 @@ void Peers::Watch() {
   }
 }
 
-}  // namespace syncopate::shm
+}  // namespace syncopate::transport::shm
