@@ -35,7 +35,7 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/syncopate)
 install(EXPORT syncopateTargets NAMESPACE syncopate:: DESTINATION ${package_folder})
 
 if(SYNCOPATE_BUILD_TRAIN)
-  add_library(syncopate_torch SHARED $<TARGET_OBJECTS:syncopate_train_sync>)
+  add_library(syncopate_torch SHARED $<TARGET_OBJECTS:syncopate_torch_hooks>)
   add_library(syncopate::torch ALIAS syncopate_torch)
   set_target_properties(syncopate_torch PROPERTIES
     VERSION ${PROJECT_VERSION}

@@ -66,10 +66,10 @@ std::string Garbage(Random& random) {
   std::string beginning;
   switch (random.Below(4)) {
     case 0: {
-      net::Greeting greeting;
+      transport::net::Greeting greeting;
       greeting.from = static_cast<uint32_t>(random.Below(4));
       greeting.to = static_cast<uint32_t>(random.Below(4));
-      greeting.nonce = Noise(random, net::kNonceBytes);
+      greeting.nonce = Noise(random, transport::net::kNonceBytes);
       beginning = Encode(greeting);
       break;
     }

@@ -24,7 +24,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lab/check.h"
-#include "lab/command.h"
+#include "lab/child_process.h"
 #include "lab/cpu_share.h"
 #include "lab/flow.h"
 #include "lab/netns.h"

@@ -43,7 +43,7 @@ std::vector<std::string> Lines(const std::string& text) {
   return absl::StrSplit(text, '\n', absl::SkipEmpty());
 }
 
-// Of the launcher: its keeper.
+// Of the launcher: its supervisor.
 pid_t OnlyChildOf(pid_t pid) {
   pid_t child = -1;
   std::ifstream(absl::StrCat("/proc/", pid, "/task/", pid, "/children")) >> child;
@@ -234,13 +234,13 @@ TEST_F(LaunchedFamilyTest, LeavesNothingBehindWhenTheLauncherIsKilled) {
   EXPECT_TRUE(WaitUntilNoneIsLeft(marker_));
 }
 
-TEST_F(LaunchedFamilyTest, LeavesNothingBehindWhenTheKeeperIsKilled) {
+TEST_F(LaunchedFamilyTest, LeavesNothingBehindWhenTheSupervisorIsKilled) {
   Start();
-  const pid_t keeper = OnlyChildOf(launch_.pid());
-  ASSERT_GT(keeper, 1);
-  kill(keeper, SIGKILL);
+  const pid_t supervisor = OnlyChildOf(launch_.pid());
+  ASSERT_GT(supervisor, 1);
+  kill(supervisor, SIGKILL);
   EXPECT_EQ(launch_.Wait(), 1);
-  EXPECT_THAT(launch_.err(), HasSubstr("keeper process was killed by signal 9"));
+  EXPECT_THAT(launch_.err(), HasSubstr("supervisor process was killed by signal 9"));
   EXPECT_THAT(MarkedProcesses(marker_), IsEmpty());
 }
 

@@ -3,9 +3,9 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "api/job_environment.h"
 #include "base/environment.h"
 #include "syncopate/syncopate.h"
+#include "worker/job_environment.h"
 
 namespace {
 
@@ -26,7 +26,7 @@ absl::Status AddUpRanks() {
 }  // namespace
 
 int main() {
-  const auto job = syncopate::JobFromEnvironment(syncopate::ProcessEnvironment());
+  const auto job = syncopate::worker::JobFromEnvironment(syncopate::ProcessEnvironment());
   if (!job.ok()) {
     std::cerr << job.status().message() << std::endl;
     return 1;

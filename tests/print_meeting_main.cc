@@ -7,10 +7,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "api/job_environment.h"
 #include "base/clock.h"
 #include "base/environment.h"
-#include "services/meeting.h"
+#include "control/meeting.h"
+#include "worker/job_environment.h"
 
 namespace {
 
@@ -20,14 +20,14 @@ absl::Status MeetOnce(const syncopate::Job& job) {
   const syncopate::Clock& clock = syncopate::MonotonicClock();
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
-  syncopate::MeetingOptions options;
+  syncopate::control::MeetingOptions options;
   options.job = job.id;
   options.rank = job.rank;
   options.size = job.size;
   options.host = host;
   options.payload = absl::StrCat("p", job.rank);
   options.deadline_ns = clock.NowNs() + kPatienceNs;
-  const auto meeting = syncopate::Meet(options, clock, syncopate::ProcessEnvironment());
+  const auto meeting = syncopate::control::Meet(options, clock, syncopate::ProcessEnvironment());
   if (!meeting.ok()) return meeting.status();
   // One write, so that the lines of several processes do not mix.
   std::cout << absl::StrCat("met rank ", job.rank, " of ", job.size, ": ",
@@ -39,7 +39,7 @@ absl::Status MeetOnce(const syncopate::Job& job) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto job = syncopate::JobFromEnvironment(syncopate::ProcessEnvironment());
+  const auto job = syncopate::worker::JobFromEnvironment(syncopate::ProcessEnvironment());
   if (!job.ok() || !job->has_value()) {
     std::cerr << (job.ok() ? "no launcher" : job.status().message()) << std::endl;
     return 1;

@@ -41,10 +41,10 @@ class DataParallel {
   // tensors while the object lives; those that need no gradient are left alone. `worker` must
   // outlive it. All workers of the job call it.
   static absl::StatusOr<std::unique_ptr<DataParallel>> Make(Worker& worker,
-                                                            torch::nn::Module& model,
+                                                            ::torch::nn::Module& model,
                                                             Options options);
   static absl::StatusOr<std::unique_ptr<DataParallel>> Make(Worker& worker,
-                                                            torch::nn::Module& model) {
+                                                            ::torch::nn::Module& model) {
     return Make(worker, model, Options());
   }
   ~DataParallel();

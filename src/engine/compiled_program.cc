@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "model/program_steps.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 namespace {
 
 using Share = CompiledProgram::Share;
@@ -238,4 +238,4 @@ absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileProgram(Program pr
   return compiled;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::engine

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "model/program.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 
 struct CompiledProgram {
   enum class Shape : uint8_t {
@@ -50,6 +50,6 @@ struct CompiledProgram {
 // programs from outside calls ProveProgram() first.
 absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileProgram(Program program, int self);
 
-}  // namespace syncopate
+}  // namespace syncopate::engine
 
 #endif  // SYNCOPATE_ENGINE_COMPILED_PROGRAM_H_

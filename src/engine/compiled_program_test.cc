@@ -8,15 +8,15 @@
 #include "gtest/gtest.h"
 #include "plan/collective/planners.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 namespace {
 
 using Shape = CompiledProgram::Shape;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-CollectiveRequest AllReduceOf(int workers, uint64_t elements) {
-  CollectiveRequest request;
+plan::CollectiveRequest AllReduceOf(int workers, uint64_t elements) {
+  plan::CollectiveRequest request;
   request.workers = workers;
   request.active.resize(static_cast<size_t>(workers));
   std::iota(request.active.begin(), request.active.end(), 0);
@@ -32,7 +32,7 @@ Shape ShapeOf(const Program& program) {
 
 TEST(CompiledProgramTest, KnowsAnExchange) {
   for (int workers : {2, 3, 8}) {
-    const Program program = *PlanDirectAllReduce(AllReduceOf(workers, 1000), {});
+    const Program program = *plan::PlanDirectAllReduce(AllReduceOf(workers, 1000), {});
     const auto compiled = *CompileProgram(program, workers - 1);
     ASSERT_EQ(compiled->shape, Shape::kExchange);
     uint64_t covered = 0;
@@ -43,30 +43,30 @@ TEST(CompiledProgramTest, KnowsAnExchange) {
     EXPECT_EQ(covered, 1000u);
   }
   // Each worker starts with its own and adds the others in the program's order.
-  const auto compiled = *CompileProgram(*PlanDirectAllReduce(AllReduceOf(3, 1000), {}), 1);
+  const auto compiled = *CompileProgram(*plan::PlanDirectAllReduce(AllReduceOf(3, 1000), {}), 1);
   EXPECT_THAT(compiled->shares[1].order, ElementsAre(1, 0, 2));
 }
 
 TEST(CompiledProgramTest, KnowsAOneShot) {
-  const auto compiled = *CompileProgram(*PlanOneShotAllReduce(AllReduceOf(4, 100), {}), 2);
+  const auto compiled = *CompileProgram(*plan::PlanOneShotAllReduce(AllReduceOf(4, 100), {}), 2);
   ASSERT_EQ(compiled->shape, Shape::kOneShot);
   EXPECT_THAT(compiled->order, ElementsAre(0, 1, 2, 3));
 }
 
 TEST(CompiledProgramTest, OthersRunStepByStep) {
-  EXPECT_EQ(ShapeOf(*PlanRingAllReduce(AllReduceOf(4, 100), {})), Shape::kSteps);
-  EXPECT_EQ(ShapeOf(*PlanRecursiveDoublingAllReduce(AllReduceOf(4, 100), {})), Shape::kSteps);
-  CollectiveRequest some = AllReduceOf(4, 1000);
+  EXPECT_EQ(ShapeOf(*plan::PlanRingAllReduce(AllReduceOf(4, 100), {})), Shape::kSteps);
+  EXPECT_EQ(ShapeOf(*plan::PlanRecursiveDoublingAllReduce(AllReduceOf(4, 100), {})), Shape::kSteps);
+  plan::CollectiveRequest some = AllReduceOf(4, 1000);
   some.active = {0, 1, 3};  // the shapes are for groups in which all take part
-  EXPECT_EQ(ShapeOf(*PlanDirectAllReduce(some, {})), Shape::kSteps);
+  EXPECT_EQ(ShapeOf(*plan::PlanDirectAllReduce(some, {})), Shape::kSteps);
 }
 
 TEST(CompiledProgramTest, ARelayMayUseItsScratchOnly) {
-  CollectiveRequest some = AllReduceOf(4, 1000);
+  plan::CollectiveRequest some = AllReduceOf(4, 1000);
   some.active = {0, 1, 3};
-  PlannerOptions options;
+  plan::PlannerOptions options;
   options.servers = {2};
-  Program program = *PlanParameterServerAllReduce(some, options);
+  Program program = *plan::PlanParameterServerAllReduce(some, options);
   ASSERT_FALSE(program.steps[2].empty()) << "it does not relay";
   EXPECT_FALSE((*CompileProgram(program, 2))->active);
   EXPECT_TRUE((*CompileProgram(program, 3))->active);
@@ -77,15 +77,15 @@ TEST(CompiledProgramTest, ARelayMayUseItsScratchOnly) {
 }
 
 TEST(CompiledProgramTest, NothingMovesForOneWorkerOrNoElements) {
-  EXPECT_EQ(ShapeOf(*PlanDirectAllReduce(AllReduceOf(1, 1000), {})), Shape::kEmpty);
-  EXPECT_EQ(ShapeOf(*PlanDirectAllReduce(AllReduceOf(4, 0), {})), Shape::kEmpty);
+  EXPECT_EQ(ShapeOf(*plan::PlanDirectAllReduce(AllReduceOf(1, 1000), {})), Shape::kEmpty);
+  EXPECT_EQ(ShapeOf(*plan::PlanDirectAllReduce(AllReduceOf(4, 0), {})), Shape::kEmpty);
 }
 
 // Every single change of a worker's step that keeps the program well-formed must make it lose its
 // shape: recognising a program that does something else would compute something else.
 TEST(CompiledProgramTest, AChangedStepLosesTheShape) {
-  for (const Program& original : {*PlanDirectAllReduce(AllReduceOf(3, 1000), {}),
-                                  *PlanOneShotAllReduce(AllReduceOf(3, 1000), {})}) {
+  for (const Program& original : {*plan::PlanDirectAllReduce(AllReduceOf(3, 1000), {}),
+                                  *plan::PlanOneShotAllReduce(AllReduceOf(3, 1000), {})}) {
     int tried = 0;
     for (size_t w = 0; w < 3; ++w) {
       for (size_t i = 0; i < original.steps[w].size(); ++i) {
@@ -128,7 +128,7 @@ TEST(CompiledProgramTest, AChangedStepLosesTheShape) {
 }
 
 TEST(CompiledProgramTest, RefusesWhatIsNotWellFormed) {
-  Program program = *PlanDirectAllReduce(AllReduceOf(3, 1000), {});
+  Program program = *plan::PlanDirectAllReduce(AllReduceOf(3, 1000), {});
   EXPECT_FALSE(CompileProgram(program, 3).ok());
   EXPECT_FALSE(CompileProgram(program, -1).ok());
   program.steps[0].pop_back();
@@ -136,4 +136,4 @@ TEST(CompiledProgramTest, RefusesWhatIsNotWellFormed) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::engine

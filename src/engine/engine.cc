@@ -9,12 +9,13 @@
 #include "base/parse.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 namespace {
 
 // Deadlines and losses are looked after once in so many idle rounds.
 constexpr uint32_t kLookAroundRounds = 64;
-// The longest sleep of a driver: a lost wake-up, which should not happen, costs no more than this.
+// The longest sleep of a driving thread: a lost wake-up, which should not happen, costs no more
+// than this.
 constexpr int64_t kSleepNs = 100'000'000;
 // How long an engine that ends waits for the others to finish what it has finished.
 constexpr int64_t kLingerNs = 5'000'000'000;
@@ -29,7 +30,7 @@ inline void Pause() {
 
 }  // namespace
 
-Engine::Engine(Transport& transport, const Clock& clock, Pump pump)
+Engine::Engine(transport::Transport& transport, const Clock& clock, Pump pump)
     : transport_(transport), clock_(clock), scratch_(transport), patience_(transport.patience()) {
   if (pump == Pump::kThread) pump_ = std::thread([this] { PumpLoop(); });
 }
@@ -103,7 +104,7 @@ std::shared_ptr<Operation> Engine::Start(OperationSpec spec) {
     driven = driving_;
     if (!driven) pump_wanted_.Signal();
   }
-  if (driven) transport_.Wake();  // the driver may sleep
+  if (driven) transport_.Wake();  // the driving thread may sleep
   return operation;
 }
 
@@ -132,7 +133,7 @@ absl::Status Engine::Run(OperationSpec spec) {
     }
     operation = Submit(std::move(spec));
   }
-  transport_.Wake();  // the driver may sleep
+  transport_.Wake();  // the driving thread may sleep
   return Wait(operation);
 }
 
@@ -142,8 +143,9 @@ absl::Status Engine::Wait(const std::shared_ptr<Operation>& operation) {
   ++waiters_;
   while (!operation->done()) {
     if (driving_) {
-      // The driver tells when operations get done; their deadlines, which it keeps, bound this
-      // wait. The timeout here only guards against a driver that ends at the wrong moment.
+      // The driving thread tells when operations get done; their deadlines, which it keeps, bound
+      // this wait. The timeout here only guards against a driving thread that ends at the wrong
+      // moment.
       news_.WaitFor(&mutex_, std::chrono::milliseconds(100));
       continue;
     }
@@ -237,7 +239,7 @@ Operation::Outcome Engine::PollAll(bool lingering) {
 }
 
 Operation::Outcome Engine::LookAround(int64_t now_ns) {
-  std::vector<Loss> losses;
+  std::vector<transport::Loss> losses;
   if (transport_.losses() > 0) losses = transport_.Lost();
   Operation::Outcome outcome = Operation::Outcome::kBlocked;
   for (const auto& operation : operations_) {
@@ -333,4 +335,4 @@ bool Engine::Rest(int& idle_rounds, bool patient) {
   return true;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::engine

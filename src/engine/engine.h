@@ -26,14 +26,14 @@
 #include "engine/scratch_pool.h"
 #include "transport/transport.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 
 class Engine {
  public:
   enum class Pump : uint8_t { kThread, kNone };  // kNone: for tests that call Drive() themselves
 
   // The transport and the clock must outlive the engine.
-  Engine(Transport& transport, const Clock& clock, Pump pump = Pump::kThread);
+  Engine(transport::Transport& transport, const Clock& clock, Pump pump = Pump::kThread);
   // Calls off what is under way.
   ~Engine();
   Engine(const Engine&) = delete;
@@ -69,10 +69,10 @@ class Engine {
   void PumpLoop();
   void StopDriving() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Transport& transport_;
+  transport::Transport& transport_;
   const Clock& clock_;
-  ScratchPool scratch_;  // by the driver only
-  const Transport::Patience patience_;
+  ScratchPool scratch_;  // by the driving thread only
+  const transport::Transport::Patience patience_;
 
   Mutex mutex_;
   bool driving_ ABSL_GUARDED_BY(mutex_) = false;
@@ -85,7 +85,7 @@ class Engine {
       false;                             // an operation that nobody waits for is under way
   std::atomic<bool> inbox_full_{false};  // inbox_ is not empty; to look without the mutex
 
-  // By the driver only.
+  // By the driving thread only.
   std::vector<std::shared_ptr<Operation>> operations_;  // by priority, highest first
   bool completed_ = false;  // an operation got done since waiters were last told
   uint32_t rounds_ = 0;
@@ -93,6 +93,6 @@ class Engine {
   std::thread pump_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::engine
 
 #endif  // SYNCOPATE_ENGINE_ENGINE_H_

@@ -15,13 +15,13 @@
 #include "model/program_validator.h"
 #include "plan/collective/planners.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 namespace {
 
 using ::testing::HasSubstr;
 
-CollectiveRequest RandomRequest(Collective collective, Random& random) {
-  CollectiveRequest request;
+plan::CollectiveRequest RandomRequest(Collective collective, Random& random) {
+  plan::CollectiveRequest request;
   request.collective = collective;
   request.workers = static_cast<int>(random.Between(1, 9));
   for (int rank = 0; rank < request.workers; ++rank) {
@@ -47,7 +47,7 @@ int64_t Initial(int rank, uint64_t element) {
 }
 
 // What `rank` must hold after, by the words of collective.h; -1 where nothing is promised.
-std::vector<int64_t> Expected(const CollectiveRequest& request, int rank) {
+std::vector<int64_t> Expected(const plan::CollectiveRequest& request, int rank) {
   std::vector<int64_t> values(request.elements);
   for (uint64_t e = 0; e < request.elements; ++e) values[e] = Initial(rank, e);
   const auto& active = request.active;
@@ -105,16 +105,16 @@ std::vector<int64_t> Expected(const CollectiveRequest& request, int rank) {
 class PlannerOnLoopTest : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(PlannerOnLoopTest, ComputesItsCollective) {
-  const PlannerInfo& planner = AllPlanners()[GetParam()];
+  const plan::PlannerInfo& planner = plan::AllPlanners()[GetParam()];
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE(testing::Message() << planner.name << ", seed " << seed);
     Random random(seed * 7919 + GetParam());
-    CollectiveRequest request = RandomRequest(planner.collective, random);
+    plan::CollectiveRequest request = RandomRequest(planner.collective, random);
     if (planner.collective == Collective::kAllToAll) {  // blocks travel both ways: equal sizes
       std::fill(request.block_elements.begin(), request.block_elements.end(), 17);
       request.elements = 17 * request.active.size();
     }
-    PlannerOptions options;
+    plan::PlannerOptions options;
     options.pieces = static_cast<int>(random.Between(1, 4));
     for (int rank = 0; rank < request.workers; ++rank) {  // active or not
       if (random.Below(3) == 0) options.servers.push_back(rank);
@@ -147,9 +147,10 @@ TEST_P(PlannerOnLoopTest, ComputesItsCollective) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PlannerOnLoopTest, ::testing::Range(size_t{0}, AllPlanners().size()),
+INSTANTIATE_TEST_SUITE_P(All, PlannerOnLoopTest,
+                         ::testing::Range(size_t{0}, plan::AllPlanners().size()),
                          [](const auto& param) {
-                           const PlannerInfo& planner = AllPlanners()[param.param];
+                           const plan::PlannerInfo& planner = plan::AllPlanners()[param.param];
                            std::string name =
                                absl::StrCat(Name(planner.collective), "_", planner.name);
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -158,8 +159,8 @@ INSTANTIATE_TEST_SUITE_P(All, PlannerOnLoopTest, ::testing::Range(size_t{0}, All
 
 // ---- one program, closer looks
 
-CollectiveRequest AllReduceOf(int workers, uint64_t elements) {
-  CollectiveRequest request;
+plan::CollectiveRequest AllReduceOf(int workers, uint64_t elements) {
+  plan::CollectiveRequest request;
   request.workers = workers;
   request.active.resize(static_cast<size_t>(workers));
   std::iota(request.active.begin(), request.active.end(), 0);
@@ -188,7 +189,7 @@ struct FloatJob {
 
 TEST(EngineOnLoopTest, WeightsTheAverage) {
   LoopWorld world(4, 5);
-  const Program program = *PlanRingAllReduce(AllReduceOf(4, 100), {});
+  const Program program = *plan::PlanRingAllReduce(AllReduceOf(4, 100), {});
   FloatJob job(world, program, ReduceOp::kWeightedAverage, {1, 2, 3, 10});
   ASSERT_TRUE(world.Finish(job.operations));
   for (const auto& mine : job.data) {
@@ -201,7 +202,7 @@ TEST(EngineOnLoopTest, WeightsTheAverage) {
 
 TEST(EngineOnLoopTest, RefusesWeightsThatAddUpToNothing) {
   LoopWorld world(2, 5);
-  FloatJob job(world, *PlanRingAllReduce(AllReduceOf(2, 10), {}), ReduceOp::kWeightedAverage,
+  FloatJob job(world, *plan::PlanRingAllReduce(AllReduceOf(2, 10), {}), ReduceOp::kWeightedAverage,
                {0, 0});
   ASSERT_TRUE(world.Finish(job.operations));
   for (const auto& operation : job.operations) {
@@ -213,7 +214,7 @@ TEST(EngineOnLoopTest, RefusesWeightsThatAddUpToNothing) {
 TEST(EngineOnLoopTest, SameSeedSameBitsAndSameTime) {
   auto run = [](uint64_t seed) {
     LoopWorld world(5, seed);
-    FloatJob job(world, *PlanRingAllReduce(AllReduceOf(5, 300), {}), ReduceOp::kSum,
+    FloatJob job(world, *plan::PlanRingAllReduce(AllReduceOf(5, 300), {}), ReduceOp::kSum,
                  std::vector<double>(5, 1));
     EXPECT_TRUE(world.Finish(job.operations));
     return std::make_pair(world.now_ns(), job.data);
@@ -228,11 +229,11 @@ TEST(EngineOnLoopTest, MembersThatRunDifferentProgramsAllLearnIt) {
   std::vector<float> data(100, 1);
   std::vector<std::shared_ptr<Operation>> operations;
   for (int rank = 0; rank < 3; ++rank) {
-    operations.push_back(
-        world.Start(rank, {.group = nullptr,
-                           .program = *CompileProgram(
-                               *PlanRingAllReduce(AllReduceOf(3, rank == 1 ? 99 : 100), {}), rank),
-                           .data = data.data()}));
+    operations.push_back(world.Start(
+        rank, {.group = nullptr,
+               .program = *CompileProgram(
+                   *plan::PlanRingAllReduce(AllReduceOf(3, rank == 1 ? 99 : 100), {}), rank),
+               .data = data.data()}));
   }
   ASSERT_TRUE(world.Finish(operations));
   for (const auto& operation : operations) {
@@ -241,7 +242,7 @@ TEST(EngineOnLoopTest, MembersThatRunDifferentProgramsAllLearnIt) {
   }
   EXPECT_EQ(data, std::vector<float>(100, 1)) << "nothing may be touched";
   // The group stays in step: the next operation works.
-  FloatJob next(world, *PlanRingAllReduce(AllReduceOf(3, 10), {}), ReduceOp::kSum, {1, 1, 1});
+  FloatJob next(world, *plan::PlanRingAllReduce(AllReduceOf(3, 10), {}), ReduceOp::kSum, {1, 1, 1});
   ASSERT_TRUE(world.Finish(next.operations));
   for (const auto& operation : next.operations) EXPECT_TRUE(operation->status().ok());
 }
@@ -254,7 +255,8 @@ TEST(EngineOnLoopTest, LossAtAnyMomentLeavesOldOrNewAndAllAgree) {
   for (int cut = 0; cut < 400; ++cut) {
     SCOPED_TRACE(testing::Message() << "lost after " << cut << " turns");
     LoopWorld world(4, 17);
-    FloatJob job(world, *PlanRingAllReduce(AllReduceOf(4, 40), {}), ReduceOp::kSum, {1, 1, 1, 1});
+    FloatJob job(world, *plan::PlanRingAllReduce(AllReduceOf(4, 40), {}), ReduceOp::kSum,
+                 {1, 1, 1, 1});
     const std::vector<std::vector<float>> old = job.data;
     const std::vector<int> everyone = {0, 1, 2, 3}, survivors = {0, 1, 3};
     for (int turn = 0; turn < cut; ++turn) world.Step(everyone);
@@ -288,7 +290,7 @@ TEST(EngineOnLoopTest, LossAtAnyMomentLeavesOldOrNewAndAllAgree) {
 
 TEST(EngineOnLoopTest, LateWorkerIsNamedNotBeforeTheDeadline) {
   LoopWorld world(3, 23);
-  const Program program = *PlanRingAllReduce(AllReduceOf(3, 10), {});
+  const Program program = *plan::PlanRingAllReduce(AllReduceOf(3, 10), {});
   std::vector<float> data(10, 1);
   std::vector<std::shared_ptr<Operation>> operations;
   const int64_t deadline_ns = 5'000'000;
@@ -312,4 +314,4 @@ TEST(EngineOnLoopTest, LateWorkerIsNamedNotBeforeTheDeadline) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::engine

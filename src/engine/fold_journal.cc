@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 
 absl::StatusOr<uint64_t> ReplayJournal(FoldJournal* journal, DataType type,
                                        absl::Span<void* const> destinations, uint64_t elements,
@@ -31,4 +31,4 @@ absl::StatusOr<uint64_t> ReplayJournal(FoldJournal* journal, DataType type,
   return index + pending;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::engine

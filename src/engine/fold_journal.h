@@ -22,7 +22,7 @@
 #include "absl/types/span.h"
 #include "syncopate/data_type.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 
 // All zero is a valid journal: nothing pending at position 0.
 struct alignas(64) FoldJournal {
@@ -59,6 +59,6 @@ absl::StatusOr<uint64_t> ReplayJournal(FoldJournal* journal, DataType type,
                                        absl::Span<void* const> destinations, uint64_t elements,
                                        uint64_t journal_origin = 0);
 
-}  // namespace syncopate
+}  // namespace syncopate::engine
 
 #endif  // SYNCOPATE_ENGINE_FOLD_JOURNAL_H_

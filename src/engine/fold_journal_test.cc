@@ -17,7 +17,7 @@
 #include "engine/kernels.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 namespace {
 
 // A journal and some buffers in memory that a forked child shares.
@@ -289,4 +289,4 @@ TEST(FoldJournalTest, ReplayRefusesWhatNoFoldWrites) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::engine

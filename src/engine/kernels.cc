@@ -25,7 +25,7 @@
 
 #ifndef SYNCOPATE_ENGINE_KERNELS_ONCE_
 #define SYNCOPATE_ENGINE_KERNELS_ONCE_
-namespace syncopate {
+namespace syncopate::engine {
 
 // What a Fold is called with, less its type and operation.
 struct FoldCall {
@@ -57,11 +57,11 @@ inline void PublishPosition(FoldJournal* journal, uint64_t position) {
   PublishState(journal, FoldJournal::Pack(position, 0, 0));
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::engine
 #endif  // SYNCOPATE_ENGINE_KERNELS_ONCE_
 
 HWY_BEFORE_NAMESPACE();
-namespace syncopate {
+namespace syncopate::engine {
 namespace HWY_NAMESPACE {
 
 // Writes ahead, or does nothing. Meant to live in registers: pass it by value to what is not
@@ -328,11 +328,11 @@ void CopyPastCache(std::byte* to, const std::byte* from, size_t bytes) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace syncopate
+}  // namespace syncopate::engine
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace syncopate {
+namespace syncopate::engine {
 namespace {
 
 HWY_EXPORT(FoldTyped);
@@ -402,5 +402,5 @@ void StreamCopy(void* to, const void* from, size_t bytes) {
   }
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::engine
 #endif  // HWY_ONCE

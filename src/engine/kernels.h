@@ -12,7 +12,7 @@
 #include "engine/fold_journal.h"
 #include "syncopate/data_type.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 
 // How two values become one. An average is a sum with factors or a division (see Fold and Divide).
 enum class FoldOp : uint8_t { kSum, kMin, kMax, kProduct };
@@ -51,6 +51,6 @@ void Divide(DataType type, void* data, uint64_t elements, int64_t divisor);
 // that will not be read soon.
 void StreamCopy(void* to, const void* from, size_t bytes);
 
-}  // namespace syncopate
+}  // namespace syncopate::engine
 
 #endif  // SYNCOPATE_ENGINE_KERNELS_H_

@@ -13,7 +13,7 @@
 #include "benchmark/benchmark.h"
 #include "engine/kernels.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 namespace {
 
 // Page-aligned buffers in shared memory, as workers have them; zeros, which sum to zeros.
@@ -153,6 +153,6 @@ BENCHMARK(BM_StreamCopy)->Apply(CopySizes);
 BENCHMARK(BM_PlainCopy)->Apply(CopySizes);
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::engine
 
 BENCHMARK_MAIN();

@@ -14,7 +14,7 @@
 #include "hwy/highway.h"
 #include "hwy/targets.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 namespace {
 
 constexpr FoldOp kFoldOps[] = {FoldOp::kSum, FoldOp::kMin, FoldOp::kMax, FoldOp::kProduct};
@@ -446,4 +446,4 @@ TEST(DivideTest, TruncatesTowardsZero) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::engine

@@ -23,7 +23,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace syncopate {
+namespace syncopate::engine {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -271,7 +271,7 @@ struct MaxOp {
 };
 
 }  // namespace HWY_NAMESPACE
-}  // namespace syncopate
+}  // namespace syncopate::engine
 HWY_AFTER_NAMESPACE();
 
 #endif  // include guard, by target

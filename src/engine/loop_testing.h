@@ -12,7 +12,7 @@
 #include "engine/engine.h"
 #include "transport/loop/loop_transport.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 
 class LoopWorld {
  public:
@@ -28,7 +28,7 @@ class LoopWorld {
   }
 
   int size() const { return static_cast<int>(engines_.size()); }
-  LoopNetwork& network() { return network_; }
+  transport::LoopNetwork& network() { return network_; }
   int64_t now_ns() const { return network_.clock().NowNs(); }
 
   std::shared_ptr<Operation> Start(int rank, OperationSpec spec) {
@@ -59,12 +59,12 @@ class LoopWorld {
   }
 
  private:
-  LoopNetwork network_;
-  std::vector<std::unique_ptr<Transport>> transports_;
+  transport::LoopNetwork network_;
+  std::vector<std::unique_ptr<transport::Transport>> transports_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<std::shared_ptr<EngineGroup>> groups_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::engine
 
 #endif  // SYNCOPATE_ENGINE_LOOP_TESTING_H_

@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 namespace {
 
 // All members' data together, up to which copies go through the cache.
@@ -20,15 +20,15 @@ constexpr int64_t kFinishGraceNs = 10'000'000'000;
 
 using Shape = CompiledProgram::Shape;
 
-Shape ShapeOn(const GroupPort& port, Shape shape) {
+Shape ShapeOn(const transport::GroupPort& port, Shape shape) {
   return port.direct() || shape == Shape::kEmpty ? shape : Shape::kSteps;
 }
 
-Ending EndingOf(const Program& program) {
-  if (!Reduces(program.collective)) return Ending::kLoose;
+transport::Ending EndingOf(const Program& program) {
+  if (!Reduces(program.collective)) return transport::Ending::kLoose;
   const bool all_get_all = program.collective == Collective::kAllReduce &&
                            program.active.size() == static_cast<size_t>(program.workers);
-  return all_get_all ? Ending::kShared : Ending::kAwaited;
+  return all_get_all ? transport::Ending::kShared : transport::Ending::kAwaited;
 }
 
 uint64_t Mix(uint64_t digest, DataType type, ReduceOp op) {
@@ -38,7 +38,8 @@ uint64_t Mix(uint64_t digest, DataType type, ReduceOp op) {
 
 }  // namespace
 
-Operation::Operation(OperationSpec spec, uint64_t sequence, Transport& transport, ScratchPool& pool)
+Operation::Operation(OperationSpec spec, uint64_t sequence, transport::Transport& transport,
+                     ScratchPool& pool)
     : spec_(std::move(spec)),
       sequence_(sequence),
       transport_(transport),
@@ -101,7 +102,8 @@ Operation::Outcome Operation::Poll(int64_t) {
     case State::kCopyingOut:
       return CopyOut();
     case State::kLingering:
-      if (session_->State(Gate::kFinish) == GateState::kOpen) return Outcome::kBlocked;
+      if (session_->State(transport::Gate::kFinish) == transport::GateState::kOpen)
+        return Outcome::kBlocked;
       Retire();
       return Outcome::kMoved;
     case State::kRetired:
@@ -133,7 +135,7 @@ Operation::Outcome Operation::Prepare() {
   if (shape_ != Shape::kEmpty && scratch_bytes() > 0 && scratch_ == nullptr && memory.ok()) {
     scratch_ = take(scratch_bytes());
   }
-  absl::StatusOr<std::unique_ptr<Session>> session = spec_.group->port->Open(
+  absl::StatusOr<std::unique_ptr<transport::Session>> session = spec_.group->port->Open(
       {.sequence = sequence_,
        .digest = Mix(spec_.program->digest, spec_.type, spec_.op),
        .weight = spec_.weight,
@@ -150,7 +152,7 @@ Operation::Outcome Operation::Prepare() {
   if (!session.ok()) return Outcome::kBlocked;  // an earlier operation must retire first
   session_ = *std::move(session);
   if (!memory.ok()) {
-    session_->Break(Gate::kStart);  // the others need not wait for us
+    session_->Break(transport::Gate::kStart);  // the others need not wait for us
     return Fail(At(Describe(), memory), /*breaks_group=*/true);
   }
   if (shape_ == Shape::kExchange) {
@@ -206,7 +208,7 @@ Operation::Outcome Operation::Stage() {
 }
 
 Operation::Outcome Operation::EnterStart() {
-  if (!session_->Enter(Gate::kStart, self())) return Outcome::kBlocked;
+  if (!session_->Enter(transport::Gate::kStart, self())) return Outcome::kBlocked;
   state_ = State::kStarting;
   AwaitStart();
   return Outcome::kMoved;
@@ -221,17 +223,17 @@ absl::Status Operation::OddityStatus(int member, uint64_t digest) const {
 }
 
 Operation::Outcome Operation::AwaitStart() {
-  switch (session_->State(Gate::kStart)) {
-    case GateState::kOpen:
+  switch (session_->State(transport::Gate::kStart)) {
+    case transport::GateState::kOpen:
       return Outcome::kBlocked;
-    case GateState::kBroken:
-      return FailBroken(Gate::kStart);
-    case GateState::kPassed:
+    case transport::GateState::kBroken:
+      return FailBroken(transport::Gate::kStart);
+    case transport::GateState::kPassed:
       break;
   }
   if (absl::Status status = BeginWork(); !status.ok()) {
     // Every member finds the same fault, so the group stays in step and can be used again.
-    session_->Enter(Gate::kFinish, self());
+    session_->Enter(transport::Gate::kFinish, self());
     Complete(WithBlast(At(Describe(), status), BlastRadius::kOperation));
     state_ = State::kLingering;
     return Outcome::kMoved;
@@ -250,8 +252,8 @@ absl::Status Operation::ReadHellos() {
   const std::vector<int>& active = program().active;
   for (int member = 0; member < members(); ++member) {
     // Who did not wait for the others knows what it needs: every weight is 1.
-    const Hello hello =
-        awaits_start_ ? session_->HelloOf(member) : Hello{.digest = digest, .weight = 1};
+    const transport::Hello hello =
+        awaits_start_ ? session_->HelloOf(member) : transport::Hello{.digest = digest, .weight = 1};
     if (hello.digest != digest) {
       return OddityStatus(member, hello.digest);
     }
@@ -407,11 +409,11 @@ bool Operation::FinishWork() {
       }
     }
   }
-  if (!session_->Enter(Gate::kFinish, self())) return false;
+  if (!session_->Enter(transport::Gate::kFinish, self())) return false;
   moved_ = ResultRange().first;
   // A one-shot's result is the caller's own; steps that reduce nothing have no undoing; a result
   // that all members have can be given to one that fails. Others wait for all.
-  const bool shared = spec_.group->port->optimistic() && ending_ == Ending::kShared;
+  const bool shared = spec_.group->port->optimistic() && ending_ == transport::Ending::kShared;
   const bool waits = shape_ == Shape::kExchange ||
                      (shape_ == Shape::kSteps && Reduces(program().collective) && !shared);
   state_ = waits ? State::kFinishing : State::kCopyingOut;
@@ -424,12 +426,12 @@ bool Operation::FinishWork() {
 }
 
 Operation::Outcome Operation::AwaitFinish() {
-  switch (session_->State(Gate::kFinish)) {
-    case GateState::kOpen:
+  switch (session_->State(transport::Gate::kFinish)) {
+    case transport::GateState::kOpen:
       return Outcome::kBlocked;
-    case GateState::kBroken:
-      return FailBroken(Gate::kFinish);
-    case GateState::kPassed:
+    case transport::GateState::kBroken:
+      return FailBroken(transport::Gate::kFinish);
+    case transport::GateState::kPassed:
       break;
   }
   state_ = State::kCopyingOut;
@@ -476,7 +478,7 @@ Operation::Outcome Operation::CopyOut() {
   }
   Complete(absl::OkStatus());
   state_ = State::kLingering;
-  if (session_->State(Gate::kFinish) == GateState::kPassed) Retire();
+  if (session_->State(transport::Gate::kFinish) == transport::GateState::kPassed) Retire();
   return outcome;
 }
 
@@ -498,7 +500,7 @@ Operation::Outcome Operation::Fail(absl::Status status, bool breaks_group) {
   return Outcome::kMoved;
 }
 
-Operation::Outcome Operation::FailBroken(Gate gate) {
+Operation::Outcome Operation::FailBroken(transport::Gate gate) {
   if (const auto oddity = session_->FindOddity()) {
     // All members learn it, so the group stays in step and can be used again.
     return Fail(WithBlast(At(Describe(), OddityStatus(oddity->member, oddity->digest)),
@@ -511,8 +513,8 @@ Operation::Outcome Operation::FailBroken(Gate gate) {
 void Operation::CallOff(const absl::Status& why) {
   if (retired()) return;
   if (!done()) {
-    if (session_ != nullptr && state_ <= State::kStarting) session_->Break(Gate::kStart);
-    if (session_ != nullptr && shape_ == Shape::kSteps) session_->Break(Gate::kFinish);
+    if (session_ != nullptr && state_ <= State::kStarting) session_->Break(transport::Gate::kStart);
+    if (session_ != nullptr && shape_ == Shape::kSteps) session_->Break(transport::Gate::kFinish);
     Complete(At(Describe(), why));
   }
   Retire();
@@ -520,14 +522,15 @@ void Operation::CallOff(const absl::Status& why) {
 
 // ---- troubles
 
-bool Operation::IsLost(int member, absl::Span<const Loss> losses) const {
+bool Operation::IsLost(int member, absl::Span<const transport::Loss> losses) const {
   const int rank = spec_.group->members[static_cast<size_t>(member)];
   return std::any_of(losses.begin(), losses.end(),
-                     [&](const Loss& loss) { return loss.rank == rank; });
+                     [&](const transport::Loss& loss) { return loss.rank == rank; });
 }
 
-absl::Status Operation::BrokenStatus(Gate gate, absl::Span<const Loss> losses) const {
-  for (const Loss& loss : losses) {  // in order: all survivors name the same first one
+absl::Status Operation::BrokenStatus(transport::Gate gate,
+                                     absl::Span<const transport::Loss> losses) const {
+  for (const transport::Loss& loss : losses) {  // in order: all survivors name the same first one
     const auto& ranks = spec_.group->members;
     if (std::find(ranks.begin(), ranks.end(), loss.rank) == ranks.end()) continue;
     if (loss.rank == transport_.rank()) {
@@ -542,7 +545,7 @@ absl::Status Operation::BrokenStatus(Gate gate, absl::Span<const Loss> losses) c
   }
   std::vector<int> missing;
   // Who did not even join is to blame before those who could not finish without it.
-  for (const Gate looked_at : {Gate::kStart, gate}) {
+  for (const transport::Gate looked_at : {transport::Gate::kStart, gate}) {
     if (!missing.empty() || (looked_at != gate && !spec_.group->port->optimistic())) continue;
     for (int member = 0; member < members(); ++member) {
       if (!session_->Entered(looked_at, member)) {
@@ -554,7 +557,7 @@ absl::Status Operation::BrokenStatus(Gate gate, absl::Span<const Loss> losses) c
   const bool self_missing =
       std::find(missing.begin(), missing.end(), transport_.rank()) != missing.end();
   const int suspect = missing.empty() ? -1 : missing.front();
-  const absl::string_view what = gate == Gate::kStart ? "join" : "finish";
+  const absl::string_view what = gate == transport::Gate::kStart ? "join" : "finish";
   return WithBlast(
       absl::DeadlineExceededError(
           self_missing
@@ -564,7 +567,7 @@ absl::Status Operation::BrokenStatus(Gate gate, absl::Span<const Loss> losses) c
       BlastRadius::kGroup, suspect);
 }
 
-bool Operation::Rescue(int member, absl::Span<const Loss> losses) {
+bool Operation::Rescue(int member, absl::Span<const transport::Loss> losses) {
   ShareNotes& notes = NotesOf(member);
   uint32_t holder = notes.rescuer.load(std::memory_order_acquire);
   const uint32_t mine = static_cast<uint32_t>(self()) + 1;
@@ -582,13 +585,14 @@ bool Operation::Rescue(int member, absl::Span<const Loss> losses) {
   }
   const uint64_t from = share.begin + *done;
   FoldShare(member, from, share.end - from);
-  session_->Enter(Gate::kFinish, member);
+  session_->Enter(transport::Gate::kFinish, member);
   return true;
 }
 
-Operation::Outcome Operation::CheckTroubles(int64_t now_ns, absl::Span<const Loss> losses) {
+Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
+                                            absl::Span<const transport::Loss> losses) {
   const bool late = now_ns >= spec_.deadline_ns;
-  auto missing_is_lost = [&](Gate gate) {
+  auto missing_is_lost = [&](transport::Gate gate) {
     for (int member = 0; member < members(); ++member) {
       if (IsLost(member, losses) && !session_->Entered(gate, member)) return true;
     }
@@ -604,11 +608,12 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns, absl::Span<const Los
           /*breaks_group=*/true);
     case State::kEntering:  // the group's first member has not made the group
       if (!late && !IsLost(0, losses)) return Outcome::kBlocked;
-      session_->Break(Gate::kStart);
-      return Fail(BrokenStatus(Gate::kStart, losses), /*breaks_group=*/true);
+      session_->Break(transport::Gate::kStart);
+      return Fail(BrokenStatus(transport::Gate::kStart, losses), /*breaks_group=*/true);
     case State::kStarting:
-      if (!late && !missing_is_lost(Gate::kStart)) return Outcome::kBlocked;
-      if (session_->Break(Gate::kStart) == GateState::kOpen) return Outcome::kBlocked;
+      if (!late && !missing_is_lost(transport::Gate::kStart)) return Outcome::kBlocked;
+      if (session_->Break(transport::Gate::kStart) == transport::GateState::kOpen)
+        return Outcome::kBlocked;
       return AwaitStart();
     case State::kWorking:
     case State::kFinishing:
@@ -621,29 +626,30 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns, absl::Span<const Los
     if (spec_.group->port->optimistic()) {
       // Losses settle themselves there, and Poll() sees how. A result that is shared may be late
       // for others without harm to ours.
-      if (late && state_ != State::kLingering) session_->Break(Gate::kFinish);
+      if (late && state_ != State::kLingering) session_->Break(transport::Gate::kFinish);
       return Outcome::kBlocked;
     }
-    if (!late && !missing_is_lost(Gate::kFinish)) return Outcome::kBlocked;
-    if (session_->Break(Gate::kFinish) == GateState::kPassed) return Outcome::kMoved;
+    if (!late && !missing_is_lost(transport::Gate::kFinish)) return Outcome::kBlocked;
+    if (session_->Break(transport::Gate::kFinish) == transport::GateState::kPassed)
+      return Outcome::kMoved;
     if (state_ == State::kLingering) {  // done for the caller; only the group is lost
       if (spec_.group->failure.ok()) {
-        spec_.group->failure = BrokenStatus(Gate::kFinish, losses);
+        spec_.group->failure = BrokenStatus(transport::Gate::kFinish, losses);
       }
       Retire();
       return Outcome::kMoved;
     }
-    return FailBroken(Gate::kFinish);
+    return FailBroken(transport::Gate::kFinish);
   }
   // The data is committed: whatever the lost ones left undone, somebody else does.
   Outcome outcome = Outcome::kBlocked;
   for (int member = 0; member < members() && !retired(); ++member) {
-    if (session_->Entered(Gate::kFinish, member)) continue;
+    if (session_->Entered(transport::Gate::kFinish, member)) continue;
     if (IsLost(member, losses)) {
       if (shape_ == Shape::kExchange) {
         if (Rescue(member, losses)) outcome = Outcome::kWorked;
       } else {
-        session_->Enter(Gate::kFinish, member);
+        session_->Enter(transport::Gate::kFinish, member);
         outcome = Outcome::kMoved;
       }
     } else if (shape_ == Shape::kExchange && now_ns >= spec_.deadline_ns + kFinishGraceNs) {
@@ -653,4 +659,4 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns, absl::Span<const Los
   return outcome;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::engine

@@ -30,15 +30,15 @@
 #include "syncopate/data_type.h"
 #include "transport/transport.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 
 // A group as the engine sees it.
 struct EngineGroup {
   std::vector<int> members;  // ranks in the job
   int self = 0;              // index in members
-  std::unique_ptr<GroupPort> port;
+  std::unique_ptr<transport::GroupPort> port;
   uint64_t next_sequence = 0;  // guarded by the engine's mutex
-  absl::Status failure;        // by the driver: why the group cannot be used any more
+  absl::Status failure;        // by the driving thread: why the group cannot be used any more
 };
 
 struct OperationSpec {
@@ -60,7 +60,8 @@ inline constexpr uint64_t kQuantumBytes = 1 << 20;
 
 class Operation {
  public:
-  Operation(OperationSpec spec, uint64_t sequence, Transport& transport, ScratchPool& pool);
+  Operation(OperationSpec spec, uint64_t sequence, transport::Transport& transport,
+            ScratchPool& pool);
   ~Operation();
   Operation(const Operation&) = delete;
 
@@ -69,11 +70,11 @@ class Operation {
     kMoved,    // something small was done
     kWorked,   // a quantum of bytes was moved: others may want a turn
   };
-  // One step forward. By the driver only.
+  // One step forward. By the driving thread only.
   Outcome Poll(int64_t now_ns);
-  // A loss or the deadline may have changed what this operation waits for. By the driver only, when
-  // it is blocked.
-  Outcome CheckTroubles(int64_t now_ns, absl::Span<const Loss> losses);
+  // A loss or the deadline may have changed what this operation waits for. By the driving thread
+  // only, when it is blocked.
+  Outcome CheckTroubles(int64_t now_ns, absl::Span<const transport::Loss> losses);
   // Ends it unless it is done: the engine goes away.
   void CallOff(const absl::Status& why);
 
@@ -81,7 +82,7 @@ class Operation {
   bool done() const { return done_.load(std::memory_order_acquire); }
   // How it ended; only once done().
   const absl::Status& status() const { return status_; }
-  // Nothing is left to do, also for the peers; the object can go. By the driver only.
+  // Nothing is left to do, also for the peers; the object can go. By the driving thread only.
   bool retired() const { return state_ == State::kRetired; }
   // It is done here, but its result may have to be given to others.
   bool OthersMayNeed() const {
@@ -109,7 +110,7 @@ class Operation {
     FoldJournal journal;
     std::atomic<uint32_t> rescuer;  // 1 + index of the member that does this member's share
   };
-  static_assert(sizeof(ShareNotes) <= Session::kNotesBytes);
+  static_assert(sizeof(ShareNotes) <= transport::Session::kNotesBytes);
 
   using Shape = CompiledProgram::Shape;
   const Program& program() const { return spec_.program->program; }
@@ -163,8 +164,8 @@ class Operation {
   absl::InlinedVector<void*, 8> Destinations(int member, uint64_t begin) const;
   // Does what is left of the share of a lost member, unless another survivor is at it. True once it
   // is done.
-  bool Rescue(int member, absl::Span<const Loss> losses);
-  bool IsLost(int member, absl::Span<const Loss> losses) const;
+  bool Rescue(int member, absl::Span<const transport::Loss> losses);
+  bool IsLost(int member, absl::Span<const transport::Loss> losses) const;
   ShareNotes& NotesOf(int member) {
     return *reinterpret_cast<ShareNotes*>(session_->Notes(member));
   }
@@ -173,21 +174,21 @@ class Operation {
   void Retire();
   Outcome Fail(absl::Status status, bool breaks_group);
   // Likewise, because `gate` broke.
-  Outcome FailBroken(Gate gate);
+  Outcome FailBroken(transport::Gate gate);
   absl::Status OddityStatus(int member, uint64_t digest) const;
   // Why `gate` broke: the first loss among the members, or who had not entered.
-  absl::Status BrokenStatus(Gate gate, absl::Span<const Loss> losses) const;
+  absl::Status BrokenStatus(transport::Gate gate, absl::Span<const transport::Loss> losses) const;
 
   const OperationSpec spec_;
   const uint64_t sequence_;
-  Transport& transport_;
+  transport::Transport& transport_;
   ScratchPool& pool_;
   const Shape shape_;  // how it runs on this transport
-  const Ending ending_;
+  const transport::Ending ending_;
   const bool awaits_start_;
   std::vector<uint64_t> incoming_;  // bytes from each member
   State state_ = State::kQueued;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<transport::Session> session_;
   std::byte* work_ = nullptr;    // what the program calls data: the caller's memory or our copy
   std::byte* staged_ = nullptr;  // our copy, if there is one
   std::byte* scratch_ = nullptr;
@@ -213,6 +214,6 @@ class Operation {
   std::atomic<bool> done_{false};
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::engine
 
 #endif  // SYNCOPATE_ENGINE_OPERATION_H_

@@ -4,7 +4,7 @@
 
 #include "engine/operation.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 
 Operation::Outcome Operation::WorkSteps() {
   if (!begun_) {
@@ -18,9 +18,9 @@ Operation::Outcome Operation::WorkSteps() {
   }
   if (spec_.group->port->optimistic()) {
     // Others may settle it while we work: it is broken, or we were given the result.
-    const GateState finish = session_->State(Gate::kFinish);
-    if (finish == GateState::kBroken) return FailBroken(Gate::kFinish);
-    if (finish == GateState::kPassed) {
+    const transport::GateState finish = session_->State(transport::Gate::kFinish);
+    if (finish == transport::GateState::kBroken) return FailBroken(transport::Gate::kFinish);
+    if (finish == transport::GateState::kPassed) {
       moved_ = ResultRange().first;
       state_ = State::kCopyingOut;
       return Outcome::kMoved;
@@ -147,4 +147,4 @@ void Operation::StepDone(uint32_t index) {
   }
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::engine

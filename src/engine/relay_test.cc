@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "plan/collective/planners.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 namespace {
 
 constexpr int kWorkers = 5;
@@ -20,14 +20,14 @@ bool IsActive(int rank) { return std::binary_search(kActive.begin(), kActive.end
 
 // Workers 1 and 4 have no data and add up that of the others.
 Program RelayProgram(uint64_t elements) {
-  CollectiveRequest request;
+  plan::CollectiveRequest request;
   request.workers = kWorkers;
   request.active = kActive;
   request.elements = elements;
-  PlannerOptions options;
+  plan::PlannerOptions options;
   options.servers = {1, 4};
   options.pieces = 3;
-  return *PlanParameterServerAllReduce(request, options);
+  return *plan::PlanParameterServerAllReduce(request, options);
 }
 
 template <typename T>
@@ -114,4 +114,4 @@ TEST(RelayTest, ALostRelayIsNamedAndDataIsOldOrNew) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::engine

@@ -11,12 +11,12 @@
 #include "absl/status/statusor.h"
 #include "transport/transport.h"
 
-namespace syncopate {
+namespace syncopate::engine {
 
 // Not thread-safe. The transport must outlive it.
 class ScratchPool {
  public:
-  explicit ScratchPool(Transport& transport) : transport_(transport) {}
+  explicit ScratchPool(transport::Transport& transport) : transport_(transport) {}
   ~ScratchPool() {
     for (std::vector<std::byte*>& blocks : kept_) {
       for (std::byte* block : blocks) transport_.Free(block);
@@ -50,10 +50,10 @@ class ScratchPool {
     return static_cast<size_t>(std::bit_width((bytes - 1) | 63));
   }
 
-  Transport& transport_;
+  transport::Transport& transport_;
   std::array<std::vector<std::byte*>, 18> kept_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::engine
 
 #endif  // SYNCOPATE_ENGINE_SCRATCH_POOL_H_

@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
-#include "lab/command.h"
+#include "lab/child_process.h"
 #include "lab/netns.h"
 #include "lab/proc_file.h"
 #include "nlohmann/json.hpp"
@@ -136,13 +136,14 @@ absl::StatusOr<std::vector<double>> MeasureFlows(const Plan& plan, const std::ve
                                                  const Clock& clock) {
   seconds = std::max(1.0, std::ceil(seconds));
   const double whole = seconds + (pairs.size() > 1 ? kTailSeconds : 0);
-  std::vector<Command> servers;
-  std::vector<Command> clients;
+  std::vector<ChildProcess> servers;
+  std::vector<ChildProcess> clients;
   for (size_t i = 0; i < pairs.size(); ++i) {
     const int port = kMeasurePortFirst + static_cast<int>(i);
     std::vector<std::string> words = ServerWords(plan, pairs[i].to, port);
     words.insert(words.end(), {"-J", "-i", absl::StrCat(kIntervalSeconds)});
-    SYNCOPATE_ASSIGN_OR_RETURN(Command server, Command::Start(words, "", plan.netns[pairs[i].to]));
+    SYNCOPATE_ASSIGN_OR_RETURN(ChildProcess server,
+                               ChildProcess::Start(words, "", plan.netns[pairs[i].to]));
     servers.push_back(std::move(server));
   }
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -155,15 +156,15 @@ absl::StatusOr<std::vector<double>> MeasureFlows(const Plan& plan, const std::ve
     words.insert(words.end(),
                  {"-t", absl::StrCat(std::lround(whole)), "-P", absl::StrCat(streams)});
     if (!congestion.empty()) words.insert(words.end(), {"-C", congestion});
-    SYNCOPATE_ASSIGN_OR_RETURN(Command client,
-                               Command::Start(words, "", plan.netns[pairs[i].from]));
+    SYNCOPATE_ASSIGN_OR_RETURN(ChildProcess client,
+                               ChildProcess::Start(words, "", plan.netns[pairs[i].from]));
     clients.push_back(std::move(client));
   }
   std::vector<double> rates;
   for (size_t i = 0; i < pairs.size(); ++i) {
-    const int64_t wait_ns = static_cast<int64_t>(seconds * 1e9) + kCommandDeadlineNs;
+    const int64_t wait_ns = static_cast<int64_t>(seconds * 1e9) + kProgramDeadlineNs;
     SYNCOPATE_RETURN_IF_ERROR(clients[i].Wait(wait_ns).status());
-    SYNCOPATE_ASSIGN_OR_RETURN(const CommandResult result, servers[i].Wait(wait_ns));
+    SYNCOPATE_ASSIGN_OR_RETURN(const ProgramResult result, servers[i].Wait(wait_ns));
     const absl::StatusOr<double> rate = ReadRate(result.out, kIntervalSeconds, seconds);
     if (!rate.ok()) {
       return At(absl::StrCat("flow ", plan.spec.nodes[pairs[i].from].name, " to ",

@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "lab/command.h"
+#include "lab/child_process.h"
 #include "lab/cpu_share.h"
 #include "lab/flow.h"
 #include "lab/netns.h"

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
-#include "lab/command.h"
+#include "lab/child_process.h"
 #include "lab/proc_file.h"
 
 namespace syncopate::lab {

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_format.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 
 std::string Describe(const Disturbance& disturbance) {
   if (disturbance.experiments == 0) return "";
@@ -14,4 +14,4 @@ std::string Describe(const Disturbance& disturbance) {
       disturbance.host);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::probe

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace syncopate {
+namespace syncopate::probe {
 
 struct Disturbance {
   int experiments = 0;  // whose least disturbed measurement was still disturbed
@@ -16,6 +16,6 @@ struct Disturbance {
 // One line that says so and what to do. Empty if there were none.
 std::string Describe(const Disturbance& disturbance);
 
-}  // namespace syncopate
+}  // namespace syncopate::probe
 
 #endif  // SYNCOPATE_PROBE_DISTURBANCE_H_

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 // The logarithm of how much more likely it is in one rack than between two that a flow achieves
@@ -212,4 +212,4 @@ std::vector<std::vector<int>> Evidence::Cluster() const {
   return groups;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::probe

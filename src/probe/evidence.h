@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace syncopate {
+namespace syncopate::probe {
 
 // Of pairs of "members": hosts, or on a higher level racks. Not thread-safe.
 class Evidence {
@@ -55,6 +55,6 @@ class Evidence {
   std::vector<double> known_out_, known_in_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::probe
 
 #endif  // SYNCOPATE_PROBE_EVIDENCE_H_

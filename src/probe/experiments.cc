@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 // Faster than in long experiments by so much: perhaps those did not fill what limits them.
@@ -26,7 +26,7 @@ constexpr double kLong = 2;
 constexpr double kStolenMax = 0.08;
 constexpr int kRepeatsMax = 3;         // of a disturbed experiment
 constexpr double kWaitPart = 0.02;     // of the budget, before the first repeat; then it doubles
-constexpr double kWaitSecondsMax = 5;  // far less than workers wait for a command
+constexpr double kWaitSecondsMax = 5;  // far less than workers wait for an instruction
 // All repeats together take no more than this part of the budget: the rest of the probe needs its
 // time, too.
 constexpr double kRepeatingPart = 0.25;
@@ -195,4 +195,4 @@ double Sum(absl::Span<const double> rates) {
   return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::probe

@@ -13,7 +13,7 @@
 #include "probe/disturbance.h"
 #include "probe/oracle.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 
 // Groups of hosts.
 using Racks = std::vector<std::vector<int>>;
@@ -104,6 +104,6 @@ class Experiments {
 void AddBothWays(std::vector<Oracle::Flow>& flows, int a, int b);
 double Sum(absl::Span<const double> rates);
 
-}  // namespace syncopate
+}  // namespace syncopate::probe
 
 #endif  // SYNCOPATE_PROBE_EXPERIMENTS_H_

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 using ::testing::AllOf;
@@ -141,4 +141,4 @@ TEST(ExperimentsTest, WaitsDoNotCountAsTheCostOfAnExperiment) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::probe

@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 using Flow = Oracle::Flow;
@@ -313,4 +313,4 @@ absl::StatusOr<FoundRacks> FindRacks(Experiments& experiments, uint64_t seed) {
   return found;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::probe

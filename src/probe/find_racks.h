@@ -9,7 +9,7 @@
 #include "probe/evidence.h"
 #include "probe/experiments.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 
 struct FoundRacks {
   explicit FoundRacks(int hosts) : evidence(hosts) {}
@@ -28,9 +28,9 @@ int FirstRounds(int hosts);
 absl::StatusOr<FoundRacks> FindRacks(Experiments& experiments, uint64_t seed);
 
 // Moves hosts that could as well stand in another rack to where tests made for the question put
-// them (probe/membership.cc).
-absl::Status CheckMembership(Experiments& experiments, FoundRacks& found);
+// them (probe/rack_tests.cc).
+absl::Status CheckRackMembers(Experiments& experiments, FoundRacks& found);
 
-}  // namespace syncopate
+}  // namespace syncopate::probe
 
 #endif  // SYNCOPATE_PROBE_FIND_RACKS_H_

@@ -17,12 +17,12 @@ constexpr int64_t kRateNs = 20'000'000;
 
 }  // namespace
 
-bool FlowSender::Poll(Session& session, int64_t now_ns, bool time_is_up) {
+bool FlowSender::Poll(transport::Session& session, int64_t now_ns, bool time_is_up) {
   if (done_) return false;
   bool moved = false;
-  const Extent piece = {Space::kData, memory_.pieces_offset, piece_bytes_};
+  const transport::Extent piece = {Space::kData, memory_.pieces_offset, piece_bytes_};
   const auto small = [&](uint32_t step) {
-    return Extent{Space::kData, memory_.small_offset + kSmallBytes * step, kSmallBytes};
+    return transport::Extent{Space::kData, memory_.small_offset + kSmallBytes * step, kSmallBytes};
   };
   if (mark_ns_ == 0) mark_ns_ = now_ns;
   while (acks_ < sent_ / FlowSteps::kPiecesPerAck) {
@@ -54,7 +54,7 @@ bool FlowSender::Poll(Session& session, int64_t now_ns, bool time_is_up) {
   }
   if (!end_sent_ && (time_is_up || sent_ == steps_.pieces)) {
     const uint64_t total = sent_;
-    const Extent where = small(steps_.own + steps_.End());
+    const transport::Extent where = small(steps_.own + steps_.End());
     std::memcpy(memory_.base + where.offset, &total, sizeof(total));
     session.Offer(steps_.own + steps_.End(), to_, memory_.base + where.offset, where);
     end_sent_ = true;
@@ -77,12 +77,12 @@ void FlowSender::SetWindow(int64_t now_ns) {
   acks_at_mark_ = acks_;
 }
 
-bool FlowReceiver::Poll(Session& session, double seconds) {
+bool FlowReceiver::Poll(transport::Session& session, double seconds) {
   if (done_) return false;
   bool moved = false;
-  const Extent piece = {Space::kData, memory_.pieces_offset, piece_bytes_};
+  const transport::Extent piece = {Space::kData, memory_.pieces_offset, piece_bytes_};
   const auto small = [&](uint32_t step) {
-    return Extent{Space::kData, memory_.small_offset + kSmallBytes * step, kSmallBytes};
+    return transport::Extent{Space::kData, memory_.small_offset + kSmallBytes * step, kSmallBytes};
   };
   while (arrivals_.size() < steps_.pieces) {
     const uint32_t next = static_cast<uint32_t>(arrivals_.size());
@@ -91,7 +91,7 @@ bool FlowReceiver::Poll(Session& session, double seconds) {
     arrivals_.push_back({seconds, piece_bytes_});
     if (arrivals_.size() % FlowSteps::kPiecesPerAck == 0) {
       const uint32_t step = steps_.own + steps_.Ack(next / FlowSteps::kPiecesPerAck);
-      const Extent where = small(step);
+      const transport::Extent where = small(step);
       session.Offer(step, from_, memory_.base + where.offset, where);
     }
     moved = true;

@@ -42,7 +42,7 @@ class FlowSender {
       : to_(to), piece_bytes_(piece_bytes), steps_(steps), memory_(memory) {}
 
   // True if anything moved.
-  bool Poll(Session& session, int64_t now_ns, bool time_is_up);
+  bool Poll(transport::Session& session, int64_t now_ns, bool time_is_up);
   bool done() const { return done_; }
   int to() const { return to_; }
 
@@ -72,7 +72,7 @@ class FlowReceiver {
   FlowReceiver(int from, uint32_t piece_bytes, FlowSteps steps, FlowMemory memory)
       : from_(from), piece_bytes_(piece_bytes), steps_(steps), memory_(memory) {}
 
-  bool Poll(Session& session, double seconds);
+  bool Poll(transport::Session& session, double seconds);
   bool done() const { return done_; }
   int from() const { return from_; }
   const std::vector<Arrival>& arrivals() const { return arrivals_; }

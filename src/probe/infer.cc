@@ -13,7 +13,7 @@
 #include "probe/experiments.h"
 #include "probe/find_racks.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 using Flow = Oracle::Flow;
@@ -357,7 +357,7 @@ absl::StatusOr<Inference> InferNetwork(Oracle& oracle, const InferOptions& optio
                                  kUnitSecondsMin, kUnitSecondsMax));
   Inference result;
   SYNCOPATE_ASSIGN_OR_RETURN(FoundRacks found, FindRacks(experiments, options.seed));
-  SYNCOPATE_RETURN_IF_ERROR(CheckMembership(experiments, found));
+  SYNCOPATE_RETURN_IF_ERROR(CheckRackMembers(experiments, found));
   result.shape = ShapeOf(experiments, found);
   if (hosts > 1) {
     if (found.own_links) {
@@ -377,4 +377,4 @@ absl::StatusOr<Inference> InferNetwork(Oracle& oracle, const InferOptions& optio
   return result;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::probe

@@ -16,7 +16,7 @@
 #include "probe/oracle.h"
 #include "probe/shape.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 
 struct InferOptions {
   // What it may take; 0: DefaultBudgetSeconds(). Steps that only make the result surer are left out
@@ -41,6 +41,6 @@ struct Inference {
 
 absl::StatusOr<Inference> InferNetwork(Oracle& oracle, const InferOptions& options);
 
-}  // namespace syncopate
+}  // namespace syncopate::probe
 
 #endif  // SYNCOPATE_PROBE_INFER_H_

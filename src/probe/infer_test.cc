@@ -17,7 +17,7 @@
 #include "probe/simulated_oracle.h"
 #include "probe/trial.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 using ::testing::ElementsAre;
@@ -265,4 +265,4 @@ TEST(InferTest, ErrorsOfTheOracleArePassedOn) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::probe

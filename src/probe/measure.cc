@@ -49,10 +49,10 @@ constexpr uint32_t kHeadStep = 0, kAnswerStep = 1, kFlowsStep = 2;
 constexpr uint32_t FirstStep(int size) { return 3 * static_cast<uint32_t>(size) + 3; }
 
 // The place of each flow among those of a worker.
-uint32_t SlotOf(const Command& command, size_t flow, uint32_t rank) {
+uint32_t SlotOf(const Instruction& instruction, size_t flow, uint32_t rank) {
   uint32_t slot = 0;
   for (size_t i = 0; i < flow; ++i) {
-    slot += command.flows[i].from == rank || command.flows[i].to == rank ? 1 : 0;
+    slot += instruction.flows[i].from == rank || instruction.flows[i].to == rank ? 1 : 0;
   }
   return slot;
 }
@@ -66,29 +66,29 @@ void LogRates(absl::Span<const Oracle::Flow> flows, const std::vector<double>& r
   LogLine(LogLevel::kTrace, line);
 }
 
-// How many flows of the command come to a worker.
-uint64_t Received(const Command& command, uint32_t rank) {
+// How many flows of the instruction come to a worker.
+uint64_t Received(const Instruction& instruction, uint32_t rank) {
   uint64_t received = 0;
-  for (const Command::Flow& flow : command.flows) received += flow.to == rank ? 1 : 0;
+  for (const Instruction::Flow& flow : instruction.flows) received += flow.to == rank ? 1 : 0;
   return received;
 }
 
-uint64_t AnswerBytes(const Command& command, uint32_t rank) {
-  if (command.kind == Command::Kind::kName) return kNameBytes;
-  return kAnswerHeadBytes + kAnswerFlowBytes * Received(command, rank);
+uint64_t AnswerBytes(const Instruction& instruction, uint32_t rank) {
+  if (instruction.kind == Instruction::Kind::kName) return kNameBytes;
+  return kAnswerHeadBytes + kAnswerFlowBytes * Received(instruction, rank);
 }
 
 }  // namespace
 
 class Member::Experiment {
  public:
-  Experiment(Member& member, std::unique_ptr<Session> session, uint64_t sequence,
-             const Command* command)
+  Experiment(Member& member, std::unique_ptr<transport::Session> session, uint64_t sequence,
+             const Instruction* instruction)
       : member_(member),
         session_(std::move(session)),
         base_(sequence % kUnderWayMax * kExperimentBytes),
         deadline_ns_(member.clock_.NowNs() + member.options_.patience_ns) {
-    if (command != nullptr) command_ = *command;
+    if (instruction != nullptr) instruction_ = *instruction;
   }
 
   bool Poll() {
@@ -96,17 +96,18 @@ class Member::Experiment {
     const int64_t now_ns = member_.clock_.NowNs();
     if (phase_ == Phase::kBreaking) return PollBreaking(now_ns);
     // Who has passed the last gate goes, maybe before others have seen it pass.
-    if (phase_ == Phase::kFinishing && session_->State(Gate::kFinish) == GateState::kPassed) {
-      return PollGate(Gate::kFinish, Phase::kDone);
+    if (phase_ == Phase::kFinishing &&
+        session_->State(transport::Gate::kFinish) == transport::GateState::kPassed) {
+      return PollGate(transport::Gate::kFinish, Phase::kDone);
     }
     if (member_.transport_.losses() > 0) return Fail(LossStatus());
     if (now_ns > deadline_ns_) return Fail(Overdue());
     if (session_->Held()) return false;
     switch (phase_) {
       case Phase::kStarting:
-        return PollGate(Gate::kStart, Phase::kCommand);
-      case Phase::kCommand:
-        return PollCommand(now_ns);
+        return PollGate(transport::Gate::kStart, Phase::kInstruction);
+      case Phase::kInstruction:
+        return PollInstruction(now_ns);
       case Phase::kRunning:
         return PollRunning(now_ns);
       case Phase::kAnswer: {
@@ -115,7 +116,7 @@ class Member::Experiment {
       }
       case Phase::kFinishing: {
         const bool moved = PollFlows(now_ns);
-        return (flows_done_ && PollGate(Gate::kFinish, Phase::kDone)) || moved;
+        return (flows_done_ && PollGate(transport::Gate::kFinish, Phase::kDone)) || moved;
       }
       default:
         return false;
@@ -126,7 +127,7 @@ class Member::Experiment {
   bool answered() const { return phase_ == Phase::kFinishing || done(); }
   bool done() const { return phase_ == Phase::kDone; }
   const absl::Status& status() const { return status_; }
-  const Command& command() const { return command_; }
+  const Instruction& instruction() const { return instruction_; }
   const std::vector<std::string>& answers() const { return answers_; }
   int64_t NextWakeNs() const {
     if (phase_ != Phase::kRunning) return deadline_ns_;
@@ -134,18 +135,18 @@ class Member::Experiment {
   }
 
  private:
-  enum class Phase { kStarting, kCommand, kRunning, kAnswer, kFinishing, kBreaking, kDone };
+  enum class Phase { kStarting, kInstruction, kRunning, kAnswer, kFinishing, kBreaking, kDone };
 
   int rank() const { return member_.rank(); }
   int size() const { return member_.size(); }
   uint32_t first_step() const { return FirstStep(size()); }
 
-  bool PollGate(Gate gate, Phase next) {
-    if (gate == Gate::kFinish && !AllConsumed()) return false;
+  bool PollGate(transport::Gate gate, Phase next) {
+    if (gate == transport::Gate::kFinish && !AllConsumed()) return false;
     if (!entered_) entered_ = session_->Enter(gate, rank());
-    const GateState state = session_->State(gate);
-    if (state == GateState::kOpen) return false;
-    if (state == GateState::kBroken) return Fail(BrokenStatus());
+    const transport::GateState state = session_->State(gate);
+    if (state == transport::GateState::kOpen) return false;
+    if (state == transport::GateState::kBroken) return Fail(BrokenStatus());
     entered_ = false;
     phase_ = next;
     if (next == Phase::kDone) session_.reset();
@@ -166,9 +167,9 @@ class Member::Experiment {
     return true;
   }
 
-  bool PollCommand(int64_t now_ns) {
+  bool PollInstruction(int64_t now_ns) {
     if (rank() == 0) {
-      const std::string head = EncodeHead(command_), flows = EncodeFlows(command_);
+      const std::string head = EncodeHead(instruction_), flows = EncodeFlows(instruction_);
       std::memcpy(member_.memory_ + base_ + kHeadOffset, head.data(), head.size());
       std::memcpy(member_.memory_ + base_ + kFlowsOffset, flows.data(), flows.size());
       for (int other = 1; other < size(); ++other) {
@@ -178,22 +179,22 @@ class Member::Experiment {
               flows.size());
       }
     } else {
-      absl::StatusOr<bool> complete = ReceiveCommand();
+      absl::StatusOr<bool> complete = ReceiveInstruction();
       if (!complete.ok()) return Fail(complete.status());
       if (!*complete) return false;
     }
-    const int64_t length_ns = static_cast<int64_t>(command_.seconds * 1e9);
+    const int64_t length_ns = static_cast<int64_t>(instruction_.seconds * 1e9);
     begin_ns_ = now_ns;
     end_ns_ = now_ns + length_ns;
     deadline_ns_ = end_ns_ + member_.options_.patience_ns;
-    if (command_.kind == Command::Kind::kFlows) MakeFlows();
+    if (instruction_.kind == Instruction::Kind::kFlows) MakeFlows();
     if (!senders_.empty() || !receivers_.empty()) processor_time_ = ProcessorTimeNow();
     flows_done_ = senders_.empty() && receivers_.empty();
     phase_ = Phase::kRunning;
     return true;
   }
 
-  absl::StatusOr<bool> ReceiveCommand() {
+  absl::StatusOr<bool> ReceiveInstruction() {
     const auto arrived = [&](uint32_t their_step, uint64_t offset, uint64_t bytes) {
       const std::byte* place = session_->Arrived(0, their_step, {Space::kData, offset, bytes});
       return absl::string_view(reinterpret_cast<const char*>(place), place == nullptr ? 0 : bytes);
@@ -202,18 +203,18 @@ class Member::Experiment {
     if (!has_head_) {
       const absl::string_view head = arrived(self, base_ + kHeadOffset, kHeadBytes);
       if (head.empty()) return false;
-      absl::StatusOr<Command> command = DecodeHead(head);
+      absl::StatusOr<Instruction> instruction = DecodeHead(head);
       session_->Consume(kHeadStep, 0, self);
-      SYNCOPATE_RETURN_IF_ERROR(command.status());
-      command_ = *std::move(command);
+      SYNCOPATE_RETURN_IF_ERROR(instruction.status());
+      instruction_ = *std::move(instruction);
       has_head_ = true;
     }
-    if (command_.flows.empty()) return true;
+    if (instruction_.flows.empty()) return true;
     const uint32_t their_step = static_cast<uint32_t>(2 * size()) + self;
     const absl::string_view flows =
-        arrived(their_step, base_ + kFlowsOffset, kFlowBytes * command_.flows.size());
+        arrived(their_step, base_ + kFlowsOffset, kFlowBytes * instruction_.flows.size());
     if (flows.empty()) return false;
-    const absl::Status decoded = DecodeFlows(flows, static_cast<uint32_t>(size()), command_);
+    const absl::Status decoded = DecodeFlows(flows, static_cast<uint32_t>(size()), instruction_);
     session_->Consume(kFlowsStep, 0, their_step);
     SYNCOPATE_RETURN_IF_ERROR(decoded);
     return true;
@@ -221,16 +222,16 @@ class Member::Experiment {
 
   void MakeFlows() {
     const uint32_t self = static_cast<uint32_t>(rank());
-    const uint32_t count = FlowSteps::Count(command_.pieces);
-    for (size_t i = 0; i < command_.flows.size(); ++i) {
-      const Command::Flow& flow = command_.flows[i];
+    const uint32_t count = FlowSteps::Count(instruction_.pieces);
+    for (size_t i = 0; i < instruction_.flows.size(); ++i) {
+      const Instruction::Flow& flow = instruction_.flows[i];
       if (flow.from != self && flow.to != self) continue;
       const uint32_t other = flow.from == self ? flow.to : flow.from;
-      const uint32_t own_slot = SlotOf(command_, i, self);
-      const uint32_t their_slot = SlotOf(command_, i, other);
+      const uint32_t own_slot = SlotOf(instruction_, i, self);
+      const uint32_t their_slot = SlotOf(instruction_, i, other);
       const FlowSteps steps = {.own = first_step() + own_slot * count,
                                .their = first_step() + their_slot * count,
-                               .pieces = command_.pieces};
+                               .pieces = instruction_.pieces};
       const FlowMemory memory = {.base = member_.memory_,
                                  .pieces_offset = kPiecesOffset,
                                  .small_offset = base_ + kSmallOffset};
@@ -261,10 +262,10 @@ class Member::Experiment {
 
   bool PollRunning(int64_t now_ns) {
     bool moved = false;
-    if (command_.kind == Command::Kind::kFlows) {
+    if (instruction_.kind == Instruction::Kind::kFlows) {
       moved = PollFlows(now_ns);
       if (!flows_done_ && now_ns < end_ns_ + kGraceNs) return moved;
-    } else if (command_.kind == Command::Kind::kPing) {
+    } else if (instruction_.kind == Instruction::Kind::kPing) {
       if (!PollPings(now_ns, moved)) return moved;
     }
     MakeAnswer();
@@ -274,12 +275,12 @@ class Member::Experiment {
 
   // True when the last one is through.
   bool PollPings(int64_t now_ns, bool& moved) {
-    const Command::Flow& flow = command_.flows.front();
+    const Instruction::Flow& flow = instruction_.flows.front();
     const bool sends = static_cast<uint32_t>(rank()) == flow.from;
     if (!sends && static_cast<uint32_t>(rank()) != flow.to) return true;
     const int other = static_cast<int>(sends ? flow.to : flow.from);
-    const Extent small = {Space::kData, base_ + kSmallOffset, 8};
-    while (pings_ < command_.pieces) {
+    const transport::Extent small = {Space::kData, base_ + kSmallOffset, 8};
+    while (pings_ < instruction_.pieces) {
       const uint32_t there = first_step() + 2 * pings_, back = there + 1;
       if (sends && !ping_sent_) {
         Offer(there, other, there, base_ + kSmallOffset, 8);
@@ -315,23 +316,23 @@ class Member::Experiment {
       if (now) answer.stolen = StolenShare(*processor_time_, *now);
     }
     for (const FlowReceiver& receiver : receivers_) {
-      answer.flows.push_back({.rate = RateBetween(receiver.arrivals(), kRampPart * command_.seconds,
-                                                  command_.seconds, receiver.exhausted()),
-                              .ended_seconds = receiver.exhausted()
-                                                   ? receiver.arrivals().back().seconds
-                                                   : command_.seconds});
+      answer.flows.push_back(
+          {.rate = RateBetween(receiver.arrivals(), kRampPart * instruction_.seconds,
+                               instruction_.seconds, receiver.exhausted()),
+           .ended_seconds =
+               receiver.exhausted() ? receiver.arrivals().back().seconds : instruction_.seconds});
     }
     return answer;
   }
 
   void MakeAnswer() {
     std::string answer;
-    switch (command_.kind) {
-      case Command::Kind::kName:
+    switch (instruction_.kind) {
+      case Instruction::Kind::kName:
         answer = absl::StrCat(DigestOf(member_.options_.machine).ToString(),
                               member_.options_.host.substr(0, kNameBytes - 33));
         break;
-      case Command::Kind::kPing: {
+      case Instruction::Kind::kPing: {
         const double latency = static_cast<double>(best_ns_) * 1e-9 / 2;
         answer.assign(reinterpret_cast<const char*>(&latency), sizeof(latency));
         break;
@@ -339,7 +340,7 @@ class Member::Experiment {
       default:
         answer = EncodeAnswer(WhatWasSeen());
     }
-    answer.resize(AnswerBytes(command_, static_cast<uint32_t>(rank())));
+    answer.resize(AnswerBytes(instruction_, static_cast<uint32_t>(rank())));
     std::memcpy(member_.memory_ + base_ + kAnswerOffset, answer.data(), answer.size());
     if (rank() == 0) {
       answers_.assign(static_cast<size_t>(size()), "");
@@ -355,7 +356,7 @@ class Member::Experiment {
     for (int other = 1; other < size() && rank() == 0; ++other) {
       std::string& answer = answers_[static_cast<size_t>(other)];
       if (!answer.empty()) continue;
-      const uint64_t bytes = AnswerBytes(command_, static_cast<uint32_t>(other));
+      const uint64_t bytes = AnswerBytes(instruction_, static_cast<uint32_t>(other));
       const std::byte* arrived =
           session_->Arrived(other, kAnswerStep, {Space::kData, base_ + kAnswerOffset, bytes});
       if (arrived == nullptr) {
@@ -371,20 +372,22 @@ class Member::Experiment {
   }
 
   bool Fail(absl::Status status) {
-    if (phase_ == Phase::kFinishing && command_.kind == Command::Kind::kEnd) member_.ending_ = true;
+    if (phase_ == Phase::kFinishing && instruction_.kind == Instruction::Kind::kEnd)
+      member_.ending_ = true;
     // Once all know that the probe is over, nobody needs anybody any more.
     if (!member_.ending_) status_ = std::move(status);
     const bool starting = phase_ == Phase::kStarting;
-    if (starting) session_->Break(Gate::kStart);
-    session_->Break(Gate::kFinish);
+    if (starting) session_->Break(transport::Gate::kStart);
+    session_->Break(transport::Gate::kFinish);
     phase_ = Phase::kBreaking;
     deadline_ns_ = member_.clock_.NowNs() + kBreakNs;
     return true;
   }
 
   bool PollBreaking(int64_t now_ns) {
-    if (session_->State(Gate::kFinish) == GateState::kOpen &&
-        session_->State(Gate::kStart) != GateState::kBroken && now_ns < deadline_ns_) {
+    if (session_->State(transport::Gate::kFinish) == transport::GateState::kOpen &&
+        session_->State(transport::Gate::kStart) != transport::GateState::kBroken &&
+        now_ns < deadline_ns_) {
       return false;
     }
     session_.reset();
@@ -393,7 +396,7 @@ class Member::Experiment {
   }
 
   absl::Status LossStatus() const {
-    const std::vector<Loss> lost = member_.transport_.Lost();
+    const std::vector<transport::Loss> lost = member_.transport_.Lost();
     if (lost.empty()) return absl::UnavailableError("a worker was lost during the probe");
     return WithBlast(
         absl::UnavailableError(absl::StrCat("worker ", lost.front().rank,
@@ -411,14 +414,15 @@ class Member::Experiment {
     for (int other = 0; other < size(); ++other) {
       const bool starting = phase_ == Phase::kStarting;
       if ((starting || (phase_ == Phase::kFinishing && flows_done_)) &&
-          !session_->Entered(starting ? Gate::kStart : Gate::kFinish, other)) {
+          !session_->Entered(starting ? transport::Gate::kStart : transport::Gate::kFinish,
+                             other)) {
         missing.insert(other);
       }
       if (phase_ == Phase::kAnswer && rank() == 0 && answers_[static_cast<size_t>(other)].empty()) {
         missing.insert(other);
       }
     }
-    if (phase_ == Phase::kCommand) missing.insert(0);
+    if (phase_ == Phase::kInstruction) missing.insert(0);
     for (const FlowSender& sender : senders_) {
       if (!sender.done()) missing.insert(sender.to());
     }
@@ -439,14 +443,14 @@ class Member::Experiment {
   };
 
   Member& member_;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<transport::Session> session_;
   const uint64_t base_;  // where this experiment's memory begins
   Phase phase_ = Phase::kStarting;
   bool entered_ = false;
   bool has_head_ = false;
   bool flows_done_ = false;
   absl::Status status_;
-  Command command_;
+  Instruction instruction_;
   std::vector<std::string> answers_;
   std::vector<Offered> offered_;
   int64_t begin_ns_ = 0, end_ns_ = 0, deadline_ns_ = 0;
@@ -460,7 +464,7 @@ class Member::Experiment {
   int64_t best_ns_ = INT64_MAX;
 };
 
-Member::Member(Transport& transport, const Clock& clock, const MemberOptions& options)
+Member::Member(transport::Transport& transport, const Clock& clock, const MemberOptions& options)
     : transport_(transport), clock_(clock), options_(options) {}
 
 Member::~Member() {
@@ -470,7 +474,8 @@ Member::~Member() {
   if (memory_ != nullptr) transport_.Free(memory_);
 }
 
-absl::StatusOr<std::unique_ptr<Member>> Member::Make(Transport& transport, const Clock& clock,
+absl::StatusOr<std::unique_ptr<Member>> Member::Make(transport::Transport& transport,
+                                                     const Clock& clock,
                                                      const MemberOptions& options) {
   std::unique_ptr<Member> member(new Member(transport, clock, options));
   std::vector<int> everyone(static_cast<size_t>(transport.size()));
@@ -484,15 +489,16 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Make(Transport& transport, const
 int Member::rank() const { return transport_.rank(); }
 int Member::size() const { return transport_.size(); }
 
-absl::Status Member::Begin(const Command* command) {
-  absl::StatusOr<std::unique_ptr<Session>> session = port_->Open({.sequence = sequence_,
-                                                                  .digest = kDigest,
-                                                                  .data = memory_,
-                                                                  .data_bytes = kMemoryBytes,
-                                                                  .steps = kStepsMax});
+absl::Status Member::Begin(const Instruction* instruction) {
+  absl::StatusOr<std::unique_ptr<transport::Session>> session =
+      port_->Open({.sequence = sequence_,
+                   .digest = kDigest,
+                   .data = memory_,
+                   .data_bytes = kMemoryBytes,
+                   .steps = kStepsMax});
   SYNCOPATE_RETURN_IF_ERROR(session.status());
   if (experiment_ != nullptr) draining_.push_back(std::move(experiment_));
-  experiment_ = std::make_unique<Experiment>(*this, *std::move(session), sequence_, command);
+  experiment_ = std::make_unique<Experiment>(*this, *std::move(session), sequence_, instruction);
   ++sequence_;
   return absl::OkStatus();
 }
@@ -515,14 +521,14 @@ bool Member::Poll() {
 
 bool Member::done() const {
   if (!status_.ok()) return experiment_->done() || experiment_->answered();
-  if (experiment_->answered() && experiment_->command().kind == Command::Kind::kEnd) {
+  if (experiment_->answered() && experiment_->instruction().kind == Instruction::Kind::kEnd) {
     return drained();
   }
   return experiment_->answered() && draining_.size() + 1 < kUnderWayMax;
 }
 bool Member::drained() const { return experiment_->done() && draining_.empty(); }
 const absl::Status& Member::status() const { return status_; }
-const Command& Member::command() const { return experiment_->command(); }
+const Instruction& Member::instruction() const { return experiment_->instruction(); }
 const std::vector<std::string>& Member::answers() const { return experiment_->answers(); }
 int64_t Member::NextWakeNs() const {
   int64_t wake_ns = experiment_->NextWakeNs();
@@ -546,7 +552,7 @@ absl::Status ServeProbe(Member& member) {
       if (!member.Poll()) member.Park();
     }
     SYNCOPATE_RETURN_IF_ERROR(member.status());
-    if (member.command().kind == Command::Kind::kEnd) return absl::OkStatus();
+    if (member.instruction().kind == Instruction::Kind::kEnd) return absl::OkStatus();
   }
 }
 
@@ -562,9 +568,9 @@ LiveOracle::~LiveOracle() { End().IgnoreError(); }
 absl::StatusOr<std::unique_ptr<LiveOracle>> LiveOracle::Make(Member& member, const Clock& clock,
                                                              Idle idle) {
   std::unique_ptr<LiveOracle> oracle(new LiveOracle(member, clock, std::move(idle)));
-  Command command;
-  command.kind = Command::Kind::kName;
-  SYNCOPATE_RETURN_IF_ERROR(oracle->Run(command));
+  Instruction instruction;
+  instruction.kind = Instruction::Kind::kName;
+  SYNCOPATE_RETURN_IF_ERROR(oracle->Run(instruction));
   oracle->NameHosts(member.answers());
   return oracle;
 }
@@ -586,16 +592,16 @@ void LiveOracle::NameHosts(const std::vector<std::string>& answers) {
 
 absl::Status LiveOracle::End() {
   if (ended_) return absl::OkStatus();
-  Command command;
-  command.kind = Command::Kind::kEnd;
-  const absl::Status status = Run(command);
+  Instruction instruction;
+  instruction.kind = Instruction::Kind::kEnd;
+  const absl::Status status = Run(instruction);
   ended_ = true;
   return status;
 }
 
-absl::Status LiveOracle::Run(const Command& command) {
+absl::Status LiveOracle::Run(const Instruction& instruction) {
   if (ended_) return absl::FailedPreconditionError("the probe is over");
-  SYNCOPATE_RETURN_IF_ERROR(member_.Begin(&command));
+  SYNCOPATE_RETURN_IF_ERROR(member_.Begin(&instruction));
   WaitUntil([&] { return member_.done(); });
   if (!member_.status().ok()) ended_ = true;  // the others have given up as well
   return member_.status();
@@ -620,20 +626,20 @@ void LiveOracle::Wait(double seconds) {
 absl::StatusOr<double> LiveOracle::Latency(int from, int to) {
   // With no flow under way.
   WaitUntil([&] { return member_.drained() || !member_.status().ok(); });
-  Command command;
-  command.kind = Command::Kind::kPing;
-  command.pieces = kPings;
-  command.flows = {{static_cast<uint32_t>(from), static_cast<uint32_t>(to), kPieceBytesMin}};
-  SYNCOPATE_RETURN_IF_ERROR(Run(command));
+  Instruction instruction;
+  instruction.kind = Instruction::Kind::kPing;
+  instruction.pieces = kPings;
+  instruction.flows = {{static_cast<uint32_t>(from), static_cast<uint32_t>(to), kPieceBytesMin}};
+  SYNCOPATE_RETURN_IF_ERROR(Run(instruction));
   double latency = 0;
   std::memcpy(&latency, member_.answers()[static_cast<size_t>(from)].data(), sizeof(latency));
   return latency;
 }
 
-absl::StatusOr<Command> LiveOracle::Plan(absl::Span<const Flow> flows, double seconds) const {
-  Command command;
-  command.kind = Command::Kind::kFlows;
-  command.seconds = seconds;
+absl::StatusOr<Instruction> LiveOracle::Plan(absl::Span<const Flow> flows, double seconds) const {
+  Instruction instruction;
+  instruction.kind = Instruction::Kind::kFlows;
+  instruction.seconds = seconds;
   std::vector<uint32_t> sends(static_cast<size_t>(size()), 0), receives = sends, count = sends;
   for (const Flow& flow : flows) {
     ++sends[static_cast<size_t>(flow.from)];
@@ -651,7 +657,7 @@ absl::StatusOr<Command> LiveOracle::Plan(absl::Span<const Flow> flows, double se
     const uint32_t piece_bytes =
         static_cast<uint32_t>(std::clamp<double>(wanted, kPieceBytesMin, kPieceBytesMax)) >>
         10 << 10;
-    command.flows.push_back(
+    instruction.flows.push_back(
         {static_cast<uint32_t>(flow.from), static_cast<uint32_t>(flow.to), piece_bytes});
   }
   const uint32_t busiest = *std::max_element(count.begin(), count.end());
@@ -660,22 +666,22 @@ absl::StatusOr<Command> LiveOracle::Plan(absl::Span<const Flow> flows, double se
     return absl::InvalidArgumentError(
         absl::StrCat(flows.size(), " flows at once are too many for the probe"));
   }
-  command.pieces = std::min(kPiecesMax, (steps - 4) * 2 / 3);
-  return command;
+  instruction.pieces = std::min(kPiecesMax, (steps - 4) * 2 / 3);
+  return instruction;
 }
 
 absl::StatusOr<std::vector<double>> LiveOracle::Rates(absl::Span<const Flow> flows,
                                                       double seconds) {
   if (flows.empty()) return std::vector<double>();
   while (true) {
-    SYNCOPATE_ASSIGN_OR_RETURN(const Command command, Plan(flows, seconds));
-    SYNCOPATE_RETURN_IF_ERROR(Run(command));
+    SYNCOPATE_ASSIGN_OR_RETURN(const Instruction instruction, Plan(flows, seconds));
+    SYNCOPATE_RETURN_IF_ERROR(Run(instruction));
     std::vector<FlowsAnswer> answers;
     stolen_.assign(static_cast<size_t>(size()), 0);
     for (int worker = 0; worker < size(); ++worker) {
       absl::StatusOr<FlowsAnswer> answer =
           DecodeAnswer(member_.answers()[static_cast<size_t>(worker)],
-                       Received(command, static_cast<uint32_t>(worker)));
+                       Received(instruction, static_cast<uint32_t>(worker)));
       if (!answer.ok()) return At(absl::StrCat("worker ", worker), answer.status());
       stolen_[static_cast<size_t>(worker)] = answer->stolen;
       answers.push_back(*std::move(answer));
@@ -689,7 +695,7 @@ absl::StatusOr<std::vector<double>> LiveOracle::Rates(absl::Span<const Flow> flo
       rates_[flows[i]] = std::max(rate, 1.0);
       rates.push_back(rate);
       // It ran out of pieces long before the end, and larger ones are possible.
-      const uint32_t bytes = command.flows[i].piece_bytes;
+      const uint32_t bytes = instruction.flows[i].piece_bytes;
       if (ended < 0.7 * seconds && bytes < kPieceBytesMax) {
         rates_[flows[i]] = std::max(rate, 8.0 * bytes / kPieceSeconds);
         too_small = true;

@@ -1,8 +1,8 @@
 // Measures a live network: the workers of a job run flows over their transport, rank 0 says which.
 //
-// Every experiment is one operation of a group of all workers: a session. Rank 0 sends a command to
-// each worker, all do their part, and those who received flows send rank 0 what they saw.
-// docs/probe.md says what a flow is and how its rate is counted.
+// Every experiment is one operation of a group of all workers: a session. Rank 0 sends an
+// instruction to each worker, all do their part, and those who received flows send rank 0 what they
+// saw. docs/probe.md says what a flow is and how its rate is counted.
 #ifndef SYNCOPATE_PROBE_MEASURE_H_
 #define SYNCOPATE_PROBE_MEASURE_H_
 
@@ -40,15 +40,16 @@ struct MemberOptions {
 // meanwhile.
 class Member {
  public:
-  static absl::StatusOr<std::unique_ptr<Member>> Make(Transport& transport, const Clock& clock,
+  static absl::StatusOr<std::unique_ptr<Member>> Make(transport::Transport& transport,
+                                                      const Clock& clock,
                                                       const MemberOptions& options);
   ~Member();
   Member(const Member&) = delete;
 
   int rank() const;
   int size() const;
-  // Begins the next experiment; rank 0 gives the command, the others wait for it.
-  absl::Status Begin(const Command* command);
+  // Begins the next experiment; rank 0 gives the instruction, the others wait for it.
+  absl::Status Begin(const Instruction* instruction);
   // True if anything moved.
   bool Poll();
   // All answers are there (rank 0), or this worker's is on its way, or the probe has failed. The
@@ -58,7 +59,7 @@ class Member {
   bool drained() const;
   const absl::Status& status() const;
   // What was to be done. Once done() and OK.
-  const Command& command() const;
+  const Instruction& instruction() const;
   // Rank 0, likewise: what each worker answered, by rank.
   const std::vector<std::string>& answers() const;
   // When something must be done even if nothing comes.
@@ -69,12 +70,12 @@ class Member {
 
  private:
   class Experiment;
-  Member(Transport& transport, const Clock& clock, const MemberOptions& options);
+  Member(transport::Transport& transport, const Clock& clock, const MemberOptions& options);
 
-  Transport& transport_;
+  transport::Transport& transport_;
   const Clock& clock_;
   const MemberOptions options_;
-  std::unique_ptr<GroupPort> port_;
+  std::unique_ptr<transport::GroupPort> port_;
   std::byte* memory_ = nullptr;  // of the transport
   uint64_t sequence_ = 0;
   std::unique_ptr<Experiment> experiment_;
@@ -108,12 +109,12 @@ class LiveOracle final : public Oracle {
 
  private:
   LiveOracle(Member& member, const Clock& clock, Idle idle);
-  absl::Status Run(const Command& command);
+  absl::Status Run(const Instruction& instruction);
   // Sleeps no longer than until `until_ns` at a time.
   void WaitUntil(const std::function<bool()>& condition, int64_t until_ns = INT64_MAX);
   void NameHosts(const std::vector<std::string>& answers);
   // Fills in how the flows send. InvalidArgument if there are too many.
-  absl::StatusOr<Command> Plan(absl::Span<const Flow> flows, double seconds) const;
+  absl::StatusOr<Instruction> Plan(absl::Span<const Flow> flows, double seconds) const;
 
   Member& member_;
   const Clock& clock_;

@@ -24,7 +24,7 @@ T Take(absl::string_view& bytes) {
 
 template <typename... Args>
 absl::Status Refuse(const Args&... what) {
-  return absl::InvalidArgumentError(absl::StrCat("a command of the probe has ", what...));
+  return absl::InvalidArgumentError(absl::StrCat("an instruction of the probe has ", what...));
 }
 
 template <typename... Args>
@@ -36,18 +36,18 @@ bool IsSensible(double value) { return std::isfinite(value) && value >= 0; }
 
 }  // namespace
 
-std::string EncodeHead(const Command& command) {
+std::string EncodeHead(const Instruction& instruction) {
   std::string out;
-  Append(out, static_cast<uint32_t>(command.kind));
-  Append(out, command.pieces);
-  Append(out, command.seconds);
-  Append(out, static_cast<uint64_t>(command.flows.size()));
+  Append(out, static_cast<uint32_t>(instruction.kind));
+  Append(out, instruction.pieces);
+  Append(out, instruction.seconds);
+  Append(out, static_cast<uint64_t>(instruction.flows.size()));
   return out;
 }
 
-std::string EncodeFlows(const Command& command) {
+std::string EncodeFlows(const Instruction& instruction) {
   std::string out;
-  for (const Command::Flow& flow : command.flows) {
+  for (const Instruction::Flow& flow : instruction.flows) {
     Append(out, flow.from);
     Append(out, flow.to);
     Append(out, flow.piece_bytes);
@@ -55,30 +55,31 @@ std::string EncodeFlows(const Command& command) {
   return out;
 }
 
-absl::StatusOr<Command> DecodeHead(absl::string_view bytes) {
+absl::StatusOr<Instruction> DecodeHead(absl::string_view bytes) {
   if (bytes.size() != kHeadBytes) return Refuse(bytes.size(), " bytes in its head");
-  Command command;
+  Instruction instruction;
   const uint32_t kind = Take<uint32_t>(bytes);
   if (kind < 1 || kind > 4) return Refuse("the unknown kind ", kind);
-  command.kind = static_cast<Command::Kind>(kind);
-  command.pieces = Take<uint32_t>(bytes);
-  const bool ping = command.kind == Command::Kind::kPing;
-  if (command.pieces > (ping ? kPingsMax : kPiecesMax)) return Refuse(command.pieces, " pieces");
-  command.seconds = Take<double>(bytes);
-  if (!(command.seconds >= 0 && command.seconds <= kSecondsMax)) {
-    return Refuse("a length of ", command.seconds, " s");
+  instruction.kind = static_cast<Instruction::Kind>(kind);
+  instruction.pieces = Take<uint32_t>(bytes);
+  const bool ping = instruction.kind == Instruction::Kind::kPing;
+  if (instruction.pieces > (ping ? kPingsMax : kPiecesMax))
+    return Refuse(instruction.pieces, " pieces");
+  instruction.seconds = Take<double>(bytes);
+  if (!(instruction.seconds >= 0 && instruction.seconds <= kSecondsMax)) {
+    return Refuse("a length of ", instruction.seconds, " s");
   }
   const uint64_t flows = Take<uint64_t>(bytes);
   if (flows > kFlowsMax || (ping && flows != 1)) return Refuse(flows, " flows");
-  command.flows.resize(flows);
-  return command;
+  instruction.flows.resize(flows);
+  return instruction;
 }
 
-absl::Status DecodeFlows(absl::string_view bytes, uint32_t ranks, Command& command) {
-  if (bytes.size() != command.flows.size() * kFlowBytes) {
+absl::Status DecodeFlows(absl::string_view bytes, uint32_t ranks, Instruction& instruction) {
+  if (bytes.size() != instruction.flows.size() * kFlowBytes) {
     return Refuse(bytes.size(), " bytes of flows");
   }
-  for (Command::Flow& flow : command.flows) {
+  for (Instruction::Flow& flow : instruction.flows) {
     flow.from = Take<uint32_t>(bytes);
     flow.to = Take<uint32_t>(bytes);
     flow.piece_bytes = Take<uint32_t>(bytes);

@@ -20,7 +20,7 @@ inline constexpr double kSecondsMax = 60;     // of one experiment
 inline constexpr uint32_t kPingsMax = 64;
 inline constexpr uint32_t kNameBytes = 256;  // of a host, in an answer
 
-struct Command {
+struct Instruction {
   enum class Kind : uint32_t {
     kName = 1,   // say which host you are on
     kFlows = 2,  // run `flows`
@@ -40,19 +40,19 @@ struct Command {
   uint32_t pieces = 0;  // that a flow sends at most; pings: how many
   std::vector<Flow> flows;
 
-  friend bool operator==(const Command&, const Command&) = default;
+  friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
-// A command travels as a head of fixed size and, if it has flows, a list of them.
+// An instruction travels as a head of fixed size and, if it has flows, a list of them.
 inline constexpr uint64_t kHeadBytes = 24;
 inline constexpr uint64_t kFlowBytes = 12;
 
-std::string EncodeHead(const Command& command);
-std::string EncodeFlows(const Command& command);
+std::string EncodeHead(const Instruction& instruction);
+std::string EncodeFlows(const Instruction& instruction);
 // InvalidArgument if anything is out of its limits. A head has as many empty flows as will follow.
-absl::StatusOr<Command> DecodeHead(absl::string_view bytes);
+absl::StatusOr<Instruction> DecodeHead(absl::string_view bytes);
 // Fills the flows in; `ranks` is the size of the job.
-absl::Status DecodeFlows(absl::string_view bytes, uint32_t ranks, Command& command);
+absl::Status DecodeFlows(absl::string_view bytes, uint32_t ranks, Instruction& instruction);
 
 // What a worker saw of the flows that it had a part in.
 struct FlowsAnswer {
@@ -64,7 +64,7 @@ struct FlowsAnswer {
   };
 
   double stolen = 0;        // part of its host's processor time meanwhile, 0 to 1
-  std::vector<Flow> flows;  // that it received, in the order of the command
+  std::vector<Flow> flows;  // that it received, in the order of the instruction
 
   friend bool operator==(const FlowsAnswer&, const FlowsAnswer&) = default;
 };

@@ -62,7 +62,7 @@ class LoopProbe {
       if (static_cast<int>(rank) == silent_) continue;
       member.Poll();
       if (!member.done() || !member.status().ok()) continue;
-      if (member.command().kind != Command::Kind::kEnd) {
+      if (member.instruction().kind != Instruction::Kind::kEnd) {
         EXPECT_TRUE(member.Begin(nullptr).ok());
       }
     }
@@ -72,12 +72,12 @@ class LoopProbe {
     return LiveOracle::Make(*members_[0], network_.clock(), [this] { Turn(); });
   }
   Member& member(int rank) { return *members_[static_cast<size_t>(rank)]; }
-  LoopNetwork& network() { return network_; }
+  transport::LoopNetwork& network() { return network_; }
   void Silence(int rank) { silent_ = rank; }
 
  private:
-  LoopNetwork network_;
-  std::vector<std::unique_ptr<Transport>> transports_;
+  transport::LoopNetwork network_;
+  std::vector<std::unique_ptr<transport::Transport>> transports_;
   std::vector<std::unique_ptr<Member>> members_;
   int silent_ = -1;
 };
@@ -102,7 +102,7 @@ TEST(MeasureLoopTest, FlowsAndPingsUnderManyOrdersOfMessages) {
     for (int i = 0; i < 100; ++i) probe.Turn();
     for (int rank = 1; rank < 4; ++rank) {
       EXPECT_TRUE(probe.member(rank).done());
-      EXPECT_EQ(probe.member(rank).command().kind, Command::Kind::kEnd);
+      EXPECT_EQ(probe.member(rank).instruction().kind, Instruction::Kind::kEnd);
     }
   }
 }
@@ -159,16 +159,16 @@ TEST(MeasureLoopTest, SilentWorkerIsNamedAtTheDeadline) {
 
 // ---- one thread a worker
 
-using StartTransports = std::vector<std::unique_ptr<Transport>> (*)(int size);
+using StartTransports = std::vector<std::unique_ptr<transport::Transport>> (*)(int size);
 
-std::vector<std::unique_ptr<Transport>> StartShm(int size) {
+std::vector<std::unique_ptr<transport::Transport>> StartShm(int size) {
   static int jobs = 0;
   const std::string job = "probe-test-" + std::to_string(getpid()) + "-" + std::to_string(++jobs);
-  std::vector<std::unique_ptr<Transport>> transports(static_cast<size_t>(size));
+  std::vector<std::unique_ptr<transport::Transport>> transports(static_cast<size_t>(size));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      transports[static_cast<size_t>(rank)] = *StartShmTransport(
+      transports[static_cast<size_t>(rank)] = *transport::StartShmTransport(
           {.job = job, .rank = rank, .size = size, .arena_bytes = 8 << 20}, MonotonicClock());
     });
   }
@@ -176,21 +176,21 @@ std::vector<std::unique_ptr<Transport>> StartShm(int size) {
   return transports;
 }
 
-std::vector<std::unique_ptr<Transport>> StartTcp(int size) {
-  std::vector<std::unique_ptr<NetStart>> starts;
+std::vector<std::unique_ptr<transport::Transport>> StartTcp(int size) {
+  std::vector<std::unique_ptr<transport::NetStart>> starts;
   std::vector<std::string> payloads;
   for (int rank = 0; rank < size; ++rank) {
-    NetOptions options;
+    transport::NetOptions options;
     options.job = "probe-test";
     options.rank = rank;
     options.size = size;
     options.ip = "127.0.0.1";
     options.machine = "machine" + std::to_string(rank);  // no shared memory among them
     options.arena_bytes = 8 << 20;
-    starts.push_back(*StartNetTransport(options, MonotonicClock()));
+    starts.push_back(*transport::StartNetTransport(options, MonotonicClock()));
     payloads.push_back(starts.back()->payload());
   }
-  std::vector<std::unique_ptr<Transport>> transports(static_cast<size_t>(size));
+  std::vector<std::unique_ptr<transport::Transport>> transports(static_cast<size_t>(size));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
@@ -206,7 +206,7 @@ class MeasureLiveTest : public ::testing::TestWithParam<std::pair<const char*, S
 
 TEST_P(MeasureLiveTest, RatesAndLatencies) {
   constexpr int kSize = 4;
-  const std::vector<std::unique_ptr<Transport>> transports = GetParam().second(kSize);
+  const std::vector<std::unique_ptr<transport::Transport>> transports = GetParam().second(kSize);
   std::vector<std::thread> others;
   for (int rank = 1; rank < kSize; ++rank) {
     others.emplace_back([&, rank] {
@@ -248,38 +248,38 @@ INSTANTIATE_TEST_SUITE_P(All, MeasureLiveTest,
 
 // ---- the protocol
 
-TEST(MeasureProtocolTest, CommandsRoundTripAndAreChecked) {
-  Command command;
-  command.kind = Command::Kind::kFlows;
-  command.seconds = 0.25;
-  command.pieces = 100;
-  command.flows = {{0, 3, 65536}, {2, 1, 8192}};
-  const auto decode = [](const Command& sent, uint32_t ranks) -> absl::StatusOr<Command> {
-    absl::StatusOr<Command> got = DecodeHead(EncodeHead(sent));
+TEST(MeasureProtocolTest, InstructionsRoundTripAndAreChecked) {
+  Instruction instruction;
+  instruction.kind = Instruction::Kind::kFlows;
+  instruction.seconds = 0.25;
+  instruction.pieces = 100;
+  instruction.flows = {{0, 3, 65536}, {2, 1, 8192}};
+  const auto decode = [](const Instruction& sent, uint32_t ranks) -> absl::StatusOr<Instruction> {
+    absl::StatusOr<Instruction> got = DecodeHead(EncodeHead(sent));
     if (!got.ok()) return got;
     const absl::Status flows = DecodeFlows(EncodeFlows(sent), ranks, *got);
     if (!flows.ok()) return flows;
     return got;
   };
-  EXPECT_EQ(EncodeHead(command).size(), kHeadBytes);
-  EXPECT_EQ(*decode(command, 4), command);
-  EXPECT_FALSE(decode(command, 3).ok()) << "there is no rank 3";
-  EXPECT_FALSE(DecodeHead(EncodeHead(command).substr(1)).ok());
-  Command other = *DecodeHead(EncodeHead(command));
-  EXPECT_FALSE(DecodeFlows(EncodeFlows(command).substr(1), 4, other).ok());
+  EXPECT_EQ(EncodeHead(instruction).size(), kHeadBytes);
+  EXPECT_EQ(*decode(instruction, 4), instruction);
+  EXPECT_FALSE(decode(instruction, 3).ok()) << "there is no rank 3";
+  EXPECT_FALSE(DecodeHead(EncodeHead(instruction).substr(1)).ok());
+  Instruction other = *DecodeHead(EncodeHead(instruction));
+  EXPECT_FALSE(DecodeFlows(EncodeFlows(instruction).substr(1), 4, other).ok());
   const auto broken = [&](auto change) {
-    Command bad = command;
+    Instruction bad = instruction;
     change(bad);
     return !decode(bad, 4).ok();
   };
-  EXPECT_TRUE(broken([](Command& c) { c.kind = static_cast<Command::Kind>(9); }));
-  EXPECT_TRUE(broken([](Command& c) { c.seconds = -1; }));
-  EXPECT_TRUE(broken([](Command& c) { c.seconds = 1e9; }));
-  EXPECT_TRUE(broken([](Command& c) { c.pieces = kPiecesMax + 1; }));
-  EXPECT_TRUE(broken([](Command& c) { c.flows[0].piece_bytes = 1; }));
-  EXPECT_TRUE(broken([](Command& c) { c.flows[0].piece_bytes = kPieceBytesMax + 1; }));
-  EXPECT_TRUE(broken([](Command& c) { c.flows[0].to = 0; }));
-  EXPECT_TRUE(broken([](Command& c) { c.kind = Command::Kind::kPing; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.kind = static_cast<Instruction::Kind>(9); }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.seconds = -1; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.seconds = 1e9; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.pieces = kPiecesMax + 1; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.flows[0].piece_bytes = 1; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.flows[0].piece_bytes = kPieceBytesMax + 1; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.flows[0].to = 0; }));
+  EXPECT_TRUE(broken([](Instruction& c) { c.kind = Instruction::Kind::kPing; }));
 }
 
 TEST(MeasureProtocolTest, AnswersRoundTripAndAreChecked) {

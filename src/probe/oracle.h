@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 
 // Not thread-safe.
 class Oracle {
@@ -41,6 +41,6 @@ class Oracle {
   virtual double Elapsed() const = 0;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::probe
 
 #endif  // SYNCOPATE_PROBE_ORACLE_H_

@@ -10,7 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/units.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 std::string Workers(const NetworkShape::Host& host) {
@@ -192,4 +192,4 @@ std::string PictureSvg(const NetworkShape& shape) {
       width, height, width, height, lines, boxes);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::probe

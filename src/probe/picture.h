@@ -6,11 +6,11 @@
 
 #include "probe/shape.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 
 std::string PictureText(const NetworkShape& shape);
 std::string PictureSvg(const NetworkShape& shape);
 
-}  // namespace syncopate
+}  // namespace syncopate::probe
 
 #endif  // SYNCOPATE_PROBE_PICTURE_H_

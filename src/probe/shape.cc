@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/topology_makers.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 // Latency that a hop has at least, so that a longer way is never as short as a shorter one.
@@ -164,4 +164,4 @@ Topology ToTopology(const NetworkShape& shape) {
   return std::move(builder.topology);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::probe

@@ -8,7 +8,7 @@
 
 #include "model/topology.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 
 struct NetworkShape {
   struct Host {
@@ -45,6 +45,6 @@ struct NetworkShape {
 // Worker i is on the i-th device. `group` of a device tells its pod and rack.
 Topology ToTopology(const NetworkShape& shape);
 
-}  // namespace syncopate
+}  // namespace syncopate::probe
 
 #endif  // SYNCOPATE_PROBE_SHAPE_H_

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "model/topology_routes.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 // Rates that grow together, each by its weight, until something they draw on is full.
@@ -102,4 +102,4 @@ absl::StatusOr<std::vector<double>> SimulatedOracle::Rates(absl::Span<const Flow
   return rates;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::probe

@@ -10,7 +10,7 @@
 #include "model/topology.h"
 #include "probe/oracle.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 
 struct SimulatedNoise {
   double spread = 0.02;    // of every rate: up to so much more or less
@@ -43,6 +43,6 @@ class SimulatedOracle final : public Oracle {
   double elapsed_ = 0;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::probe
 
 #endif  // SYNCOPATE_PROBE_SIMULATED_ORACLE_H_

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "base/units.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 constexpr double kSlowPart = 0.2;   // of the hosts
@@ -156,4 +156,4 @@ Verdict Compare(const NetworkShape& truth, const NetworkShape& found, double tol
   return verdict;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::probe

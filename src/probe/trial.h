@@ -9,7 +9,7 @@
 
 #include "probe/shape.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 
 struct TrialOptions {
   int racks_max = 4;
@@ -37,6 +37,6 @@ struct Verdict {
 // Hosts are matched by their names.
 Verdict Compare(const NetworkShape& truth, const NetworkShape& found, double tolerance = 0.1);
 
-}  // namespace syncopate
+}  // namespace syncopate::probe
 
 #endif  // SYNCOPATE_PROBE_TRIAL_H_

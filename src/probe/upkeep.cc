@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "model/topology_routes.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 constexpr uint64_t kBytesMin = 16 << 10;  // less says more about the processor than the network
@@ -441,4 +441,4 @@ TopologyChange Upkeep::Explain(const std::map<Pair, double>& factors, uint64_t s
   return change;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::probe

@@ -33,7 +33,7 @@
 #include "absl/types/span.h"
 #include "model/topology.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 
 // What moved from one worker to another in one iteration.
 struct TrafficSample {
@@ -139,6 +139,6 @@ class Upkeep {
   size_t busy_iterations_ = 0;  // in a row, in which most flows were slow
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::probe
 
 #endif  // SYNCOPATE_PROBE_UPKEEP_H_

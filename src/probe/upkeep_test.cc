@@ -14,7 +14,7 @@
 #include "model/topology_makers.h"
 #include "probe/simulated_oracle.h"
 
-namespace syncopate {
+namespace syncopate::probe {
 namespace {
 
 constexpr uint64_t kBytes = 256 << 10;  // of a flow in an iteration
@@ -260,4 +260,4 @@ TEST(UpkeepTest, BothDirectionsOfACableAreToldFromTwoOthers) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::probe

@@ -4,13 +4,13 @@
 
 #include "schedule/timeline.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 // The transfers decided so far, in published times.
 class Decided {
  public:
-  explicit Decided(const CommunicationCosts& costs) : costs_(costs) {}
+  explicit Decided(const cost::CommunicationCosts& costs) : costs_(costs) {}
 
   double NormalStart(double ready) const { return std::max(ready, ends_); }
   // Beside the transfer before, after all earlier ones: two at once.
@@ -28,7 +28,7 @@ class Decided {
   }
 
  private:
-  const CommunicationCosts& costs_;
+  const cost::CommunicationCosts& costs_;
   double start_ = 0;  // of the transfer before, and its bytes
   double bytes_ = 0;
   double ends_ = 0;         // of all transfers before
@@ -37,7 +37,7 @@ class Decided {
 
 }  // namespace
 
-Schedule PlanAscWfbp(const TensorTable& table, const CommunicationCosts& costs,
+Schedule PlanAscWfbp(const TensorTable& table, const cost::CommunicationCosts& costs,
                      const ScheduleOptions& /*options*/) {
   const std::vector<double> ready = ReadyTimes(table);
   Schedule schedule{"asc-wfbp", {}};
@@ -70,4 +70,4 @@ Schedule PlanAscWfbp(const TensorTable& table, const CommunicationCosts& costs,
   return schedule;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

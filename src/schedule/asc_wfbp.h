@@ -5,13 +5,13 @@
 
 #include "schedule/planners.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 
 // Theorem 1 and Algorithm 1 with the corrections that docs/asc-wfbp.md lists. It decides by the
 // published times of overlapping transfers (PublishedPenalty), as its authors do.
-Schedule PlanAscWfbp(const TensorTable& table, const CommunicationCosts& costs,
+Schedule PlanAscWfbp(const TensorTable& table, const cost::CommunicationCosts& costs,
                      const ScheduleOptions& options);
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule
 
 #endif  // SYNCOPATE_SCHEDULE_ASC_WFBP_H_

@@ -1,20 +1,20 @@
 #include "schedule/fixed_planners.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 
-Schedule PlanNone(const TensorTable& table, const CommunicationCosts& /*costs*/,
+Schedule PlanNone(const TensorTable& table, const cost::CommunicationCosts& /*costs*/,
                   const ScheduleOptions& /*options*/) {
   return {"none", {{0, table.size() - 1, 0}}};
 }
 
-Schedule PlanWfbp(const TensorTable& table, const CommunicationCosts& /*costs*/,
+Schedule PlanWfbp(const TensorTable& table, const cost::CommunicationCosts& /*costs*/,
                   const ScheduleOptions& /*options*/) {
   Schedule schedule{"wfbp", {}};
   for (int i = table.size() - 1; i >= 0; --i) schedule.transfers.push_back({i, i, 0});
   return schedule;
 }
 
-Schedule PlanBuckets(const TensorTable& table, const CommunicationCosts& /*costs*/,
+Schedule PlanBuckets(const TensorTable& table, const cost::CommunicationCosts& /*costs*/,
                      const ScheduleOptions& options) {
   Schedule schedule{"bucket", {}};
   uint64_t bytes = 0;
@@ -31,4 +31,4 @@ Schedule PlanBuckets(const TensorTable& table, const CommunicationCosts& /*costs
   return schedule;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

@@ -4,16 +4,16 @@
 
 #include "schedule/planners.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 
-Schedule PlanNone(const TensorTable& table, const CommunicationCosts& costs,
+Schedule PlanNone(const TensorTable& table, const cost::CommunicationCosts& costs,
                   const ScheduleOptions& options);
-Schedule PlanWfbp(const TensorTable& table, const CommunicationCosts& costs,
+Schedule PlanWfbp(const TensorTable& table, const cost::CommunicationCosts& costs,
                   const ScheduleOptions& options);
 // As DistributedDataParallel does: a bucket is closed by the tensor that fills it.
-Schedule PlanBuckets(const TensorTable& table, const CommunicationCosts& costs,
+Schedule PlanBuckets(const TensorTable& table, const cost::CommunicationCosts& costs,
                      const ScheduleOptions& options);
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule
 
 #endif  // SYNCOPATE_SCHEDULE_FIXED_PLANNERS_H_

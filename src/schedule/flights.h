@@ -13,13 +13,13 @@
 #include <limits>
 
 #include "base/limits.h"
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 
 // The costs in the form that the model reads most quickly.
 struct FlightCosts {
-  explicit FlightCosts(const CommunicationCosts& costs)
+  explicit FlightCosts(const cost::CommunicationCosts& costs)
       : startup(costs.a), seconds_per_byte(costs.b) {
     for (int k = 1; k <= limits::kBesideMax + 1; ++k)
       gamma[static_cast<size_t>(k)] = costs.Gamma(k);
@@ -132,6 +132,6 @@ class Flights {
   std::array<Flight, limits::kBesideMax + 1> flights_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule
 
 #endif  // SYNCOPATE_SCHEDULE_FLIGHTS_H_

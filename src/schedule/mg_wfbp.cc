@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-namespace syncopate {
+namespace syncopate::schedule {
 
-Schedule PlanMgWfbp(const TensorTable& table, const CommunicationCosts& costs,
+Schedule PlanMgWfbp(const TensorTable& table, const cost::CommunicationCosts& costs,
                     const ScheduleOptions& /*options*/) {
   const std::vector<double> ready = ReadyTimes(table);
   Schedule schedule{"mg-wfbp", {}};
@@ -23,4 +23,4 @@ Schedule PlanMgWfbp(const TensorTable& table, const CommunicationCosts& costs,
   return schedule;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

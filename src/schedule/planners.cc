@@ -11,10 +11,11 @@
 #include "schedule/mg_wfbp.h"
 #include "schedule/search.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
-using Plan = Schedule (*)(const TensorTable&, const CommunicationCosts&, const ScheduleOptions&);
+using Plan = Schedule (*)(const TensorTable&, const cost::CommunicationCosts&,
+                          const ScheduleOptions&);
 
 // In the order of kPlans.
 constexpr SchedulePlanner kPlanners[] = {
@@ -33,7 +34,7 @@ static_assert(std::size(kPlanners) == std::size(kPlans));
 absl::Span<const SchedulePlanner> SchedulePlanners() { return kPlanners; }
 
 absl::StatusOr<Schedule> MakeSchedule(absl::string_view planner, const TensorTable& table,
-                                      const CommunicationCosts& costs,
+                                      const cost::CommunicationCosts& costs,
                                       const ScheduleOptions& options) {
   absl::Status status = Validate(table);
   if (!status.ok()) return At("the tensor table", status);
@@ -56,4 +57,4 @@ absl::StatusOr<Schedule> MakeSchedule(absl::string_view planner, const TensorTab
       })));
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

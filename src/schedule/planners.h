@@ -9,11 +9,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 #include "model/schedule.h"
 #include "model/tensor_table.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 
 struct ScheduleOptions {
   // bucket: what fills one. These are the sizes of PyTorch's DistributedDataParallel.
@@ -42,9 +42,9 @@ absl::Span<const SchedulePlanner> SchedulePlanners();
 // InvalidArgument if the name is unknown, with the names that there are, or if a value is not
 // valid.
 absl::StatusOr<Schedule> MakeSchedule(absl::string_view planner, const TensorTable& table,
-                                      const CommunicationCosts& costs,
+                                      const cost::CommunicationCosts& costs,
                                       const ScheduleOptions& options = {});
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule
 
 #endif  // SYNCOPATE_SCHEDULE_PLANNERS_H_

@@ -8,7 +8,7 @@
 #include "schedule/random_instances.h"
 #include "schedule/timeline.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 using ::testing::ElementsAre;
@@ -29,7 +29,7 @@ TensorTable Table(const std::vector<Layer>& layers) {
   return table;
 }
 
-const CommunicationCosts kCosts{1, 1e-3, {1, 1.5}, ""};
+const cost::CommunicationCosts kCosts{1, 1e-3, {1, 1.5}, ""};
 
 std::vector<Transfer> Plan(absl::string_view planner, const TensorTable& table,
                            const ScheduleOptions& options = {}) {
@@ -107,9 +107,9 @@ TEST(PlannersTest, EveryPlannerIsValidOnRandomModels) {
 
 TEST(PlannersTest, NetworksWithoutCostsDoNotConfuseThem) {
   const TensorTable table = Table({{0, 4}, {1, 4}, {0, 4}, {1, 4}});
-  for (const CommunicationCosts& costs :
-       {CommunicationCosts{0, 0, {1}, ""}, CommunicationCosts{1, 0, {1}, ""},
-        CommunicationCosts{0, 1e-3, {1, 1, 1}, ""}}) {
+  for (const cost::CommunicationCosts& costs :
+       {cost::CommunicationCosts{0, 0, {1}, ""}, cost::CommunicationCosts{1, 0, {1}, ""},
+        cost::CommunicationCosts{0, 1e-3, {1, 1, 1}, ""}}) {
     for (const SchedulePlanner& planner : SchedulePlanners()) {
       const absl::StatusOr<Schedule> schedule = MakeSchedule(planner.name, table, costs);
       ASSERT_EQ(std::string(schedule.status().message()), "") << planner.name;
@@ -132,4 +132,4 @@ TEST(PlannersTest, RefusesWhatItCannotPlan) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::schedule

@@ -8,10 +8,10 @@
 #include "schedule/planners.h"
 #include "schedule/timeline.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
-const CommunicationCosts kPublishedCosts{1.4e-3, 1.7e-9, {1, 1.5}, "published"};
+const cost::CommunicationCosts kPublishedCosts{1.4e-3, 1.7e-9, {1, 1.5}, "published"};
 
 struct Published {
   const char* model;
@@ -87,4 +87,4 @@ TEST(PublishedTest, SearchIsTheLeastOnAllModels) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::schedule

@@ -8,14 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 #include "model/tensor_table.h"
 
-namespace syncopate::testing {
+namespace syncopate::schedule::testing {
 
 struct Instance {
   TensorTable table;
-  CommunicationCosts costs;
+  cost::CommunicationCosts costs;
 };
 
 // Between lo and hi, each power of ten as likely as the others.
@@ -50,6 +50,6 @@ inline Instance RandomInstance(uint64_t seed, int tensors, int ways) {
   return instance;
 }
 
-}  // namespace syncopate::testing
+}  // namespace syncopate::schedule::testing
 
 #endif  // SYNCOPATE_SCHEDULE_RANDOM_INSTANCES_H_

@@ -9,7 +9,7 @@
 #include "schedule/mg_wfbp.h"
 #include "schedule/search_problem.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 constexpr int kBeamWidth = 8;
@@ -33,7 +33,7 @@ struct Found {
 };
 
 // Everything that the others would do, and buckets of many sizes beside as many as are allowed.
-std::vector<Found> Starts(const TensorTable& table, const CommunicationCosts& costs,
+std::vector<Found> Starts(const TensorTable& table, const cost::CommunicationCosts& costs,
                           const ScheduleOptions& options, const SearchProblem& problem) {
   std::vector<Found> starts;
   const auto add = [&](Transfers transfers) {
@@ -80,7 +80,7 @@ void Shake(const SearchProblem& problem, Random& random, Transfers& transfers) {
 
 }  // namespace
 
-Schedule PlanBySearch(const TensorTable& table, const CommunicationCosts& costs,
+Schedule PlanBySearch(const TensorTable& table, const cost::CommunicationCosts& costs,
                       const ScheduleOptions& options) {
   const SearchProblem problem(table, costs, options);
   std::vector<Found> starts = Starts(table, costs, options, problem);
@@ -110,9 +110,9 @@ Schedule PlanBySearch(const TensorTable& table, const CommunicationCosts& costs,
   return {"search", std::move(best.transfers)};
 }
 
-double IterationBound(const TensorTable& table, const CommunicationCosts& costs,
+double IterationBound(const TensorTable& table, const cost::CommunicationCosts& costs,
                       const ScheduleOptions& options) {
   return table.forward_seconds() + SearchProblem(table, costs, options).Bound();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

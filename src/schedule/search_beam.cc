@@ -4,7 +4,7 @@
 
 #include "schedule/search_problem.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 class Beam {
@@ -127,4 +127,4 @@ Transfers BeamSearch(const SearchProblem& problem, int width) {
   return Beam(problem, width).Search();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

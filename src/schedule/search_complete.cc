@@ -3,7 +3,7 @@
 
 #include "schedule/search_problem.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 class CompleteSearch {
@@ -58,4 +58,4 @@ bool SearchCompletely(const SearchProblem& problem, int64_t steps, Transfers& tr
   return CompleteSearch(problem, steps, transfers).Run();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

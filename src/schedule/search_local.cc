@@ -7,7 +7,7 @@
 #include "absl/types/span.h"
 #include "schedule/search_problem.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 constexpr double kNoBetter = std::numeric_limits<double>::infinity();
@@ -162,4 +162,4 @@ void ImproveLocally(const SearchProblem& problem, int64_t& steps, Transfers& tra
   LocalSearch(problem, steps, transfers).Run();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

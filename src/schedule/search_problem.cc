@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-namespace syncopate {
+namespace syncopate::schedule {
 
-SearchProblem::SearchProblem(const TensorTable& table, const CommunicationCosts& costs,
+SearchProblem::SearchProblem(const TensorTable& table, const cost::CommunicationCosts& costs,
                              const ScheduleOptions& options)
     : costs_(costs), overlap_forward_(options.overlap_forward), ready_(ReadyTimes(table)) {
   ways_ =
@@ -50,4 +50,4 @@ double SearchProblem::Evaluate(const Transfers& transfers) const {
   return now;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

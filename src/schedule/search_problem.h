@@ -10,7 +10,7 @@
 #include "schedule/flights.h"
 #include "schedule/planners.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 
 // Transfers in order, as in Schedule.
 using Transfers = std::vector<Transfer>;
@@ -18,7 +18,7 @@ using Transfers = std::vector<Transfer>;
 // Times count from the beginning of the backward pass.
 class SearchProblem {
  public:
-  SearchProblem(const TensorTable& table, const CommunicationCosts& costs,
+  SearchProblem(const TensorTable& table, const cost::CommunicationCosts& costs,
                 const ScheduleOptions& options);
 
   int tensors() const { return static_cast<int>(ready_.size()); }
@@ -82,6 +82,6 @@ void ImproveLocally(const SearchProblem& problem, int64_t& steps, Transfers& tra
 // best that was met. Not for overlap_forward.
 bool SearchCompletely(const SearchProblem& problem, int64_t steps, Transfers& transfers);
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule
 
 #endif  // SYNCOPATE_SCHEDULE_SEARCH_PROBLEM_H_

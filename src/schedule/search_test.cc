@@ -14,7 +14,7 @@
 #include "schedule/search_problem.h"
 #include "schedule/timeline.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 using testing::Instance;
@@ -181,7 +181,7 @@ double ThreadSeconds() {
 TEST(SearchTest, Plans604TensorsInAFractionOfASecond) {
   const TensorTable table = *MakeModelTable("densenet-201");
   ASSERT_EQ(table.size(), 604);
-  const CommunicationCosts costs{1.4e-3, 1.7e-9, {1, 1.5, 2, 2.5}, ""};
+  const cost::CommunicationCosts costs{1.4e-3, 1.7e-9, {1, 1.5, 2, 2.5}, ""};
   const double before = ThreadSeconds();
   ASSERT_TRUE(MakeSchedule("search", table, costs).ok());
   const double seconds = ThreadSeconds() - before;
@@ -194,4 +194,4 @@ TEST(SearchTest, Plans604TensorsInAFractionOfASecond) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::schedule

@@ -6,10 +6,10 @@
 #include "base/status.h"
 #include "schedule/flights.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
-absl::Status CheckAll(const TensorTable& table, const CommunicationCosts& costs,
+absl::Status CheckAll(const TensorTable& table, const cost::CommunicationCosts& costs,
                       const Schedule& schedule, const TimelineOptions& options) {
   absl::Status status = Validate(table);
   if (!status.ok()) return At("the tensor table", status);
@@ -38,7 +38,7 @@ double BytesOf(const TensorTable& table, const Transfer& transfer) {
 
 // The transfers' times after the backward pass began.
 std::vector<TransferTimes> ExactTransfers(const TensorTable& table,
-                                          const CommunicationCosts& communication,
+                                          const cost::CommunicationCosts& communication,
                                           const Schedule& schedule) {
   const FlightCosts costs(communication);
   const std::vector<double> ready = ReadyTimes(table);
@@ -60,7 +60,7 @@ std::vector<TransferTimes> ExactTransfers(const TensorTable& table,
 }
 
 std::vector<TransferTimes> PublishedTransfers(const TensorTable& table,
-                                              const CommunicationCosts& costs,
+                                              const cost::CommunicationCosts& costs,
                                               const Schedule& schedule) {
   const std::vector<double> ready = ReadyTimes(table);
   std::vector<TransferTimes> times(schedule.transfers.size());
@@ -139,7 +139,7 @@ void CountAtOnce(IterationTimeline& timeline) {
 
 }  // namespace
 
-double PublishedPenalty(const CommunicationCosts& costs, double bytes, double later_by) {
+double PublishedPenalty(const cost::CommunicationCosts& costs, double bytes, double later_by) {
   const double alone = costs.Seconds(bytes);
   if (alone <= 0) return 0;
   const double overlapping = std::clamp(1 - later_by / alone, 0.0, 1.0);
@@ -147,7 +147,7 @@ double PublishedPenalty(const CommunicationCosts& costs, double bytes, double la
 }
 
 absl::StatusOr<IterationTimeline> PredictTimeline(const TensorTable& table,
-                                                  const CommunicationCosts& costs,
+                                                  const cost::CommunicationCosts& costs,
                                                   const Schedule& schedule,
                                                   const TimelineOptions& options) {
   SYNCOPATE_RETURN_IF_ERROR(CheckAll(table, costs, schedule, options));
@@ -161,11 +161,12 @@ absl::StatusOr<IterationTimeline> PredictTimeline(const TensorTable& table,
   return timeline;
 }
 
-absl::StatusOr<double> PredictIteration(const TensorTable& table, const CommunicationCosts& costs,
+absl::StatusOr<double> PredictIteration(const TensorTable& table,
+                                        const cost::CommunicationCosts& costs,
                                         const Schedule& schedule, const TimelineOptions& options) {
   SYNCOPATE_ASSIGN_OR_RETURN(const IterationTimeline timeline,
                              PredictTimeline(table, costs, schedule, options));
   return timeline.iteration_seconds;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

@@ -1,5 +1,5 @@
 // When everything of one training iteration happens under a schedule, by the model of
-// model/communication_costs.h: what the planners are compared by. docs/asc-wfbp.md has the
+// cost/communication_costs.h: what the planners are compared by. docs/asc-wfbp.md has the
 // formulas.
 #ifndef SYNCOPATE_SCHEDULE_TIMELINE_H_
 #define SYNCOPATE_SCHEDULE_TIMELINE_H_
@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 #include "model/schedule.h"
 #include "model/tensor_table.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 
 struct TimelineOptions {
   // Transfers that overlap by the published approximation instead of exactly: only the later one of
@@ -53,19 +53,20 @@ struct IterationTimeline {
 // InvalidArgument if one of the values is not valid or the schedule is for another table; with
 // published_contention also if it lets more than one transfer run beside another.
 absl::StatusOr<IterationTimeline> PredictTimeline(const TensorTable& table,
-                                                  const CommunicationCosts& costs,
+                                                  const cost::CommunicationCosts& costs,
                                                   const Schedule& schedule,
                                                   const TimelineOptions& options = {});
 
 // iteration_seconds alone.
-absl::StatusOr<double> PredictIteration(const TensorTable& table, const CommunicationCosts& costs,
+absl::StatusOr<double> PredictIteration(const TensorTable& table,
+                                        const cost::CommunicationCosts& costs,
                                         const Schedule& schedule,
                                         const TimelineOptions& options = {});
 
 // (13): what the later of two transfers takes longer because the earlier one, of `bytes` and begun
 // `later_by` seconds before it, still runs; 0 if it does not.
-double PublishedPenalty(const CommunicationCosts& costs, double bytes, double later_by);
+double PublishedPenalty(const cost::CommunicationCosts& costs, double bytes, double later_by);
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule
 
 #endif  // SYNCOPATE_SCHEDULE_TIMELINE_H_

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "schedule/random_instances.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 using ::testing::HasSubstr;
@@ -24,7 +24,7 @@ TensorTable Table(const std::vector<uint64_t>& bytes) {
 }
 
 // A second to start up, a second for each kB, half as fast again with two.
-const CommunicationCosts kCosts{1, 1e-3, {1, 1.5}, ""};
+const cost::CommunicationCosts kCosts{1, 1e-3, {1, 1.5}, ""};
 
 IterationTimeline Predict(const TensorTable& table, const Schedule& schedule,
                           const TimelineOptions& options = {}) {
@@ -118,7 +118,7 @@ TEST(TimelineTest, RefusesAScheduleOfAnotherModel) {
 }
 
 // The same model in other words: small steps in which every byte is moved by itself.
-double ByPlainSteps(const TensorTable& table, const CommunicationCosts& costs,
+double ByPlainSteps(const TensorTable& table, const cost::CommunicationCosts& costs,
                     const Schedule& schedule) {
   struct Running {
     double startup_left;
@@ -193,4 +193,4 @@ TEST(TimelineTest, AgreesWithPlainStepsOnRandomSchedules) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::schedule

@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/parse.h"
 
-namespace syncopate {
+namespace syncopate::services {
 namespace {
 
 using Phase = RendezvousState::Phase;
@@ -195,4 +195,4 @@ std::string DescribeMissing(const RendezvousState& state) {
   return text;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::services

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace syncopate {
+namespace syncopate::services {
 
 // The name of one worker's call, chosen by the caller; never used twice.
 using CallId = uint64_t;
@@ -80,6 +80,6 @@ int64_t NextDeadlineNs(const RendezvousState& state);
 // "rank 2 (h1) and rank 5 (h3)", "ranks 4-9": those that have not come. Of many, the first ones.
 std::string DescribeMissing(const RendezvousState& state);
 
-}  // namespace syncopate
+}  // namespace syncopate::services
 
 #endif  // SYNCOPATE_SERVICES_RENDEZVOUS_H_

@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::services {
 namespace {
 
 using ::testing::AllOf;
@@ -249,4 +249,4 @@ TEST(RendezvousTest, RandomEventsAnswerEveryCallOnce) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::services

@@ -24,8 +24,8 @@ using strategy::WorkerInfo;
 StrategyCase BspCase(const std::string& planner, strategy::BspOptions options = {}) {
   return {.name = "bsp-" + planner + (options.update_together ? "-together" : ""),
           .make =
-              [=](const TensorTable& table, const CommunicationCosts& costs) {
-                const absl::StatusOr<Schedule> schedule = MakeSchedule(
+              [=](const TensorTable& table, const cost::CommunicationCosts& costs) {
+                const absl::StatusOr<Schedule> schedule = schedule::MakeSchedule(
                     planner, table, costs, {.bucket_bytes = 200'000, .first_bucket_bytes = 50'000});
                 EXPECT_TRUE(schedule.ok()) << schedule.status();
                 return [=](const WorkerInfo& info) {
@@ -190,7 +190,7 @@ class Grants : public Service {
 };
 
 template <typename T>
-StrategyFactory MakerOf(const TensorTable&, const CommunicationCosts&) {
+StrategyFactory MakerOf(const TensorTable&, const cost::CommunicationCosts&) {
   return [](const WorkerInfo& worker) { return std::make_unique<T>(worker); };
 }
 
@@ -211,14 +211,14 @@ TEST(BspTest, TakesTheTimeOfTheTimelineModel) {
     options.iterations = 4;
     options.table = RandomTable(random, static_cast<int>(random.Between(1, 30)));
     options.costs = RandomCosts(random);
-    for (const SchedulePlanner& planner : SchedulePlanners()) {
-      const auto schedule =
-          std::make_shared<Schedule>(*MakeSchedule(planner.name, options.table, options.costs));
+    for (const schedule::SchedulePlanner& planner : schedule::SchedulePlanners()) {
+      const auto schedule = std::make_shared<Schedule>(
+          *schedule::MakeSchedule(planner.name, options.table, options.costs));
       const absl::StatusOr<VirtualResult> result = RunVirtually(
           options, [&](const WorkerInfo& info) { return strategy::MakeBsp(info, schedule); });
       ASSERT_TRUE(result.ok()) << result.status();
-      const absl::StatusOr<double> predicted =
-          PredictIteration(options.table, options.costs, *schedule, {.overlap_forward = true});
+      const absl::StatusOr<double> predicted = schedule::PredictIteration(
+          options.table, options.costs, *schedule, {.overlap_forward = true});
       ASSERT_TRUE(predicted.ok()) << predicted.status();
       const auto& begun = result->begun[0];
       EXPECT_NEAR(begun[3] - begun[2], *predicted, 1e-6 * *predicted)
@@ -236,7 +236,8 @@ TEST(BspTest, ChangesItsScheduleAtTheSameIterationEverywhere) {
   options.table = RandomTable(random, 9);
   options.costs = RandomCosts(random);
   const auto make = [&](const char* planner) {
-    return std::make_shared<Schedule>(*MakeSchedule(planner, options.table, options.costs));
+    return std::make_shared<Schedule>(
+        *schedule::MakeSchedule(planner, options.table, options.costs));
   };
   options.schedules = {{make("wfbp"), 2}, {make("none"), 4}};
   const absl::StatusOr<VirtualResult> result = RunVirtually(

@@ -20,7 +20,7 @@ namespace syncopate::sim {
 struct StrategyCase {
   std::string name;
   // A strategy for workers with this table and these costs.
-  std::function<StrategyFactory(const TensorTable&, const CommunicationCosts&)> make;
+  std::function<StrategyFactory(const TensorTable&, const cost::CommunicationCosts&)> make;
   // What answers it, or nothing.
   std::function<std::unique_ptr<Service>(int workers)> service = nullptr;
   // All parameters are those of one worker that has the batches of all.
@@ -47,8 +47,8 @@ inline TensorTable RandomTable(Random& random, int tensors) {
   return table;
 }
 
-inline CommunicationCosts RandomCosts(Random& random) {
-  CommunicationCosts costs;
+inline cost::CommunicationCosts RandomCosts(Random& random) {
+  cost::CommunicationCosts costs;
   costs.a = random.Unit() * 0.003;
   costs.b = random.Unit() * 2e-8;
   costs.gamma = {1, 1 + random.Unit()};

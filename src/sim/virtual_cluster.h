@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 #include "model/tensor_table.h"
 #include "strategy/strategy.h"
 
@@ -41,7 +41,7 @@ struct VirtualOptions {
   int iterations = 1;
   uint64_t seed = 0;
   TensorTable table;
-  CommunicationCosts costs;
+  cost::CommunicationCosts costs;
   // Compute times are multiplied by 1 + a seeded number up to this, anew for each piece of work.
   double jitter = 0;
   // By worker: compute times are multiplied by it; empty: 1.

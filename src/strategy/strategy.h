@@ -5,7 +5,7 @@
 // time comes in with every event, seeds with its options. So the same object runs live on the
 // engine, in virtual time over a cost model, and in tests under any order of events.
 //
-// One iteration of a worker, as its driver sees it:
+// One iteration of a worker, as what runs it sees it:
 //
 //   IterationBegan
 //   for each tensor, first to last:  ForwardNeeds, and nothing before Proceed for that tensor
@@ -34,7 +34,7 @@ namespace syncopate::strategy {
 // ---- events
 
 // A new iteration: this worker's batch has `samples`, the batches of all workers together
-// `all_samples` if the driver knows it; 0: it does not.
+// `all_samples` if what runs it knows it; 0: it does not.
 struct IterationBegan {
   int64_t iteration = 0;
   uint64_t samples = 1;
@@ -109,7 +109,7 @@ struct StartTransfer {
   int first = 0;
   int last = 0;
   std::vector<int> members = {};
-  double weight = 1;  // of this worker's part; the driver may divide by the known sum of all
+  double weight = 1;  // of this worker's part; what runs it may divide by the known sum of all
   int target = -1;    // kPush, kPull
   int priority = 0;   // higher goes first
 };

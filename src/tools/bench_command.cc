@@ -14,7 +14,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "api/network.h"
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/limits.h"
@@ -39,8 +38,9 @@
 #include "tools/bench/workspace.h"
 #include "tools/bench_train_command.h"
 #include "tools/command_line.h"
+#include "worker/network.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using bench::BenchFlags;
@@ -157,14 +157,15 @@ class BenchRun {
                                ReadFile(place_->topology, limits::kTopologyTextBytesMax));
     SYNCOPATE_ASSIGN_OR_RETURN(const Topology topology, ParseTopology(text));
     SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<int> placement,
-                               PlaceByHost(topology, place_->host_of));
+                               worker::PlaceByHost(topology, place_->host_of));
     std::vector<int> active = options_.active;
     if (active.empty()) {
       active.resize(placement.size());
       std::iota(active.begin(), active.end(), 0);
     }
-    SYNCOPATE_ASSIGN_OR_RETURN(const ForestPlan plan,
-                               PlanForest(topology, placement, active, ForestOptions()));
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        const plan::ForestPlan plan,
+        plan::PlanForest(topology, placement, active, plan::ForestOptions()));
     certified_seconds_per_byte_ = plan.certificate.bound;
     return absl::OkStatus();
   }
@@ -354,4 +355,4 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -4,12 +4,12 @@
 
 #include "CLI/CLI.hpp"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // Registers the sub-command. When the user has chosen it, parsing runs it and sets `exit_code`,
 // which must live as long as `app`: 0 done, 1 the work failed, 2 bad usage.
 void AddBenchCommand(CLI::App& app, int& exit_code);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_BENCH_COMMAND_H_

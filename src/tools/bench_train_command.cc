@@ -36,7 +36,7 @@
 #include "train/data/load.h"
 #include "train/options/train_options.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using bench::LaunchPlan;
@@ -332,4 +332,4 @@ void AddBenchTrainCommand(CLI::App& bench, int& exit_code) {
   });
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -5,11 +5,11 @@
 
 #include "CLI/CLI.hpp"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // Registers it below `bench`; see AddBenchCommand() for `exit_code`.
 void AddBenchTrainCommand(CLI::App& bench, int& exit_code);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_BENCH_TRAIN_COMMAND_H_

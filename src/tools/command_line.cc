@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 void SayOneLine(absl::string_view command, absl::string_view message) {
@@ -79,4 +79,4 @@ int RunCommandLine(CLI::App& app, int argc, const char* const* argv, const int& 
   }
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
@@ -20,6 +20,6 @@ int Complain(absl::string_view command, const absl::Status& status);
 // `exit_code` is the one that the sub-commands set; returns what the process shall exit with.
 int RunCommandLine(CLI::App& app, int argc, const char* const* argv, const int& exit_code);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_COMMAND_LINE_H_

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tools/launch_command.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using ::testing::HasSubstr;
@@ -123,4 +123,4 @@ TEST(CommandLineTest, AStatusBecomesOneLine) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::tools

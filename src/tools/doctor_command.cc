@@ -16,7 +16,7 @@
 #include "tools/doctor/peer_findings.h"
 #include "tools/doctor/transport_findings.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 const char* LevelName(Finding::Level level) {
@@ -98,4 +98,4 @@ void AddDoctorCommand(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

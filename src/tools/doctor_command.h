@@ -7,7 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "tools/doctor/finding.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 void AddDoctorCommand(CLI::App& app, int& exit_code);
 
@@ -18,6 +18,6 @@ std::string FormatFindings(const Findings& findings);
 // {"usable":…,"findings":[{"name":…,"level":"ok"|"poor"|"missing"|"broken","value":…,"advice":…}]}
 std::string FindingsToJson(const Findings& findings);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_DOCTOR_COMMAND_H_

@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using Level = Finding::Level;
@@ -36,4 +36,4 @@ TEST(DoctorTest, PrintsJson) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::tools

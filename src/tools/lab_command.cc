@@ -5,7 +5,7 @@
 
 #include "tools/lab/actions.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using labtool::Arguments;
@@ -200,4 +200,4 @@ void AddLabCommand(CLI::App& app, int& exit_code) {
   AddChanges(adder);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -4,10 +4,10 @@
 
 #include "CLI/CLI.hpp"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 void AddLabCommand(CLI::App& app, int& exit_code);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_LAB_COMMAND_H_

@@ -17,13 +17,13 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "launch/agent_command.h"
+#include "launch/host_list.h"
+#include "launch/launcher.h"
+#include "launch/worker_process.h"
 #include "tools/command_line.h"
-#include "tools/launch/agent_command.h"
-#include "tools/launch/host_list.h"
-#include "tools/launch/launcher.h"
-#include "tools/launch/worker_process.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 struct LaunchArguments {
@@ -50,7 +50,7 @@ constexpr const char* kForwarded[] = {"SYNCOPATE_", "UCX_", "OMP_"};
 
 absl::StatusOr<std::vector<std::string>> VariablesFor(const LaunchArguments& arguments) {
   std::vector<std::string> variables;
-  for (const std::string& variable : InheritedEnvironment()) {
+  for (const std::string& variable : launch::InheritedEnvironment()) {
     for (const char* prefix : kForwarded) {
       if (absl::StartsWith(variable, prefix)) variables.push_back(variable);
     }
@@ -74,22 +74,22 @@ absl::StatusOr<std::vector<std::string>> VariablesFor(const LaunchArguments& arg
   if (!arguments.interfaces.empty()) {
     asked.push_back(absl::StrCat("SYNCOPATE_SOCKET_IFNAME=", arguments.interfaces));
   }
-  return WithVariables(variables, asked);
+  return launch::WithVariables(variables, asked);
 }
 
 absl::Status AddHosts(const LaunchArguments& arguments, std::optional<int> ranks,
-                      LaunchOptions& options) {
-  std::vector<HostSlots> hosts;
+                      launch::LaunchOptions& options) {
+  std::vector<launch::HostSlots> hosts;
   if (!arguments.hosts.empty()) {
-    auto parsed = ParseHostList(arguments.hosts);
+    auto parsed = launch::ParseHostList(arguments.hosts);
     if (!parsed.ok()) return At("-H", parsed.status());
     hosts = *std::move(parsed);
   } else {
     SYNCOPATE_ASSIGN_OR_RETURN(const std::string text,
                                ReadFile(arguments.host_file, limits::kHostFileBytesMax));
-    SYNCOPATE_ASSIGN_OR_RETURN(hosts, ParseHostFile(arguments.host_file, text));
+    SYNCOPATE_ASSIGN_OR_RETURN(hosts, launch::ParseHostFile(arguments.host_file, text));
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(options.hosts, PlaceRanks(hosts, ranks));
+  SYNCOPATE_ASSIGN_OR_RETURN(options.hosts, launch::PlaceRanks(hosts, ranks));
   options.ranks = options.hosts.back().first_rank + options.hosts.back().ranks;
   options.agent = arguments.agent;
   options.interfaces = arguments.interfaces;
@@ -103,12 +103,12 @@ absl::Status AddHosts(const LaunchArguments& arguments, std::optional<int> ranks
   options.start_timeout_ns = *start_timeout_ns;
   options.start_timeout_text = arguments.start_timeout;
   // Refused now rather than once for each host.
-  const auto agent = AgentCommand(options.agent, "host", false, {"x"});
+  const auto agent = launch::AgentCommand(options.agent, "host", false, {"x"});
   return agent.ok() ? absl::OkStatus() : At("--agent", agent.status());
 }
 
-absl::StatusOr<LaunchOptions> ToOptions(const LaunchArguments& arguments) {
-  LaunchOptions options;
+absl::StatusOr<launch::LaunchOptions> ToOptions(const LaunchArguments& arguments) {
+  launch::LaunchOptions options;
   const bool many_hosts = !arguments.hosts.empty() || !arguments.host_file.empty();
   std::optional<int> ranks;
   if (!many_hosts || !arguments.ranks.empty()) {
@@ -155,13 +155,13 @@ absl::StatusOr<std::string> UniqueJob() {
 }
 
 int RunLaunch(const LaunchArguments& arguments) {
-  if (arguments.remote) return LaunchRemote(MonotonicClock());
-  absl::StatusOr<LaunchOptions> options = ToOptions(arguments);
+  if (arguments.remote) return launch::LaunchRemote(MonotonicClock());
+  absl::StatusOr<launch::LaunchOptions> options = ToOptions(arguments);
   if (!options.ok()) return Complain("launch", options.status());
   absl::StatusOr<std::string> job = UniqueJob();
   if (!job.ok()) return Complain("launch", job.status());
   options->job = *job;
-  return Launch(*options, MonotonicClock());
+  return launch::Launch(*options, MonotonicClock());
 }
 
 }  // namespace
@@ -236,4 +236,4 @@ void AddLaunchCommand(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

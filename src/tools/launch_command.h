@@ -4,10 +4,10 @@
 
 #include "CLI/CLI.hpp"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 void AddLaunchCommand(CLI::App& app, int& exit_code);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_LAUNCH_COMMAND_H_

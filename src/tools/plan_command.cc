@@ -25,7 +25,7 @@
 #include "tools/plan_schedule.h"
 #include "tools/schedule_picture.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 constexpr uint64_t kBytesMax = uint64_t{1} << 40;
@@ -54,7 +54,7 @@ absl::StatusOr<Topology> LoadTopology(const PlanArguments& arguments) {
 }
 
 // Each block as large as the others, or one element larger.
-absl::Status CutBlocksEvenly(CollectiveRequest& request) {
+absl::Status CutBlocksEvenly(plan::CollectiveRequest& request) {
   const uint64_t count = request.active.size();
   if (request.collective == Collective::kAllToAll && request.elements % count != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -74,9 +74,9 @@ absl::StatusOr<int> CheckRank(absl::string_view flag, int rank, const std::vecto
       flag, ": worker ", rank, " is not one of the active ones, ", FormatRanks(active)));
 }
 
-absl::StatusOr<CollectiveRequest> MakeRequest(const PlanArguments& arguments, int workers,
-                                              DataType type) {
-  CollectiveRequest request;
+absl::StatusOr<plan::CollectiveRequest> MakeRequest(const PlanArguments& arguments, int workers,
+                                                    DataType type) {
+  plan::CollectiveRequest request;
   SYNCOPATE_ASSIGN_OR_RETURN(request.collective, ParseCollective(arguments.collective));
   request.workers = workers;
   if (!arguments.active) {
@@ -121,15 +121,15 @@ constexpr size_t kWorkersComparedMax = 64;
 
 // Where forest was asked for: plans, and leaves a selection without a program if that would be too
 // large to be played.
-absl::Status PlanForestFirst(const SelectOptions& options, PlanReport& report) {
+absl::Status PlanForestFirst(const plan::SelectOptions& options, PlanReport& report) {
   report.forest.emplace();
   report.forest->options = options.forest;
   SYNCOPATE_RETURN_IF_ERROR(PlanTimed(report.topology, report.placement, report.request.active,
                                       MonotonicClock(), *report.forest));
   const uint64_t steps = LeastStepsOf(report.forest->plan);
   if (steps > options.steps_max) {
-    Candidate& candidate = report.selection.candidates.emplace_back();
-    candidate.algorithm = std::string(kForest);
+    plan::Candidate& candidate = report.selection.candidates.emplace_back();
+    candidate.algorithm = std::string(plan::kForest);
     candidate.skipped =
         absl::StrCat("its program has at least ", steps, " steps, more than the ",
                      options.steps_max, " that are played; --steps-max allows more");
@@ -137,27 +137,27 @@ absl::Status PlanForestFirst(const SelectOptions& options, PlanReport& report) {
   return absl::OkStatus();
 }
 
-absl::Status Select(const SelectOptions& options, PlanReport& report) {
-  absl::StatusOr<Selection> selection = SelectProgram(report.request, SizeOf(report.type),
-                                                      report.topology, report.placement, options);
+absl::Status Select(const plan::SelectOptions& options, PlanReport& report) {
+  absl::StatusOr<plan::Selection> selection = plan::SelectProgram(
+      report.request, SizeOf(report.type), report.topology, report.placement, options);
   if (selection.ok()) {
     report.selection = *std::move(selection);
     return absl::OkStatus();
   }
   if (report.forest && absl::IsResourceExhausted(selection.status())) {
-    Candidate& candidate = report.selection.candidates.emplace_back();
-    candidate.algorithm = std::string(kForest);
+    plan::Candidate& candidate = report.selection.candidates.emplace_back();
+    candidate.algorithm = std::string(plan::kForest);
     candidate.skipped = absl::StrCat(selection.status().message(), "; --steps-max allows more");
     return absl::OkStatus();
   }
   if (absl::IsNotFound(selection.status()) && report.request.collective == Collective::kAllReduce) {
-    return absl::NotFoundError(absl::StrCat(selection.status().message(), " or ", kForest));
+    return absl::NotFoundError(absl::StrCat(selection.status().message(), " or ", plan::kForest));
   }
   return selection.status();
 }
 
 // The chosen plan is a forest: its proof is checked, and what the report shows of it found out.
-absl::Status ReportForest(const PlanArguments& arguments, const SelectOptions& options,
+absl::Status ReportForest(const PlanArguments& arguments, const plan::SelectOptions& options,
                           PlanReport& report) {
   if (!report.forest) {
     report.forest.emplace();
@@ -203,16 +203,16 @@ absl::StatusOr<PlanReport> MakeReport(const PlanArguments& arguments) {
         absl::StrCat(arguments.topology, ": ", placement.status().message()));
   }
   report.placement = *placement;
-  SelectOptions options;
+  plan::SelectOptions options;
   if (arguments.algorithm != "auto") options.algorithm = arguments.algorithm;
   options.pieces = arguments.pieces;
   options.steps_max = arguments.steps_max;
   SYNCOPATE_ASSIGN_OR_RETURN(options.forest, ParseForestOptions(arguments.forest));
-  if (options.algorithm == kForest && report.request.collective == Collective::kAllReduce) {
+  if (options.algorithm == plan::kForest && report.request.collective == Collective::kAllReduce) {
     SYNCOPATE_RETURN_IF_ERROR(PlanForestFirst(options, report));
   }
   if (report.selection.candidates.empty()) SYNCOPATE_RETURN_IF_ERROR(Select(options, report));
-  if (report.selection.candidates[0].algorithm == kForest) {
+  if (report.selection.candidates[0].algorithm == plan::kForest) {
     SYNCOPATE_RETURN_IF_ERROR(ReportForest(arguments, options, report));
   }
   if (report.has_program()) {
@@ -245,7 +245,7 @@ absl::Status CheckForms(const PlanArguments& arguments) {
   }
   const std::string& algorithm = arguments.algorithm;
   if (arguments.forest != ForestArguments() && !algorithm.empty() && algorithm != "auto" &&
-      algorithm != kForest) {
+      algorithm != plan::kForest) {
     return absl::InvalidArgumentError(
         absl::StrCat("--no-relays, --trees, --depth, --loss and --stages are for forest plans, not "
                      "for ",
@@ -402,4 +402,4 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       [arguments, &exit_code] { exit_code = RunPlan(*arguments, std::cout, std::cerr); });
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

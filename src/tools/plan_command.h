@@ -12,7 +12,7 @@
 #include "tools/plan_forest.h"
 #include "tools/plan_schedule.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // As on the command line; what is not given is at its default here.
 struct PlanArguments {
@@ -45,6 +45,6 @@ int RunPlan(const PlanArguments& arguments, std::ostream& out, std::ostream& err
 // parsing.
 void AddPlanCommand(CLI::App& app, int& exit_code);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_PLAN_COMMAND_H_

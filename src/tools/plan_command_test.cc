@@ -13,7 +13,7 @@
 #include "tools/command_line.h"
 #include "tools/plan_command_testing.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using ::testing::AllOf;
@@ -355,4 +355,4 @@ TEST(PlanCommandTest, FlagsReachTheCommand) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tools/plan_command.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 struct Result {
   int exit_code = -1;
@@ -49,6 +49,6 @@ class TemporaryFile {
   const std::string path_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_PLAN_COMMAND_TESTING_H_

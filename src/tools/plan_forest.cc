@@ -10,14 +10,14 @@
 #include "model/program_msccl.h"
 #include "plan/collective/fluid_time.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
-constexpr std::pair<absl::string_view, Stages> kStages[] = {
-    {"one", Stages::kOne},
-    {"two", Stages::kTwo},
-    {"separate", Stages::kSeparate},
-    {"paper", Stages::kEqualOverlapped},
+constexpr std::pair<absl::string_view, plan::Stages> kStages[] = {
+    {"one", plan::Stages::kOne},
+    {"two", plan::Stages::kTwo},
+    {"separate", plan::Stages::kSeparate},
+    {"paper", plan::Stages::kEqualOverlapped},
 };
 // More would be no plan for this network any more.
 constexpr double kLossMax = 0.5;
@@ -31,7 +31,7 @@ absl::StatusOr<double> ParseLoss(absl::string_view text) {
                                                  kLossMax, "; write 1% or 0.01"));
 }
 
-absl::StatusOr<Stages> ParseStages(absl::string_view text) {
+absl::StatusOr<plan::Stages> ParseStages(absl::string_view text) {
   for (const auto& [name, stages] : kStages) {
     if (text == name) return stages;
   }
@@ -62,15 +62,15 @@ void AppendTree(const std::vector<std::vector<int>>& children, int at, std::stri
 
 }  // namespace
 
-absl::string_view Name(Stages stages) {
+absl::string_view Name(plan::Stages stages) {
   for (const auto& [name, value] : kStages) {
     if (stages == value) return name;
   }
   return "one";
 }
 
-absl::StatusOr<ForestOptions> ParseForestOptions(const ForestArguments& arguments) {
-  ForestOptions options;
+absl::StatusOr<plan::ForestOptions> ParseForestOptions(const ForestArguments& arguments) {
+  plan::ForestOptions options;
   options.relays = !arguments.no_relays;
   if (arguments.trees < 0) {
     return absl::InvalidArgumentError(
@@ -93,11 +93,11 @@ absl::StatusOr<ForestOptions> ParseForestOptions(const ForestArguments& argument
 
 absl::Status CheckForest(const Topology& topology, absl::Span<const int> placement,
                          ForestReport& report) {
-  if (report.options.stages != Stages::kOne) return absl::OkStatus();
+  if (report.options.stages != plan::Stages::kOne) return absl::OkStatus();
   SYNCOPATE_RETURN_IF_ERROR(
       At("the plan's certificate does not hold",
-         CheckCertificate(topology, placement, report.plan.active, report.options.relays,
-                          report.plan.pairs, report.plan.certificate)));
+         plan::CheckCertificate(topology, placement, report.plan.active, report.options.relays,
+                                report.plan.pairs, report.plan.certificate)));
   report.checked = true;
   return absl::OkStatus();
 }
@@ -105,15 +105,16 @@ absl::Status CheckForest(const Topology& topology, absl::Span<const int> placeme
 absl::Status PlanTimed(const Topology& topology, absl::Span<const int> placement,
                        absl::Span<const int> active, const Clock& clock, ForestReport& report) {
   const int64_t begin_ns = clock.NowNs();
-  SYNCOPATE_ASSIGN_OR_RETURN(report.plan, PlanForest(topology, placement, active, report.options));
+  SYNCOPATE_ASSIGN_OR_RETURN(report.plan,
+                             plan::PlanForest(topology, placement, active, report.options));
   report.plan_seconds = static_cast<double>(clock.NowNs() - begin_ns) * 1e-9;
   return absl::OkStatus();
 }
 
-uint64_t LeastStepsOf(const ForestPlan& plan) {
+uint64_t LeastStepsOf(const plan::ForestPlan& plan) {
   uint64_t edges = 0;
-  for (const TreePair& pair : plan.pairs) {
-    edges += EdgesFromRoot(pair.reduce).size() + EdgesFromRoot(pair.broadcast).size();
+  for (const plan::TreePair& pair : plan.pairs) {
+    edges += plan::EdgesFromRoot(pair.reduce).size() + plan::EdgesFromRoot(pair.broadcast).size();
   }
   return 2 * edges;  // each is sent and received
 }
@@ -126,29 +127,31 @@ uint64_t LargestChunk(const Program& program) {
   return largest;
 }
 
-absl::Status CutEvenlyForMscclExport(const CollectiveRequest& request, size_t bytes_per_element,
-                                     const Topology& topology, absl::Span<const int> placement,
-                                     Selection& selection, ForestReport& report) {
+absl::Status CutEvenlyForMscclExport(const plan::CollectiveRequest& request,
+                                     size_t bytes_per_element, const Topology& topology,
+                                     absl::Span<const int> placement, plan::Selection& selection,
+                                     ForestReport& report) {
   absl::Status refused = absl::FailedPreconditionError("MSCCL cannot express it: there is no data");
   const double packed =
       report.plan.seconds_per_byte * static_cast<double>(request.elements * bytes_per_element);
   for (const uint32_t chunks : kEqualChunks) {
     if (chunks > request.elements) continue;
     SYNCOPATE_ASSIGN_OR_RETURN(Program program,
-                               MakeEvenForestProgram(request, report.plan, chunks));
+                               plan::MakeEvenForestProgram(request, report.plan, chunks));
     if (const absl::StatusOr<std::string> xml = ToMscclXml(program); !xml.ok()) {
       refused = xml.status();
       continue;
     }
-    SYNCOPATE_ASSIGN_OR_RETURN(ProgramCost cost,
-                               CostOf(program, topology, placement, bytes_per_element));
+    SYNCOPATE_ASSIGN_OR_RETURN(cost::ProgramCost cost,
+                               cost::CostOf(program, topology, placement, bytes_per_element));
     if (report.equal_chunks > 0 && cost.seconds >= selection.candidates[0].seconds) continue;
-    SYNCOPATE_ASSIGN_OR_RETURN(const FluidTime time,
-                               FluidTimeOf(program, topology, placement, bytes_per_element, {}));
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        const plan::FluidTime time,
+        plan::FluidTimeOf(program, topology, placement, bytes_per_element, {}));
     report.equal_chunks = chunks;
     report.equal_chunks_loss = packed > 0 ? std::max(0.0, time.pipelined / packed - 1) : 0;
     report.chunk_bytes = LargestChunk(program) * bytes_per_element;
-    Candidate& winner = selection.candidates[0];
+    plan::Candidate& winner = selection.candidates[0];
     winner.variant = absl::StrCat(chunks, " equal chunks");
     winner.seconds = cost.seconds;
     winner.messages = cost.messages;
@@ -163,21 +166,21 @@ absl::Status CutEvenlyForMscclExport(const CollectiveRequest& request, size_t by
 
 absl::Status CompareWithPublished(const Topology& topology, absl::Span<const int> placement,
                                   ForestReport& report) {
-  const auto solve = [&](Stages stages) -> absl::StatusOr<double> {
-    ForestOptions options;
+  const auto solve = [&](plan::Stages stages) -> absl::StatusOr<double> {
+    plan::ForestOptions options;
     options.relays = report.options.relays;
     options.gap = report.options.gap;
     options.stages = stages;
-    SYNCOPATE_ASSIGN_OR_RETURN(const ForestPlan plan,
-                               PlanForest(topology, placement, report.plan.active, options));
+    SYNCOPATE_ASSIGN_OR_RETURN(const plan::ForestPlan plan,
+                               plan::PlanForest(topology, placement, report.plan.active, options));
     return plan.seconds_per_byte;
   };
-  SYNCOPATE_ASSIGN_OR_RETURN(report.separate_seconds, solve(Stages::kSeparate));
-  SYNCOPATE_ASSIGN_OR_RETURN(report.overlapped_seconds, solve(Stages::kEqualOverlapped));
+  SYNCOPATE_ASSIGN_OR_RETURN(report.separate_seconds, solve(plan::Stages::kSeparate));
+  SYNCOPATE_ASSIGN_OR_RETURN(report.overlapped_seconds, solve(plan::Stages::kEqualOverlapped));
   return absl::OkStatus();
 }
 
-std::string TreeText(const WorkerTree& tree) {
+std::string TreeText(const plan::WorkerTree& tree) {
   std::vector<std::vector<int>> children(tree.parent.size());
   for (size_t worker = 0; worker < tree.parent.size(); ++worker) {
     const int parent = tree.parent[worker];
@@ -190,4 +193,4 @@ std::string TreeText(const WorkerTree& tree) {
   return text;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

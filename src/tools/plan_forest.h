@@ -16,7 +16,7 @@
 #include "plan/collective/select.h"
 #include "plan/forest/forest.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // As on the command line.
 struct ForestArguments {
@@ -29,12 +29,12 @@ struct ForestArguments {
   friend bool operator==(const ForestArguments&, const ForestArguments&) = default;
 };
 // InvalidArgument with the option that is wrong.
-absl::StatusOr<ForestOptions> ParseForestOptions(const ForestArguments& arguments);
-absl::string_view Name(Stages stages);  // as on the command line
+absl::StatusOr<plan::ForestOptions> ParseForestOptions(const ForestArguments& arguments);
+absl::string_view Name(plan::Stages stages);  // as on the command line
 
 struct ForestReport {
-  ForestOptions options;
-  ForestPlan plan;
+  plan::ForestOptions options;
+  plan::ForestPlan plan;
   double plan_seconds = 0;   // that planning took
   uint64_t chunk_bytes = 0;  // the largest sub-chunk of the program
   bool checked = false;      // CheckCertificate() was satisfied
@@ -56,16 +56,17 @@ absl::Status PlanTimed(const Topology& topology, absl::Span<const int> placement
                        absl::Span<const int> active, const Clock& clock, ForestReport& report);
 
 // The steps that the plan's program has at least, whatever its sub-chunks.
-uint64_t LeastStepsOf(const ForestPlan& plan);
+uint64_t LeastStepsOf(const plan::ForestPlan& plan);
 
 // In elements.
 uint64_t LargestChunk(const Program& program);
 
 // Puts in place of the winner's program the quickest one of equal chunks that MSCCL can express.
 // FailedPrecondition if there is none.
-absl::Status CutEvenlyForMscclExport(const CollectiveRequest& request, size_t bytes_per_element,
-                                     const Topology& topology, absl::Span<const int> placement,
-                                     Selection& selection, ForestReport& report);
+absl::Status CutEvenlyForMscclExport(const plan::CollectiveRequest& request,
+                                     size_t bytes_per_element, const Topology& topology,
+                                     absl::Span<const int> placement, plan::Selection& selection,
+                                     ForestReport& report);
 
 // Checks what the plan claims. FailedPrecondition if the certificate does not hold. Plans of more
 // than one stage have none: they stay unchecked.
@@ -77,8 +78,8 @@ absl::Status CompareWithPublished(const Topology& topology, absl::Span<const int
                                   ForestReport& report);
 
 // In one line: "4(0,5-7 2(3))" has the root 4, on which 0, 5, 6, 7 and 2 hang, and 3 hangs on 2.
-std::string TreeText(const WorkerTree& tree);
+std::string TreeText(const plan::WorkerTree& tree);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_PLAN_FOREST_H_

@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "nlohmann/json.hpp"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -22,7 +22,7 @@ constexpr int kBarWidth = 20;
 
 std::string BytesText(double bytes) { return FormatBytes(static_cast<uint64_t>(bytes + 0.5)); }
 
-absl::string_view KindOf(NetworkPart part) { return part.is_link ? "link" : "capacity"; }
+absl::string_view KindOf(plan::NetworkPart part) { return part.is_link ? "link" : "capacity"; }
 
 // The empty number where there is none: one worker alone needs no time.
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
@@ -34,13 +34,13 @@ std::string RateText(double rate) {
 std::string Percent(double part) { return absl::StrFormat("%.2f %%", 100 * part); }
 
 // How much slower it became for the sake of fewer or shallower trees.
-double LossOf(const ForestPlan& plan) {
+double LossOf(const plan::ForestPlan& plan) {
   if (plan.packed_seconds <= 0) return 0;
   return std::max(0.0, plan.seconds_per_byte / plan.packed_seconds - 1);
 }
 
-int DepthOf(const TreePair& pair) {
-  return std::max(DepthOf(pair.reduce), DepthOf(pair.broadcast));
+int DepthOf(const plan::TreePair& pair) {
+  return std::max(plan::DepthOf(pair.reduce), plan::DepthOf(pair.broadcast));
 }
 
 void AppendRow(absl::string_view name, absl::string_view value, std::string& text) {
@@ -48,7 +48,7 @@ void AppendRow(absl::string_view name, absl::string_view value, std::string& tex
 }
 
 void AppendCertificate(const ForestReport& report, double bytes, std::string& text) {
-  const ForestPlan& plan = report.plan;
+  const plan::ForestPlan& plan = report.plan;
   AppendRow("rate",
             absl::StrCat(RateText(report.rate()), " of a worker's data, ",
                          FormatSeconds(plan.seconds_per_byte * bytes), " for these bytes"),
@@ -106,7 +106,7 @@ void AppendCertificate(const ForestReport& report, double bytes, std::string& te
   }
 }
 
-std::string PairText(const TreePair& pair) {
+std::string PairText(const plan::TreePair& pair) {
   if (pair.reduce == pair.broadcast) return absl::StrCat("both ", TreeText(pair.reduce));
   return absl::StrCat("reduce ", TreeText(pair.reduce), "  broadcast ", TreeText(pair.broadcast));
 }
@@ -117,13 +117,13 @@ void AppendLeftOut(size_t all, std::string& text) {
   }
 }
 
-void AppendTrees(const ForestPlan& plan, double bytes, std::string& text) {
+void AppendTrees(const plan::ForestPlan& plan, double bytes, std::string& text) {
   absl::StrAppend(&text, "trees: 4(0,5-7 2(3)) has the root 4, on which 0, 5, 6, 7 and 2 hang, ",
                   "and 3 hangs on 2\n");
   absl::StrAppend(&text, absl::StrFormat("%8s  %10s  %5s  %5s  %s\n", "share", "bytes", "root",
                                          "depth", "trees"));
   for (size_t i = 0; i < std::min(kRowsShown, plan.pairs.size()); ++i) {
-    const TreePair& pair = plan.pairs[i];
+    const plan::TreePair& pair = plan.pairs[i];
     std::string trees = PairText(pair);
     if (trees.size() > kTreeTextShown) {
       trees.resize(kTreeTextShown);
@@ -141,12 +141,12 @@ std::string Bar(double part) {
   return absl::StrCat(std::string(full, '#'), std::string(kBarWidth - full, '.'));
 }
 
-void AppendLoads(const ForestPlan& plan, const Topology& topology, std::string& text) {
+void AppendLoads(const plan::ForestPlan& plan, const Topology& topology, std::string& text) {
   const std::vector<ForestPart> parts = BusiestFirst(plan);
   const size_t shown = std::min(kRowsShown, parts.size());
   size_t width = 4;
   for (size_t i = 0; i < shown; ++i) {
-    width = std::max(width, NameOf(topology, parts[i].part).size());
+    width = std::max(width, plan::NameOf(topology, parts[i].part).size());
   }
   absl::StrAppend(&text,
                   "loads: bytes that cross a part of the network for each byte of data, the part ",
@@ -155,29 +155,31 @@ void AppendLoads(const ForestPlan& plan, const Topology& topology, std::string& 
                                          "carries", "bytes/byte", kBarWidth + 7, "busy", "price"));
   for (size_t i = 0; i < shown; ++i) {
     const ForestPart& part = parts[i];
-    const double rate = RateOf(topology, part.part);
-    absl::StrAppend(&text, absl::StrFormat("%-8s  %-*s  %12s  %10.3f  %s %4.0f %%  %4.1f %%\n",
-                                           KindOf(part.part), width, NameOf(topology, part.part),
-                                           FormatRate(rate), part.bytes, Bar(part.utilisation),
-                                           100 * part.utilisation, 100 * part.price * rate));
+    const double rate = plan::RateOf(topology, part.part);
+    absl::StrAppend(
+        &text,
+        absl::StrFormat("%-8s  %-*s  %12s  %10.3f  %s %4.0f %%  %4.1f %%\n", KindOf(part.part),
+                        width, plan::NameOf(topology, part.part), FormatRate(rate), part.bytes,
+                        Bar(part.utilisation), 100 * part.utilisation, 100 * part.price * rate));
   }
   AppendLeftOut(parts.size(), text);
 }
 
 }  // namespace
 
-std::vector<ForestPart> BusiestFirst(const ForestPlan& plan) {
+std::vector<ForestPart> BusiestFirst(const plan::ForestPlan& plan) {
   std::map<std::pair<bool, int>, ForestPart> parts;
-  const auto find = [&](NetworkPart part) -> ForestPart& {
+  const auto find = [&](plan::NetworkPart part) -> ForestPart& {
     ForestPart& found = parts[{part.is_link, part.index}];
     found.part = part;
     return found;
   };
-  for (const ForestLoad& load : plan.loads) {
+  for (const plan::ForestLoad& load : plan.loads) {
     find(load.part).bytes += load.bytes;
     find(load.part).utilisation += load.utilisation;
   }
-  for (const PartPrice& price : plan.certificate.prices) find(price.part).price += price.price;
+  for (const plan::PartPrice& price : plan.certificate.prices)
+    find(price.part).price += price.price;
   std::vector<ForestPart> sorted;
   for (const auto& [key, part] : parts) sorted.push_back(part);
   // What differs by rounding alone is sorted by its price: of a link and its only capacity the one
@@ -203,7 +205,7 @@ std::string FormatForest(const ForestReport& report, const Topology& topology, u
 
 void AddForestToJson(const ForestReport& report, const Topology& topology, uint64_t bytes,
                      Json& json) {
-  const ForestPlan& plan = report.plan;
+  const plan::ForestPlan& plan = report.plan;
   const double size = static_cast<double>(bytes);
   json["rate"] = Number(report.rate());
   json["bound"] = Number(report.bound());
@@ -228,12 +230,12 @@ void AddForestToJson(const ForestReport& report, const Topology& topology, uint6
   json["loads"] = Json::array();
   Json prices = Json::array();
   for (const ForestPart& part : BusiestFirst(plan)) {
-    const std::string& id = NameOf(topology, part.part);
+    const std::string& id = plan::NameOf(topology, part.part);
     const std::string kind(KindOf(part.part));
     if (part.bytes > 0) {
       json["loads"].push_back({{"id", id},
                                {"kind", kind},
-                               {"rate", RateOf(topology, part.part)},
+                               {"rate", plan::RateOf(topology, part.part)},
                                {"bytes", part.bytes * size},
                                {"bytes_per_byte", part.bytes},
                                {"utilisation", part.utilisation}});
@@ -244,7 +246,7 @@ void AddForestToJson(const ForestReport& report, const Topology& topology, uint6
                          {"bound_seconds_per_byte", plan.certificate.bound},
                          {"prices", std::move(prices)}};
   json["pairs"] = Json::array();
-  for (const TreePair& pair : plan.pairs) {
+  for (const plan::TreePair& pair : plan.pairs) {
     json["pairs"].push_back({{"share", pair.share},
                              {"bytes", pair.share * size},
                              {"root", pair.reduce.root},
@@ -254,4 +256,4 @@ void AddForestToJson(const ForestReport& report, const Topology& topology, uint6
   }
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

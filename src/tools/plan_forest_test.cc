@@ -11,7 +11,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/plan_command_testing.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using ::testing::AllOf;
@@ -261,7 +261,7 @@ TEST(PlanForestTest, CertificateIsChecked) {
   const Topology topology = UnequalStar();
   const std::vector<int> placement = *PlaceInOrder(topology, 4);
   ForestReport report;
-  report.plan = *PlanForest(topology, placement, {0, 1, 2, 3}, report.options);
+  report.plan = *plan::PlanForest(topology, placement, {0, 1, 2, 3}, report.options);
   EXPECT_TRUE(CheckForest(topology, placement, report).ok());
   EXPECT_TRUE(report.checked);
   report.checked = false;
@@ -295,4 +295,4 @@ TEST(TreeTextTest, RootThenWhatHangsOnIt) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/units.h"
-#include "tools/network_layout.h"
-#include "tools/svg.h"
+#include "picture/network_layout.h"
+#include "picture/svg.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 constexpr double kMargin = 24, kTop = 84;
@@ -45,8 +45,8 @@ std::string ColourOf(double utilisation) {
 
 class NetworkDrawing {
  public:
-  NetworkDrawing(const Topology& topology, const PlanPicture& picture, SvgPicture& svg)
-      : topology_(topology), picture_(picture), layout_(LayOut(topology)), svg_(svg) {
+  NetworkDrawing(const Topology& topology, const PlanPicture& picture, picture::SvgPicture& svg)
+      : topology_(topology), picture_(picture), layout_(picture::LayOut(topology)), svg_(svg) {
     double most = 0;
     for (const Topology::Link& link : topology.links) most = std::max(most, link.bandwidth);
     rate_most_ = most;
@@ -64,7 +64,9 @@ class NetworkDrawing {
   }
 
  private:
-  Point At(int node) const { return {left_ + layout_.nodes[node].x, top_ + layout_.nodes[node].y}; }
+  picture::Point At(int node) const {
+    return {left_ + layout_.nodes[node].x, top_ + layout_.nodes[node].y};
+  }
 
   // Of the link itself or of the busiest capacity that it draws on.
   double BusyOf(size_t link) const {
@@ -115,25 +117,25 @@ class NetworkDrawing {
   // Each direction on its right-hand side.
   void DrawLink(size_t index, int before, bool labelled) {
     const Topology::Link& link = topology_.links[index];
-    const Point from = At(link.from), to = At(link.to);
+    const picture::Point from = At(link.from), to = At(link.to);
     const double length = std::hypot(to.x - from.x, to.y - from.y);
     if (length < 1) return;
     const double dx = (to.x - from.x) / length, dy = (to.y - from.y) / length;
     const double width = WidthOf(link);
     const double shift = 3.5 + 7 * before;
     const auto beside = [&](double along, double away) {
-      return Point{from.x + dx * along - dy * away, from.y + dy * along + dx * away};
+      return picture::Point{from.x + dx * along - dy * away, from.y + dy * along + dx * away};
     };
-    const Point begin = beside(0, shift), end = beside(length, shift);
+    const picture::Point begin = beside(0, shift), end = beside(length, shift);
     svg_.Line(begin.x, begin.y, end.x, end.y, ColourOf(BusyOf(index)), width, TitleOf(index));
     if (!labelled) return;
-    SvgWords style{.size = 8, .anchor = "middle"};
+    picture::SvgWords style{.size = 8, .anchor = "middle"};
     style.turned = std::atan2(dy, dx) * 180 / std::numbers::pi;
     const bool upside_down = style.turned > 90 || style.turned <= -90;
     if (upside_down) style.turned += style.turned > 90 ? -180 : 180;
     // Near the end where fewer lines meet.
     const bool from_below = layout_.level[link.from] <= layout_.level[link.to];
-    const Point words =
+    const picture::Point words =
         beside(length * (from_below ? 0.38 : 0.62), shift + width / 2 + (upside_down ? 2 : 8));
     svg_.Words(words.x, words.y, absl::StrCat(link.id, " ", PercentText(BusyOf(index))), style);
   }
@@ -149,7 +151,7 @@ class NetworkDrawing {
     }
     for (size_t node = 0; node < topology_.nodes.size(); ++node) {
       const Topology::Node& each = topology_.nodes[node];
-      const Point at = At(static_cast<int>(node));
+      const picture::Point at = At(static_cast<int>(node));
       if (each.kind != NodeKind::kDevice) {
         const double half = std::max(20.0, 3.3 * static_cast<double>(each.id.size()) + 5);
         svg_.Box(at.x - half, at.y - 12, 2 * half, 24,
@@ -172,13 +174,13 @@ class NetworkDrawing {
                    {.size = small ? 8 : 11, .anchor = "middle", .bold = true});
       }
       if (small) continue;
-      const Point words = layout_.circle ? Outside(at) : Point{at.x, at.y + 27};
+      const picture::Point words = layout_.circle ? Outside(at) : picture::Point{at.x, at.y + 27};
       svg_.Words(words.x, words.y, each.id, {.size = 10, .anchor = "middle"});
     }
   }
 
   // Beside a device of a circle, away from its middle.
-  Point Outside(Point at) const {
+  picture::Point Outside(picture::Point at) const {
     const double x = at.x - left_ - layout_.width / 2, y = at.y - top_ - layout_.height / 2;
     const double length = std::max(1.0, std::hypot(x, y));
     return {at.x + 32 * x / length, at.y + 24 * y / length + 4};
@@ -212,8 +214,8 @@ class NetworkDrawing {
 
   const Topology& topology_;
   const PlanPicture& picture_;
-  const NetworkLayout layout_;
-  SvgPicture& svg_;
+  const picture::NetworkLayout layout_;
+  picture::SvgPicture& svg_;
   double rate_most_ = 1;
   double left_ = 0, top_ = 0;
 };
@@ -221,26 +223,28 @@ class NetworkDrawing {
 // One tree in a box, its root at the top.
 class TreeDrawing {
  public:
-  TreeDrawing(const WorkerTree& tree, const std::vector<int>& active, SvgPicture& svg)
+  TreeDrawing(const plan::WorkerTree& tree, const std::vector<int>& active,
+              picture::SvgPicture& svg)
       : tree_(tree),
         active_(active),
         svg_(svg),
         children_(tree.parent.size()),
         at_(tree.parent.size()) {
-    for (const auto& [parent, child] : EdgesFromRoot(tree)) children_[parent].push_back(child);
+    for (const auto& [parent, child] : plan::EdgesFromRoot(tree))
+      children_[parent].push_back(child);
     Place(tree.root, 0);
   }
 
   void Draw(double left, double top, double width, double height, const char* colour) {
     const double spacing = width / std::max(1.0, leaves_);
     const double radius = std::clamp(0.42 * spacing, 1.5, 9.0);
-    const double layer = (height - 2 * radius) / std::max(1, DepthOf(tree_));
+    const double layer = (height - 2 * radius) / std::max(1, plan::DepthOf(tree_));
     const auto point = [&](int worker) {
-      return Point{left + at_[worker].x * spacing, top + radius + at_[worker].y * layer};
+      return picture::Point{left + at_[worker].x * spacing, top + radius + at_[worker].y * layer};
     };
-    const auto edges = EdgesFromRoot(tree_);
+    const auto edges = plan::EdgesFromRoot(tree_);
     for (const auto& [parent, child] : edges) {
-      const Point a = point(parent), b = point(child);
+      const picture::Point a = point(parent), b = point(child);
       svg_.Line(a.x, a.y, b.x, b.y, colour, radius < 4 ? 0.7 : 1.3);
     }
     DrawWorker(tree_.root, point(tree_.root), radius);
@@ -260,7 +264,7 @@ class TreeDrawing {
                    static_cast<double>(depth)};
   }
 
-  void DrawWorker(int worker, Point at, double radius) {
+  void DrawWorker(int worker, picture::Point at, double radius) {
     const bool active = std::binary_search(active_.begin(), active_.end(), worker);
     svg_.Circle(at.x, at.y, radius, active ? "#fbe7a1" : "#ffffff", kLineColour,
                 absl::StrCat("worker ", worker, active ? "" : ", relays"));
@@ -268,16 +272,16 @@ class TreeDrawing {
     svg_.Words(at.x, at.y + 3, absl::StrCat(worker), {.size = 9, .anchor = "middle"});
   }
 
-  const WorkerTree& tree_;
+  const plan::WorkerTree& tree_;
   const std::vector<int>& active_;
-  SvgPicture& svg_;
+  picture::SvgPicture& svg_;
   std::vector<std::vector<int>> children_;
-  std::vector<Point> at_;
+  std::vector<picture::Point> at_;
   double leaves_ = 0;
 };
 
-void DrawPair(const TreePair& pair, const std::vector<int>& active, double left, double top,
-              SvgPicture& svg) {
+void DrawPair(const plan::TreePair& pair, const std::vector<int>& active, double left, double top,
+              picture::SvgPicture& svg) {
   svg.Box(left, top, kCellWidth - 12, kCellHeight - 12, "#fbfcfd", "#ccd3da", 6);
   svg.Words(left + 10, top + 18,
             absl::StrFormat("%.2f %% of the bytes, root %d", 100 * pair.share, pair.reduce.root),
@@ -299,7 +303,7 @@ void DrawPair(const TreePair& pair, const std::vector<int>& active, double left,
       .Draw(right, top + kCellTop, half, height, kBroadcastColour);
 }
 
-void DrawLegend(double left, double y, SvgPicture& svg) {
+void DrawLegend(double left, double y, picture::SvgPicture& svg) {
   svg.Words(left, y + 10, "busy", {.size = 11});
   constexpr int kSteps = 5;
   for (int i = 0; i < kSteps; ++i) {
@@ -313,7 +317,7 @@ void DrawLegend(double left, double y, SvgPicture& svg) {
 }  // namespace
 
 std::string DrawPlan(const Topology& topology, const PlanPicture& picture) {
-  SvgPicture svg;
+  picture::SvgPicture svg;
   svg.Words(kMargin, 32, picture.title, {.size = 17, .bold = true});
   DrawLegend(kMargin, 48, svg);
   NetworkDrawing network(topology, picture, svg);
@@ -339,4 +343,4 @@ std::string DrawPlan(const Topology& topology, const PlanPicture& picture) {
   return svg.Finish(std::max(right, title) + kMargin, bottom + kMargin);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

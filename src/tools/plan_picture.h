@@ -9,7 +9,7 @@
 #include "model/topology.h"
 #include "plan/forest/packing.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 struct PlanPicture {
   std::string title;
@@ -18,12 +18,12 @@ struct PlanPicture {
   // The part of the time that each is busy.
   std::vector<double> links;
   std::vector<double> capacities;
-  absl::Span<const TreePair> pairs;  // largest first; none: no trees are drawn
+  absl::Span<const plan::TreePair> pairs;  // largest first; none: no trees are drawn
 };
 
 // `topology` must be valid. The same picture gives the same bytes.
 std::string DrawPlan(const Topology& topology, const PlanPicture& picture);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_PLAN_PICTURE_H_

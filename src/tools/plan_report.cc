@@ -14,7 +14,7 @@
 #include "tools/plan_forest_report.h"
 #include "tools/plan_picture.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -30,7 +30,7 @@ void AppendRow(absl::string_view name, absl::string_view value, std::string& tex
 }
 
 std::string RequestText(const PlanReport& report) {
-  const CollectiveRequest& request = report.request;
+  const plan::CollectiveRequest& request = report.request;
   std::string text = absl::StrCat(Name(request.collective));
   if (request.collective != Collective::kBarrier) {
     absl::StrAppend(&text, " of ", FormatBytes(DataBytes(report)), " ", Name(report.type));
@@ -48,18 +48,18 @@ std::string RequestText(const PlanReport& report) {
   return text;
 }
 
-void AppendCandidates(const std::vector<Candidate>& candidates, std::string& text) {
+void AppendCandidates(const std::vector<plan::Candidate>& candidates, std::string& text) {
   size_t width = 9;
   size_t left_out = 0;
-  const auto is_shown = [](const Candidate& candidate) {
+  const auto is_shown = [](const plan::Candidate& candidate) {
     return candidate.best_pieces || !candidate.skipped.empty();
   };
-  for (const Candidate& candidate : candidates) {
+  for (const plan::Candidate& candidate : candidates) {
     if (is_shown(candidate)) width = std::max(width, Describe(candidate).size());
   }
   absl::StrAppend(&text, absl::StrFormat("%-*s  %10s  %8s  %10s  %11s\n", width, "candidate",
                                          "predicted", "messages", "most sent", "sent in all"));
-  for (const Candidate& candidate : candidates) {
+  for (const plan::Candidate& candidate : candidates) {
     if (!is_shown(candidate)) {
       ++left_out;
       continue;
@@ -90,7 +90,7 @@ struct Busy {
 };
 
 std::vector<Busy> BusiestParts(const PlanReport& report) {
-  const ProgramCost& cost = report.selection.cost;
+  const cost::ProgramCost& cost = report.selection.cost;
   std::vector<Busy> parts;
   for (size_t i = 0; i < cost.capacities.size(); ++i) {
     parts.push_back({cost.capacities[i].utilisation, cost.capacities[i].bytes,
@@ -109,7 +109,7 @@ std::vector<Busy> BusiestParts(const PlanReport& report) {
 
 void AppendChain(const PlanReport& report, std::string& text) {
   constexpr size_t kShownAtEachEnd = 12;
-  const std::vector<ProgramCost::ChainStep>& chain = report.selection.cost.critical_chain;
+  const std::vector<cost::ProgramCost::ChainStep>& chain = report.selection.cost.critical_chain;
   absl::StrAppend(&text, "critical chain of its steps (each waited for the one before):\n");
   for (size_t i = 0; i < chain.size(); ++i) {
     if (i == kShownAtEachEnd && chain.size() > 2 * kShownAtEachEnd) {
@@ -117,7 +117,7 @@ void AppendChain(const PlanReport& report, std::string& text) {
       absl::StrAppend(&text, "  ... ", hidden, " more ...\n");
       i += hidden;
     }
-    const ProgramCost::ChainStep& element = chain[i];
+    const cost::ProgramCost::ChainStep& element = chain[i];
     const Step& step = report.selection.program.steps[element.worker][element.step];
     absl::StrAppend(&text, absl::StrFormat("  %10s to %10s  worker %d, step %d: %s\n",
                                            FormatSeconds(element.begin), FormatSeconds(element.end),
@@ -125,7 +125,7 @@ void AppendChain(const PlanReport& report, std::string& text) {
   }
 }
 
-Json CandidateToJson(const Candidate& candidate) {
+Json CandidateToJson(const plan::Candidate& candidate) {
   Json json = {{"algorithm", candidate.algorithm},
                {"variant", candidate.variant},
                {"pieces", candidate.pieces}};
@@ -144,8 +144,8 @@ Json CandidateToJson(const Candidate& candidate) {
 }  // namespace
 
 std::string FormatSummary(const PlanReport& report) {
-  const Selection& selection = report.selection;
-  const Candidate& winner = selection.candidates[0];
+  const plan::Selection& selection = report.selection;
+  const plan::Candidate& winner = selection.candidates[0];
   std::string text;
   AppendRow("request", RequestText(report), text);
   AppendRow(
@@ -179,7 +179,7 @@ std::string FormatSummary(const PlanReport& report) {
 }
 
 std::string FormatExplanation(const PlanReport& report) {
-  const Selection& selection = report.selection;
+  const plan::Selection& selection = report.selection;
   std::string text;
   if (report.forest) {
     absl::StrAppend(&text, FormatForest(*report.forest, report.topology, DataBytes(report)), "\n");
@@ -199,9 +199,9 @@ std::string FormatExplanation(const PlanReport& report) {
 }
 
 std::string PlanToJson(const PlanReport& report) {
-  const CollectiveRequest& request = report.request;
-  const Selection& selection = report.selection;
-  const Candidate& winner = selection.candidates[0];
+  const plan::CollectiveRequest& request = report.request;
+  const plan::Selection& selection = report.selection;
+  const plan::Candidate& winner = selection.candidates[0];
   Json json = {{"collective", std::string(Name(request.collective))},
                {"type", std::string(Name(report.type))},
                {"bytes", DataBytes(report)},
@@ -214,7 +214,7 @@ std::string PlanToJson(const PlanReport& report) {
   if (HasRoot(request.collective)) json["root"] = request.root;
   if (report.forest) AddForestToJson(*report.forest, report.topology, DataBytes(report), json);
   json["candidates"] = Json::array();
-  for (const Candidate& candidate : selection.candidates) {
+  for (const plan::Candidate& candidate : selection.candidates) {
     json["candidates"].push_back(CandidateToJson(candidate));
   }
   if (!report.has_program()) {
@@ -232,7 +232,7 @@ std::string PlanToJson(const PlanReport& report) {
                {"digest", DigestOf(selection.program).ToString()},
                {"why", selection.why},
                {"critical_chain", Json::array()}});
-  for (const ProgramCost::ChainStep& element : selection.cost.critical_chain) {
+  for (const cost::ProgramCost::ChainStep& element : selection.cost.critical_chain) {
     json["critical_chain"].push_back({{"worker", element.worker},
                                       {"step", element.step},
                                       {"begin_us", element.begin * 1e6},
@@ -248,9 +248,9 @@ std::string PlanToSvg(const PlanReport& report) {
   picture.links.resize(report.topology.links.size(), 0);
   picture.capacities.resize(report.topology.capacities.size(), 0);
   if (report.forest) {
-    const ForestPlan& plan = report.forest->plan;
+    const plan::ForestPlan& plan = report.forest->plan;
     picture.pairs = plan.pairs;
-    for (const ForestLoad& load : plan.loads) {
+    for (const plan::ForestLoad& load : plan.loads) {
       (load.part.is_link ? picture.links : picture.capacities)[load.part.index] = load.utilisation;
     }
     picture.title =
@@ -260,7 +260,7 @@ std::string PlanToSvg(const PlanReport& report) {
                               100 * plan.certificate.gap())
             : "forest: nothing crosses the network";
   } else {
-    const ProgramCost& cost = report.selection.cost;
+    const cost::ProgramCost& cost = report.selection.cost;
     for (size_t i = 0; i < cost.links.size(); ++i) picture.links[i] = cost.links[i].utilisation;
     for (size_t i = 0; i < cost.capacities.size(); ++i) {
       picture.capacities[i] = cost.capacities[i].utilisation;
@@ -272,4 +272,4 @@ std::string PlanToSvg(const PlanReport& report) {
   return DrawPlan(report.topology, picture);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -12,13 +12,13 @@
 #include "syncopate/data_type.h"
 #include "tools/plan_forest.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 struct PlanReport {
-  CollectiveRequest request;
+  plan::CollectiveRequest request;
   DataType type = DataType::kFloat32;
   Topology topology;
-  Selection selection;
+  plan::Selection selection;
   ProgramProof proof;  // of selection.program
   std::vector<int> placement;
   std::optional<ForestReport> forest;  // if the chosen plan is one
@@ -36,6 +36,6 @@ std::string PlanToJson(const PlanReport& report);
 // The network, how busy its parts are and the trees of a forest plan, as SVG.
 std::string PlanToSvg(const PlanReport& report);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_PLAN_REPORT_H_

@@ -13,7 +13,7 @@
 #include "schedule/models/model_tables.h"
 #include "schedule/search.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 constexpr double kScaleMax = 1e6;
@@ -32,7 +32,7 @@ absl::StatusOr<TensorTable> LoadTable(const ScheduleArguments& arguments) {
   }
   TensorTable table;
   if (!arguments.model.empty()) {
-    absl::StatusOr<TensorTable> made = MakeModelTable(arguments.model);
+    absl::StatusOr<TensorTable> made = schedule::MakeModelTable(arguments.model);
     if (!made.ok()) return At("--model", made.status());
     table = *std::move(made);
   } else {
@@ -59,8 +59,8 @@ absl::StatusOr<double> ParseTime(absl::string_view text) {
   return number.ok() ? number : ParseSeconds(text);
 }
 
-absl::StatusOr<ScheduleOptions> MakeOptions(const ScheduleArguments& arguments) {
-  ScheduleOptions options;
+absl::StatusOr<schedule::ScheduleOptions> MakeOptions(const ScheduleArguments& arguments) {
+  schedule::ScheduleOptions options;
   options.ways_max = arguments.ways;
   options.overlap_forward = arguments.overlap_forward;
   if (!arguments.bucket.empty()) {
@@ -74,18 +74,18 @@ absl::StatusOr<ScheduleOptions> MakeOptions(const ScheduleArguments& arguments) 
 
 }  // namespace
 
-CommunicationCosts PublishedCosts() { return {1.4e-3, 1.7e-9, {1, 1.5}, "published"}; }
+cost::CommunicationCosts PublishedCosts() { return {1.4e-3, 1.7e-9, {1, 1.5}, "published"}; }
 
-absl::StatusOr<CommunicationCosts> LoadCosts(const std::string& text) {
+absl::StatusOr<cost::CommunicationCosts> LoadCosts(const std::string& text) {
   if (text.empty()) return PublishedCosts();
   if (text.find(',') == std::string::npos) {
     SYNCOPATE_ASSIGN_OR_RETURN(const std::string json, ReadFile(text, limits::kTensorTextBytesMax));
-    absl::StatusOr<CommunicationCosts> costs = ParseCommunicationCosts(json);
+    absl::StatusOr<cost::CommunicationCosts> costs = cost::ParseCommunicationCosts(json);
     if (!costs.ok()) return At(text, costs.status());
     return costs;
   }
   const std::vector<std::string> parts = absl::StrSplit(text, ',');
-  CommunicationCosts costs;
+  cost::CommunicationCosts costs;
   costs.source = "given";
   for (size_t i = 0; i < parts.size(); ++i) {
     const absl::StatusOr<double> number =
@@ -104,35 +104,40 @@ absl::StatusOr<ScheduleReport> MakeScheduleReport(const ScheduleArguments& argum
   ScheduleReport report;
   SYNCOPATE_ASSIGN_OR_RETURN(report.table, LoadTable(arguments));
   SYNCOPATE_ASSIGN_OR_RETURN(report.costs, LoadCosts(arguments.costs));
-  SYNCOPATE_ASSIGN_OR_RETURN(const ScheduleOptions options, MakeOptions(arguments));
+  SYNCOPATE_ASSIGN_OR_RETURN(const schedule::ScheduleOptions options, MakeOptions(arguments));
   report.options.overlap_forward = arguments.overlap_forward;
   std::vector<absl::string_view> planners;
   if (arguments.schedule.empty() || arguments.schedule == "all") {
-    for (const SchedulePlanner& planner : SchedulePlanners()) planners.push_back(planner.name);
+    for (const schedule::SchedulePlanner& planner : schedule::SchedulePlanners())
+      planners.push_back(planner.name);
   } else {
     planners = absl::StrSplit(arguments.schedule, ',');
   }
   for (const absl::string_view planner : planners) {
-    absl::StatusOr<Schedule> schedule = MakeSchedule(planner, report.table, report.costs, options);
+    absl::StatusOr<Schedule> schedule =
+        schedule::MakeSchedule(planner, report.table, report.costs, options);
     if (!schedule.ok()) return At("--schedule", schedule.status());
     SYNCOPATE_ASSIGN_OR_RETURN(
-        IterationTimeline timeline,
-        PredictTimeline(report.table, report.costs, *schedule, report.options));
+        schedule::IterationTimeline timeline,
+        schedule::PredictTimeline(report.table, report.costs, *schedule, report.options));
     report.schedules.push_back({*std::move(schedule), std::move(timeline)});
   }
   if (!arguments.overlap_forward) {
-    report.bound_seconds = IterationBound(report.table, report.costs, options);
+    report.bound_seconds = schedule::IterationBound(report.table, report.costs, options);
   }
   return report;
 }
 
 void AddScheduleOptions(CLI::App& plan, ScheduleArguments& arguments) {
-  const std::string names = absl::StrJoin(
-      SchedulePlanners(), ", ",
-      [](std::string* out, const SchedulePlanner& planner) { absl::StrAppend(out, planner.name); });
-  const std::string models = absl::StrJoin(
-      KnownModels(), ", ",
-      [](std::string* out, const KnownModel& model) { absl::StrAppend(out, model.name); });
+  const std::string names =
+      absl::StrJoin(schedule::SchedulePlanners(), ", ",
+                    [](std::string* out, const schedule::SchedulePlanner& planner) {
+                      absl::StrAppend(out, planner.name);
+                    });
+  const std::string models = absl::StrJoin(schedule::KnownModels(), ", ",
+                                           [](std::string* out, const schedule::KnownModel& model) {
+                                             absl::StrAppend(out, model.name);
+                                           });
   plan.add_option("--schedule", arguments.schedule,
                   absl::StrCat("instead of a collective, plan the gradient transfers of a model: ",
                                names, "; several as wfbp,search, or all"));
@@ -154,4 +159,4 @@ void AddScheduleOptions(CLI::App& plan, ScheduleArguments& arguments) {
                 "schedule: the next forward of a layer waits for its own tensors only");
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

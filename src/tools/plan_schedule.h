@@ -10,13 +10,13 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 #include "model/schedule.h"
 #include "model/tensor_table.h"
 #include "schedule/planners.h"
 #include "schedule/timeline.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // As on the command line.
 struct ScheduleArguments {
@@ -36,22 +36,22 @@ struct ScheduleArguments {
 
 struct PlannedSchedule {
   Schedule schedule;
-  IterationTimeline timeline;
+  schedule::IterationTimeline timeline;
 };
 
 struct ScheduleReport {
   TensorTable table;
-  CommunicationCosts costs;
-  TimelineOptions options;
+  cost::CommunicationCosts costs;
+  schedule::TimelineOptions options;
   double bound_seconds = 0;  // no schedule is shorter; 0: not known
   std::vector<PlannedSchedule> schedules;
 };
 
 // The costs of the ASC-WFBP paper: 32 GPUs, 10 Gbit/s Ethernet.
-CommunicationCosts PublishedCosts();
+cost::CommunicationCosts PublishedCosts();
 
 // "1.4ms,1.7ns,1.5" (start-up, a byte, gamma of 2, 3, ... at once), or a JSON file.
-absl::StatusOr<CommunicationCosts> LoadCosts(const std::string& text);
+absl::StatusOr<cost::CommunicationCosts> LoadCosts(const std::string& text);
 
 absl::StatusOr<ScheduleReport> MakeScheduleReport(const ScheduleArguments& arguments);
 
@@ -63,6 +63,6 @@ std::string ScheduleReportToJson(const ScheduleReport& report);
 // Adds the options to `plan`; `arguments` must outlive the parsing.
 void AddScheduleOptions(CLI::App& plan, ScheduleArguments& arguments);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_PLAN_SCHEDULE_H_

@@ -9,7 +9,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/plan_schedule.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -36,7 +36,7 @@ const PlannedSchedule& Best(const ScheduleReport& report) {
 void AppendTransfer(const ScheduleReport& report, const PlannedSchedule& planned, size_t i,
                     std::string& text) {
   const Transfer& transfer = planned.schedule.transfers[i];
-  const TransferTimes& times = planned.timeline.transfers[i];
+  const schedule::TransferTimes& times = planned.timeline.transfers[i];
   const std::string tensors = transfer.first == transfer.last
                                   ? absl::StrCat(transfer.first)
                                   : absl::StrCat(transfer.first, "-", transfer.last);
@@ -49,12 +49,12 @@ void AppendTransfer(const ScheduleReport& report, const PlannedSchedule& planned
 
 // What the end of the iteration waits for.
 std::string HeldUpBy(const PlannedSchedule& planned) {
-  const std::vector<TransferTimes>& transfers = planned.timeline.transfers;
+  const std::vector<schedule::TransferTimes>& transfers = planned.timeline.transfers;
   if (planned.timeline.exposed_seconds <= 0) return "nothing: all transfers are hidden";
   double begun = transfers.front().start;
   double idle = 0;
   double end = begun;
-  for (const TransferTimes& times : transfers) {
+  for (const schedule::TransferTimes& times : transfers) {
     idle += std::max(0.0, times.start - end);
     end = std::max(end, times.end);
   }
@@ -69,7 +69,7 @@ Json TransfersToJson(const ScheduleReport& report, const PlannedSchedule& planne
   Json list = Json::array();
   for (size_t i = 0; i < planned.schedule.transfers.size(); ++i) {
     const Transfer& transfer = planned.schedule.transfers[i];
-    const TransferTimes& times = planned.timeline.transfers[i];
+    const schedule::TransferTimes& times = planned.timeline.transfers[i];
     list.push_back({{"first", transfer.first},
                     {"last", transfer.last},
                     {"beside", transfer.beside},
@@ -101,7 +101,7 @@ std::string FormatScheduleSummary(const ScheduleReport& report) {
                        })
           ->timeline.iteration_seconds;
   for (const PlannedSchedule& planned : report.schedules) {
-    const IterationTimeline& timeline = planned.timeline;
+    const schedule::IterationTimeline& timeline = planned.timeline;
     absl::StrAppend(
         &text, absl::StrFormat("%-9s %12s %12s %10d %8d %8.2fx\n", planned.schedule.planner,
                                Milliseconds(timeline.iteration_seconds),
@@ -122,11 +122,13 @@ std::string FormatScheduleSummary(const ScheduleReport& report) {
 std::string FormatScheduleExplanation(const ScheduleReport& report) {
   std::string text;
   for (const PlannedSchedule& planned : report.schedules) {
-    const auto found = std::find_if(
-        SchedulePlanners().begin(), SchedulePlanners().end(),
-        [&](const SchedulePlanner& planner) { return planner.name == planned.schedule.planner; });
+    const auto found =
+        std::find_if(schedule::SchedulePlanners().begin(), schedule::SchedulePlanners().end(),
+                     [&](const schedule::SchedulePlanner& planner) {
+                       return planner.name == planned.schedule.planner;
+                     });
     absl::StrAppend(&text, planned.schedule.planner, ": ",
-                    found == SchedulePlanners().end() ? "" : found->summary, "\n",
+                    found == schedule::SchedulePlanners().end() ? "" : found->summary, "\n",
                     absl::StrFormat("  %-9s %11s %7s %9s %9s %9s %9s\n", "tensors", "size",
                                     "beside", "ready ms", "start", "moving", "end"));
     const size_t count = planned.schedule.transfers.size();
@@ -172,4 +174,4 @@ std::string ScheduleReportToJson(const ScheduleReport& report) {
   return json.dump(1) + "\n";
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -10,7 +10,7 @@
 #include "tools/plan_command_testing.h"
 #include "tools/schedule_picture.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using ::testing::AllOf;
@@ -139,4 +139,4 @@ TEST(SchedulePictureTest, HasAPanelForEachScheduleAndALaneForEachTransferAtOnce)
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::tools

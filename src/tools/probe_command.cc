@@ -14,8 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "api/job_environment.h"
-#include "api/start_transport.h"
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/log.h"
@@ -25,13 +23,15 @@
 #include "nlohmann/json.hpp"
 #include "probe/picture.h"
 #include "tools/command_line.h"
-#include "tools/launch/start_job.h"
 #include "tools/probe/allreduce.h"
 #include "tools/probe/lab_trials.h"
 #include "tools/probe/probe_job.h"
+#include "tools/start_job.h"
 #include "transport/net/endpoint.h"
+#include "worker/job_environment.h"
+#include "worker/start_transport.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 constexpr int64_t kBudgetNsMin = 1'000'000'000, kBudgetNsMax = 3'600'000'000'000;
@@ -81,10 +81,10 @@ class ProgressLine {
   bool shown_ = false;
 };
 
-std::string ToJson(const Inference& found) {
+std::string ToJson(const probe::Inference& found) {
   nlohmann::ordered_json json;
   json["hosts"] = nlohmann::ordered_json::array();
-  for (const NetworkShape::Host& host : found.shape.hosts) {
+  for (const probe::NetworkShape::Host& host : found.shape.hosts) {
     json["hosts"].push_back({{"name", host.name},
                              {"workers", host.workers},
                              {"rack", found.shape.racks[static_cast<size_t>(host.rack)].name},
@@ -92,7 +92,7 @@ std::string ToJson(const Inference& found) {
                              {"in", host.in}});
   }
   json["racks"] = nlohmann::ordered_json::array();
-  for (const NetworkShape::Rack& rack : found.shape.racks) {
+  for (const probe::NetworkShape::Rack& rack : found.shape.racks) {
     std::vector<std::string> names;
     for (const int host : rack.hosts) {
       names.push_back(found.shape.hosts[static_cast<size_t>(host)].name);
@@ -115,11 +115,11 @@ std::string ToJson(const Inference& found) {
     json["disturbed"]["stolen"] = found.disturbance.stolen;
     json["disturbed"]["note"] = Describe(found.disturbance);
   }
-  json["topology"] = nlohmann::ordered_json::parse(ToJson(ToTopology(found.shape)));
+  json["topology"] = nlohmann::ordered_json::parse(ToJson(probe::ToTopology(found.shape)));
   return json.dump(2) + "\n";
 }
 
-std::string Summary(const Inference& found) {
+std::string Summary(const probe::Inference& found) {
   const size_t hosts = found.shape.hosts.size(), racks = found.shape.racks.size();
   std::string text = absl::StrFormat("%d host%s", hosts, hosts == 1 ? "" : "s");
   if (racks > 1) absl::StrAppend(&text, " in ", racks, " racks");
@@ -138,19 +138,19 @@ std::string Summary(const Inference& found) {
   return text;
 }
 
-absl::Status Report(const ProbeArguments& arguments, const Inference& found) {
-  const Topology topology = ToTopology(found.shape);
+absl::Status Report(const ProbeArguments& arguments, const probe::Inference& found) {
+  const Topology topology = probe::ToTopology(found.shape);
   SYNCOPATE_RETURN_IF_ERROR(Validate(topology));
   if (!arguments.topology_out.empty()) {
     SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.topology_out, ToJson(topology)));
   }
   if (!arguments.svg.empty()) {
-    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.svg, PictureSvg(found.shape)));
+    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.svg, probe::PictureSvg(found.shape)));
   }
   if (arguments.json) {
     std::cout << ToJson(found);
   } else {
-    std::cout << Summary(found) << "\n\n" << PictureText(found.shape);
+    std::cout << Summary(found) << "\n\n" << probe::PictureText(found.shape);
     if (!arguments.topology_out.empty()) {
       std::cout << "\nsaved as " << arguments.topology_out << "\n";
     }
@@ -161,17 +161,18 @@ absl::Status Report(const ProbeArguments& arguments, const Inference& found) {
 
 // In a job: every rank comes here.
 absl::Status RunInJob(const ProbeArguments& arguments) {
-  InferOptions options;
+  probe::InferOptions options;
   SYNCOPATE_ASSIGN_OR_RETURN(options.budget_seconds, Budget(arguments));
   const Environment environment = ProcessEnvironment();
-  SYNCOPATE_ASSIGN_OR_RETURN(const StartedTransport started, StartTransport({}, environment));
-  const std::string host = environment("SYNCOPATE_HOST").value_or(net::ThisHostName());
-  std::optional<Inference> found;
+  SYNCOPATE_ASSIGN_OR_RETURN(const worker::StartedTransport started,
+                             worker::StartTransport({}, environment));
+  const std::string host = environment("SYNCOPATE_HOST").value_or(transport::net::ThisHostName());
+  std::optional<probe::Inference> found;
   {
     ProgressLine line;
     options.progress = [&](absl::string_view step, double part) { line.Show(step, part); };
     SYNCOPATE_ASSIGN_OR_RETURN(found, ProbeTogether(*started.transport, MonotonicClock(), host,
-                                                    net::ThisMachine(), options));
+                                                    transport::net::ThisMachine(), options));
   }
   return found ? Report(arguments, *found) : absl::OkStatus();
 }
@@ -240,7 +241,7 @@ absl::StatusOr<int> Run(const ProbeArguments& arguments) {
     return RunAsJob(place, JobWords(arguments));
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<Job> job,
-                             JobFromEnvironment(ProcessEnvironment()));
+                             worker::JobFromEnvironment(ProcessEnvironment()));
   if (!job) {
     return absl::InvalidArgumentError(
         "there is no network to measure: name hosts with -H, or a lab with --lab, or run this "
@@ -307,4 +308,4 @@ void AddProbeCommand(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

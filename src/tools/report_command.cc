@@ -15,7 +15,7 @@
 #include "observe/text_report.h"
 #include "tools/command_line.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 constexpr const char* kCommand = "report";
@@ -69,4 +69,4 @@ void AddReportCommand(CLI::App& app, int& exit_code) {
   report->callback([arguments, &exit_code] { exit_code = RunReport(*arguments, std::cout); });
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -8,7 +8,7 @@
 
 #include "CLI/CLI.hpp"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 void AddReportCommand(CLI::App& app, int& exit_code);
 
@@ -21,6 +21,6 @@ struct ReportArguments {
 // Returns the exit code; errors go to standard error.
 int RunReport(const ReportArguments& arguments, std::ostream& out);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_REPORT_COMMAND_H_

@@ -13,7 +13,7 @@
 #include "observe/sample_run_testing.h"
 #include "tools/command_line.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using ::testing::HasSubstr;
@@ -78,4 +78,4 @@ TEST_F(ReportCommandTest, WhatCannotBeReadOrWrittenIsSaid) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::tools

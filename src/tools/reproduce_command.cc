@@ -16,12 +16,12 @@
 #include "tools/reproduce/forest_report.h"
 #include "tools/reproduce/forest_time.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 absl::StatusOr<reproduce::FigureOptions> MakeOptions(const ReproduceForestArguments& arguments) {
   reproduce::FigureOptions options;
-  const absl::StatusOr<BetweenNetwork> between = ParseBetweenNetwork(arguments.network);
+  const absl::StatusOr<plan::BetweenNetwork> between = plan::ParseBetweenNetwork(arguments.network);
   if (!between.ok()) return At("--network", between.status());
   options.between = *between;
   if (arguments.inside != "pairs" && arguments.inside != "switches") {
@@ -146,4 +146,4 @@ void AddReproduceCommand(CLI::App& app, int& exit_code) {
   AddAscWfbp(*reproduce, exit_code);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

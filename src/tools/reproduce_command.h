@@ -10,7 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "tools/reproduce/forest_figures.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // As on the command line.
 struct ReproduceForestArguments {
@@ -38,6 +38,6 @@ int RunReproduceAscWfbp(const ReproduceAscWfbpArguments& arguments, std::ostream
 // parsing.
 void AddReproduceCommand(CLI::App& app, int& exit_code);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_REPRODUCE_COMMAND_H_

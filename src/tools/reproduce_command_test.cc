@@ -10,7 +10,7 @@
 #include "tools/command_line.h"
 #include "tools/reproduce/forest_time.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using ::testing::HasSubstr;
@@ -128,17 +128,18 @@ TEST(ReproduceCommandTest, ProgressIsOneLineThatGoesAway) {
 TEST(ReproduceCommandTest, ThePlannerFindsKnownOptima) {
   const reproduce::ForestTimer timer = reproduce::MakeForestTimer(MonotonicClock());
   const double bytes = static_cast<double>(reproduce::kModelBytes);
-  const auto find = [&](const PaperCluster& cluster, const std::vector<std::string>& codes) {
-    const Topology topology = *PaperTopology(cluster);
+  const auto find = [&](const plan::PaperCluster& cluster, const std::vector<std::string>& codes) {
+    const Topology topology = *plan::PaperTopology(cluster);
     return timer(topology, *PlaceInOrder(topology, cluster.machines * cluster.gpus),
-                 MakeActiveSet(cluster, codes)->workers, false, reproduce::kModelBytes);
+                 plan::MakeActiveSet(cluster, codes)->workers, false, reproduce::kModelBytes);
   };
-  const auto even = find(MakePaperCluster(2, 4, BetweenNetwork::kGpuPairs, 100), {"4", "4"});
+  const auto even =
+      find(plan::MakePaperCluster(2, 4, plan::BetweenNetwork::kGpuPairs, 100), {"4", "4"});
   ASSERT_TRUE(even.ok()) << even.status();
   EXPECT_NEAR(even->seconds, 2 * bytes / 8 / 12.5e9, 0.006 * even->seconds);
   // A worker's links carry 3 x 100 + 12 x 10 Gb/s; it sends and receives all of its data once.
   const auto two =
-      find(MakePaperCluster(4, 4, BetweenNetwork::kGpuPairs, 10), {"1", "1", "0", "0"});
+      find(plan::MakePaperCluster(4, 4, plan::BetweenNetwork::kGpuPairs, 10), {"1", "1", "0", "0"});
   ASSERT_TRUE(two.ok()) << two.status();
   EXPECT_NEAR(two->seconds, bytes / (420e9 / 8), 0.006 * two->seconds);
 }
@@ -172,4 +173,4 @@ TEST(ReproduceAscWfbpTest, JsonHasItAll) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/parse.h"
-#include "tools/svg.h"
+#include "picture/svg.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 constexpr double kLeft = 110;
@@ -32,10 +32,10 @@ constexpr absl::string_view kWords = "#223";
 constexpr absl::string_view kGrid = "#ddd";
 
 // Which lane each transfer is drawn in: the first that is free when it starts.
-std::vector<size_t> Lanes(const IterationTimeline& timeline) {
+std::vector<size_t> Lanes(const schedule::IterationTimeline& timeline) {
   std::vector<double> free_at;
   std::vector<size_t> lanes;
-  for (const TransferTimes& times : timeline.transfers) {
+  for (const schedule::TransferTimes& times : timeline.transfers) {
     size_t lane = 0;
     while (lane < free_at.size() && free_at[lane] > times.start + 1e-12) ++lane;
     if (lane == free_at.size()) free_at.push_back(0);
@@ -96,7 +96,7 @@ class Picture {
 
   // Returns the y below it.
   double DrawPanel(const PlannedSchedule& planned, double y) {
-    const IterationTimeline& timeline = planned.timeline;
+    const schedule::IterationTimeline& timeline = planned.timeline;
     const std::vector<size_t> lanes = Lanes(timeline);
     const size_t lane_count = 1 + *std::max_element(lanes.begin(), lanes.end());
     const double height = static_cast<double>(1 + lane_count) * (kLane + kLaneGap);
@@ -134,7 +134,7 @@ class Picture {
     }
   }
 
-  void DrawComputing(const IterationTimeline& timeline, double y) {
+  void DrawComputing(const schedule::IterationTimeline& timeline, double y) {
     svg_.Box(kLeft, y, X(timeline.iteration_seconds) - kLeft, kLane, kWaitColour, "", 0,
              "computing waits");
     DrawSpans(timeline.forward, "forward", {kForwardColour, kForwardColour}, y);
@@ -143,7 +143,7 @@ class Picture {
 
   // Spans that are less than half a pixel wide are not drawn one by one: a box stands for all of
   // them until there is something to see.
-  void DrawSpans(const std::vector<TimeSpan>& spans, absl::string_view what,
+  void DrawSpans(const std::vector<schedule::TimeSpan>& spans, absl::string_view what,
                  const std::vector<absl::string_view>& colours, double y) {
     std::vector<size_t> order(spans.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -173,7 +173,7 @@ class Picture {
 
   void DrawTransfer(const PlannedSchedule& planned, size_t i, double y) {
     const Transfer& transfer = planned.schedule.transfers[i];
-    const TransferTimes& times = planned.timeline.transfers[i];
+    const schedule::TransferTimes& times = planned.timeline.transfers[i];
     const std::string name = transfer.first == transfer.last
                                  ? absl::StrCat(transfer.first)
                                  : absl::StrCat(transfer.first, "-", transfer.last);
@@ -191,11 +191,11 @@ class Picture {
 
   const ScheduleReport& report_;
   double seconds_ = 0;  // of the longest iteration
-  SvgPicture svg_;
+  picture::SvgPicture svg_;
 };
 
 }  // namespace
 
 std::string SchedulesToSvg(const ScheduleReport& report) { return Picture(report).Draw(); }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

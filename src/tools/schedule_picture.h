@@ -6,12 +6,12 @@
 
 #include "tools/plan_schedule.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // A lane for the computing, lanes for the transfers (as many as run at once) with their start-ups
 // in a lighter tone, and the time that the iteration waits for communication.
 std::string SchedulesToSvg(const ScheduleReport& report);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_SCHEDULE_PICTURE_H_

@@ -31,16 +31,16 @@ int main(int argc, char** argv) {
       "  syncopate report runs/first --html first.html\n"
       "syncopate COMMAND --help tells more about a command.");
 
-  int exit_code = syncopate::kDone;
-  syncopate::AddLaunchCommand(app, exit_code);
-  syncopate::AddBenchCommand(app, exit_code);
-  syncopate::AddPlanCommand(app, exit_code);
-  syncopate::AddDoctorCommand(app, exit_code);
-  syncopate::AddLabCommand(app, exit_code);
-  syncopate::AddProbeCommand(app, exit_code);
-  syncopate::AddReproduceCommand(app, exit_code);
-  syncopate::AddReportCommand(app, exit_code);
-  syncopate::AddTrainCommand(app, exit_code);
-  syncopate::AddReplayCommand(app, exit_code);
-  return syncopate::RunCommandLine(app, argc, argv, exit_code);
+  int exit_code = syncopate::tools::kDone;
+  syncopate::tools::AddLaunchCommand(app, exit_code);
+  syncopate::tools::AddBenchCommand(app, exit_code);
+  syncopate::tools::AddPlanCommand(app, exit_code);
+  syncopate::tools::AddDoctorCommand(app, exit_code);
+  syncopate::tools::AddLabCommand(app, exit_code);
+  syncopate::tools::AddProbeCommand(app, exit_code);
+  syncopate::tools::AddReproduceCommand(app, exit_code);
+  syncopate::tools::AddReportCommand(app, exit_code);
+  syncopate::tools::AddTrainCommand(app, exit_code);
+  syncopate::tools::AddReplayCommand(app, exit_code);
+  return syncopate::tools::RunCommandLine(app, argc, argv, exit_code);
 }

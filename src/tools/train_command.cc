@@ -19,11 +19,11 @@
 #include "nlohmann/json.hpp"
 #include "observe/run_directory.h"
 #include "tools/command_line.h"
-#include "tools/launch/start_job.h"
+#include "tools/start_job.h"
 #include "tools/train_replay.h"
 #include "train/options/train_options.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using train::TrainOptions;
@@ -247,4 +247,4 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
   });
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -14,19 +14,19 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "driver/exchange.h"
-#include "driver/replay.h"
-#include "driver/schedule_keeper.h"
 #include "observe/breakdown.h"
 #include "observe/recorder.h"
 #include "schedule/models/model_tables.h"
 #include "schedule/planners.h"
 #include "schedule/timeline.h"
+#include "sync/exchange.h"
+#include "sync/replay.h"
+#include "sync/schedule_keeper.h"
 #include "tools/bench/statistics.h"
 #include "tools/command_line.h"
 #include "tools/plan_schedule.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 constexpr char kCommand[] = "replay";
@@ -38,9 +38,9 @@ struct ReplayPlan {
   std::vector<TensorTable> tables;
   std::vector<std::string> planners;
   std::optional<Schedule> schedule;  // of a file, instead of planners
-  std::optional<CommunicationCosts> costs;
-  driver::CostProbeOptions probe;
-  ScheduleOptions planning;
+  std::optional<cost::CommunicationCosts> costs;
+  sync::CostProbeOptions probe;
+  schedule::ScheduleOptions planning;
   int iterations = 0;  // a turn
   int rounds = 0;
   bool overlap_forward = false;
@@ -48,7 +48,7 @@ struct ReplayPlan {
 
 absl::StatusOr<TensorTable> LoadModel(const std::string& name) {
   if (!absl::StrContains(name, '.') && !absl::StrContains(name, '/')) {
-    absl::StatusOr<TensorTable> table = MakeModelTable(name);
+    absl::StatusOr<TensorTable> table = schedule::MakeModelTable(name);
     if (!table.ok()) return At("--model", table.status());
     return table;
   }
@@ -85,14 +85,14 @@ absl::Status ReadSchedules(const std::string& text, ReplayPlan& plan) {
     plan.schedule = *std::move(schedule);
     return absl::OkStatus();
   }
-  for (const SchedulePlanner& planner : SchedulePlanners()) {
+  for (const schedule::SchedulePlanner& planner : schedule::SchedulePlanners()) {
     if (text == "all") plan.planners.emplace_back(planner.name);
   }
   if (text == "all") return absl::OkStatus();
   plan.planners = absl::StrSplit(text, ',');
   for (const std::string& planner : plan.planners) {
     const absl::Status known =
-        MakeSchedule(planner, plan.tables.front(), PublishedCosts()).status();
+        schedule::MakeSchedule(planner, plan.tables.front(), PublishedCosts()).status();
     if (!known.ok()) return At("--schedule", known);
   }
   return absl::OkStatus();
@@ -145,13 +145,13 @@ class ModelReplay {
     if (plan_.costs) {
       result.costs.fit.costs = *plan_.costs;
     } else {
-      SYNCOPATE_ASSIGN_OR_RETURN(result.costs, driver::MeasureCosts(worker_, plan_.probe));
+      SYNCOPATE_ASSIGN_OR_RETURN(result.costs, sync::MeasureCosts(worker_, plan_.probe));
     }
     SYNCOPATE_RETURN_IF_ERROR(MakeSchedules(result));
     SYNCOPATE_ASSIGN_OR_RETURN(
         replay_,
-        driver::Replay::Make(worker_, table_, schedules_.front(),
-                             {.overlap_forward = plan_.overlap_forward, .recorder = &recorder_}));
+        sync::Replay::Make(worker_, table_, schedules_.front(),
+                           {.overlap_forward = plan_.overlap_forward, .recorder = &recorder_}));
     for (const Schedule& schedule : schedules_) {
       SYNCOPATE_RETURN_IF_ERROR(replay_->SetSchedule(schedule));
       SYNCOPATE_RETURN_IF_ERROR(replay_->Run(kWarmUpFirst).status());
@@ -173,20 +173,20 @@ class ModelReplay {
 
  private:
   absl::Status MakeSchedules(ReplayedModel& result) {
-    const CommunicationCosts& costs = result.costs.fit.costs;
+    const cost::CommunicationCosts& costs = result.costs.fit.costs;
     if (plan_.schedule) schedules_.push_back(*plan_.schedule);
     for (const std::string& planner : plan_.planners) {
-      driver::KeeperPolicy policy;
+      sync::KeeperPolicy policy;
       policy.planning = plan_.planning;
       SYNCOPATE_ASSIGN_OR_RETURN(
-          const auto keeper, driver::ScheduleKeeper::Make(worker_, table_, planner, costs, policy));
+          const auto keeper, sync::ScheduleKeeper::Make(worker_, table_, planner, costs, policy));
       schedules_.push_back(keeper->schedule());
     }
-    TimelineOptions options;
+    schedule::TimelineOptions options;
     options.overlap_forward = plan_.overlap_forward;
     for (const Schedule& schedule : schedules_) {
-      SYNCOPATE_ASSIGN_OR_RETURN(const IterationTimeline timeline,
-                                 PredictTimeline(table_, costs, schedule, options));
+      SYNCOPATE_ASSIGN_OR_RETURN(const schedule::IterationTimeline timeline,
+                                 schedule::PredictTimeline(table_, costs, schedule, options));
       ReplayedSchedule row;
       row.name = schedule.planner;
       row.transfers = static_cast<int>(schedule.transfers.size());
@@ -228,7 +228,7 @@ class ModelReplay {
     trace.dropped = trace.dropped_bytes = 0;
     trace.dropped_first = trace.dropped_last = -1;
     SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
-                               driver::AllGatherTexts(worker_.world(), Encode(trace)));
+                               sync::AllGatherTexts(worker_.world(), Encode(trace)));
     std::vector<WorkerTrace> traces;
     for (const std::string& text : texts) {
       SYNCOPATE_ASSIGN_OR_RETURN(traces.emplace_back(), DecodeTrace(text));
@@ -243,7 +243,7 @@ class ModelReplay {
   const TensorTable& table_;
   observe::Recorder recorder_;
   std::vector<Schedule> schedules_;
-  std::unique_ptr<driver::Replay> replay_;
+  std::unique_ptr<sync::Replay> replay_;
 };
 
 std::vector<std::string> JobWords(const ReplayArguments& arguments) {
@@ -303,9 +303,11 @@ int RunReplay(const ReplayArguments& arguments) {
 }
 
 void AddReplayOptions(CLI::App& command, ReplayArguments& arguments) {
-  const std::string names = absl::StrJoin(
-      SchedulePlanners(), ", ",
-      [](std::string* out, const SchedulePlanner& planner) { absl::StrAppend(out, planner.name); });
+  const std::string names =
+      absl::StrJoin(schedule::SchedulePlanners(), ", ",
+                    [](std::string* out, const schedule::SchedulePlanner& planner) {
+                      absl::StrAppend(out, planner.name);
+                    });
   command
       .add_option("--schedule", arguments.schedule,
                   absl::StrCat(names, "; several as wfbp,search, all, or the file of one"))
@@ -335,9 +337,10 @@ void AddReplayCommand(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<ReplayArguments>();
   CLI::App* command =
       app.add_subcommand(kCommand, "Play the training of large models by their recorded times");
-  const std::string models = absl::StrJoin(
-      KnownModels(), ", ",
-      [](std::string* out, const KnownModel& model) { absl::StrAppend(out, model.name); });
+  const std::string models = absl::StrJoin(schedule::KnownModels(), ", ",
+                                           [](std::string* out, const schedule::KnownModel& model) {
+                                             absl::StrAppend(out, model.name);
+                                           });
   command
       ->add_option("--model", arguments->models,
                    absl::StrCat(models, "; several with commas; or the file of a tensor table"))
@@ -349,4 +352,4 @@ void AddReplayCommand(CLI::App& app, int& exit_code) {
   command->callback([arguments, &exit_code] { exit_code = RunReplay(*arguments); });
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

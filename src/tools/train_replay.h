@@ -9,12 +9,12 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
-#include "driver/cost_probe.h"
 #include "model/tensor_table.h"
 #include "observe/summary.h"
-#include "tools/launch/start_job.h"
+#include "sync/cost_probe.h"
+#include "tools/start_job.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // As on the command line.
 struct ReplayArguments {
@@ -48,7 +48,7 @@ struct ReplayedSchedule {
 
 struct ReplayedModel {
   TensorTable table;
-  driver::CostMeasurement costs;
+  sync::CostMeasurement costs;
   std::vector<ReplayedSchedule> schedules;
 };
 
@@ -69,6 +69,6 @@ int RunReplay(const ReplayArguments& arguments);
 void AddReplayOptions(CLI::App& command, ReplayArguments& arguments);
 void AddReplayCommand(CLI::App& app, int& exit_code);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_TRAIN_REPLAY_H_

@@ -11,7 +11,7 @@
 #include "tools/probe/allreduce.h"
 #include "tools/train_replay.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using nlohmann::ordered_json;
@@ -44,7 +44,7 @@ SpeedUp SpeedUpOf(const ReplayedSchedule& quick, const ReplayedSchedule& slow) {
 
 std::string ToTable(const ReplayedModel& model) {
   const TensorTable& table = model.table;
-  const CommunicationCosts& costs = model.costs.fit.costs;
+  const cost::CommunicationCosts& costs = model.costs.fit.costs;
   std::string text = absl::StrFormat(
       "%s: %d tensors, %s, computing %s\n", table.model, table.size(), FormatBytes(table.bytes()),
       FormatSeconds(table.forward_seconds() + table.backward_seconds()));
@@ -101,4 +101,4 @@ std::string ToJson(const std::vector<ReplayedModel>& models, int workers) {
   return json.dump(2) + "\n";
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using testing::HasSubstr;
@@ -59,4 +59,4 @@ TEST(ReplayReportTest, TheJsonHasTheSame) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::tools

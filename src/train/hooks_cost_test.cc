@@ -1,6 +1,6 @@
-#include "api/worker_testing.h"
 #include "gtest/gtest.h"
 #include "train/hooks_cost_testing.h"
+#include "worker/worker_testing.h"
 
 namespace syncopate::train::testing {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 // Processor time of the training thread, in turns with the plain loop: what others run does not
 // count.
 TEST(HooksCostTest, OneWorkerHardlyNoticesThem) {
-  RunWorkers(1, [](Worker& worker) {
+  worker::RunWorkers(1, [](Worker& worker) {
     const auto cost = MeasureHooks(worker, "resnet20", 4, 40);
     ASSERT_TRUE(cost.ok()) << cost.status();
     EXPECT_LT(MedianOf(cost->hooked.thread_seconds), 1.05 * MedianOf(cost->plain.thread_seconds));

@@ -44,10 +44,10 @@ class PlainLoop {
  public:
   explicit PlainLoop(const std::string& model)
       : parts_(model, {}, 1, 0),
-        optimizer_(parts_.model->ParameterTensors(), torch::optim::SGDOptions(0.01).momentum(0.9)) {
-  }
+        optimizer_(parts_.model->ParameterTensors(),
+                   ::torch::optim::SGDOptions(0.01).momentum(0.9)) {}
 
-  torch::nn::Module& module() { return *parts_.model; }
+  ::torch::nn::Module& module() { return *parts_.model; }
   LoopTimes& times() { return times_; }
 
   // `synchronize` is called between backward() and step().
@@ -67,7 +67,7 @@ class PlainLoop {
 
  private:
   LoneWorker parts_;
-  torch::optim::SGD optimizer_;
+  ::torch::optim::SGD optimizer_;
   LoopTimes times_;
 };
 

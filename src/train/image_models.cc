@@ -15,14 +15,14 @@ namespace syncopate::train {
 
 namespace {
 
-using torch::nn::BatchNorm2d;
-using torch::nn::Conv2d;
-using torch::nn::Conv2dOptions;
-using torch::nn::Linear;
+using ::torch::nn::BatchNorm2d;
+using ::torch::nn::Conv2d;
+using ::torch::nn::Conv2dOptions;
+using ::torch::nn::Linear;
 
 // For what follows it to be as varied as what comes in.
 void SetNormal(at::Tensor weight) {
-  torch::nn::init::kaiming_normal_(weight, 0.0, torch::kFanOut, torch::kReLU);
+  ::torch::nn::init::kaiming_normal_(weight, 0.0, ::torch::kFanOut, ::torch::kReLU);
 }
 
 Conv2d Conv3x3(int64_t in, int64_t out, int64_t stride) {

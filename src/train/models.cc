@@ -76,7 +76,7 @@ std::vector<at::Tensor> Model::ParameterTensors() const {
   return tensors;
 }
 
-int Model::AddLayer(const std::string& name, std::shared_ptr<torch::nn::Module> module) {
+int Model::AddLayer(const std::string& name, std::shared_ptr<::torch::nn::Module> module) {
   const int layer = static_cast<int>(layers_.size());
   layers_.push_back(name);
   for (const auto& parameter : module->named_parameters()) {
@@ -109,7 +109,7 @@ absl::StatusOr<std::shared_ptr<Model>> MakeModel(const ModelOptions& options) {
   try {
     static Mutex generator;  // there is one in a process, and it must be ours from seed to end
     const MutexLock lock(&generator);
-    torch::manual_seed(options.seed);
+    ::torch::manual_seed(options.seed);
     return entry->make(options);
   } catch (const std::exception& error) {
     return absl::ResourceExhaustedError(

@@ -37,7 +37,7 @@ struct ModelParameter {
 };
 
 // Not thread-safe, except that a layer's parameters may change until BeforeLayer of it returns.
-class Model : public torch::nn::Module {
+class Model : public ::torch::nn::Module {
  public:
   Model(const Model&) = delete;
 
@@ -59,7 +59,7 @@ class Model : public torch::nn::Module {
  private:
   template <typename Holder>
   friend class Layer;
-  int AddLayer(const std::string& name, std::shared_ptr<torch::nn::Module> module);
+  int AddLayer(const std::string& name, std::shared_ptr<::torch::nn::Module> module);
   void BeforeLayer(int layer) const {
     if (before_layer_) before_layer_(layer);
   }

@@ -9,7 +9,7 @@ namespace syncopate::train {
 namespace {
 
 std::vector<at::Tensor> MakeParameters() {
-  torch::manual_seed(5);
+  ::torch::manual_seed(5);
   std::vector<at::Tensor> parameters{at::randn({7, 5}), at::randn({33}), at::randn({2, 3, 4})};
   for (at::Tensor& parameter : parameters) parameter.requires_grad_();
   return parameters;
@@ -17,7 +17,7 @@ std::vector<at::Tensor> MakeParameters() {
 
 // Both get the same gradients; a few steps with another learning rate each.
 void ExpectSame(Optimizer& ours, const std::vector<at::Tensor>& our_parameters,
-                torch::optim::Optimizer& theirs, std::vector<at::Tensor> their_parameters,
+                ::torch::optim::Optimizer& theirs, std::vector<at::Tensor> their_parameters,
                 const std::function<void(double)>& set_their_rate) {
   for (int step = 0; step < 20; ++step) {
     const double rate = 0.1 / (step + 1);
@@ -51,13 +51,13 @@ TEST(OptimizerTest, SgdIsLibTorchsBitForBit) {
     options.momentum = c.momentum;
     options.weight_decay = c.weight_decay;
     options.nesterov = c.nesterov;
-    torch::optim::SGDOptions sgd_options(0.1);
+    ::torch::optim::SGDOptions sgd_options(0.1);
     sgd_options.momentum(c.momentum).weight_decay(c.weight_decay).nesterov(c.nesterov);
-    torch::optim::SGD sgd(theirs, sgd_options);
+    ::torch::optim::SGD sgd(theirs, sgd_options);
     const auto optimizer = MakeOptimizer(options, ours);
     ASSERT_TRUE(optimizer.ok()) << optimizer.status();
     ExpectSame(**optimizer, ours, sgd, theirs, [&](double rate) {
-      static_cast<torch::optim::SGDOptions&>(sgd.param_groups()[0].options()).lr(rate);
+      static_cast<::torch::optim::SGDOptions&>(sgd.param_groups()[0].options()).lr(rate);
     });
   }
 }
@@ -68,11 +68,11 @@ TEST(OptimizerTest, AdamIsLibTorchsBitForBit) {
     OptimizerOptions options;
     options.name = "adam";
     options.weight_decay = weight_decay;
-    torch::optim::Adam adam(theirs, torch::optim::AdamOptions(0.1).weight_decay(weight_decay));
+    ::torch::optim::Adam adam(theirs, ::torch::optim::AdamOptions(0.1).weight_decay(weight_decay));
     const auto optimizer = MakeOptimizer(options, ours);
     ASSERT_TRUE(optimizer.ok()) << optimizer.status();
     ExpectSame(**optimizer, ours, adam, theirs, [&](double rate) {
-      static_cast<torch::optim::AdamOptions&>(adam.param_groups()[0].options()).lr(rate);
+      static_cast<::torch::optim::AdamOptions&>(adam.param_groups()[0].options()).lr(rate);
     });
   }
 }
@@ -86,7 +86,7 @@ TEST(OptimizerTest, ClippingIsLibTorchs) {
       gradients.push_back(parameter.grad().clone());
     }
     const double norm = ClipByGlobalNorm(gradients, norm_max);
-    EXPECT_NEAR(norm, torch::nn::utils::clip_grad_norm_(theirs, norm_max), 1e-4);
+    EXPECT_NEAR(norm, ::torch::nn::utils::clip_grad_norm_(theirs, norm_max), 1e-4);
     for (size_t i = 0; i < gradients.size(); ++i) {
       EXPECT_TRUE(at::allclose(gradients[i], theirs[i].grad(), 1e-5, 1e-7));
     }

@@ -18,21 +18,21 @@
 #include "base/environment.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "driver/live_driver.h"
 #include "observe/breakdown.h"
 #include "observe/recorder.h"
 #include "observe/run_directory.h"
 #include "observe/timeline_file.h"
 #include "strategy/bsp.h"
+#include "sync/synchronizer.h"
+#include "torch/gradient_hooks.h"
+#include "torch/kept_schedule.h"
+#include "torch/torch_replica.h"
 #include "train/batch.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_set.h"
 #include "train/data/load.h"
 #include "train/models.h"
 #include "train/side_channel.h"
-#include "train/sync/gradient_hooks.h"
-#include "train/sync/kept_schedule.h"
-#include "train/sync/tensor_model.h"
 
 namespace syncopate::train {
 namespace {
@@ -50,10 +50,10 @@ std::string HostName() {
 
 // Steps by our optimizer, tensor by tensor, with the rate of the iteration that made the gradients;
 // with clipping all at once.
-class StepModel final : public TensorModel {
+class StepReplica final : public torch::TorchReplica {
  public:
-  StepModel(std::vector<at::Tensor> tensors, Optimizer& optimizer, double clip_norm)
-      : TensorModel(std::move(tensors)), optimizer_(optimizer), clip_norm_(clip_norm) {}
+  StepReplica(std::vector<at::Tensor> tensors, Optimizer& optimizer, double clip_norm)
+      : TorchReplica(std::move(tensors)), optimizer_(optimizer), clip_norm_(clip_norm) {}
 
   void SetRate(double rate) { rate_ = rate; }
 
@@ -141,10 +141,10 @@ class Trainer {
   std::shared_ptr<Model> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Sampler> sampler_;
-  std::unique_ptr<StepModel> steps_;
-  std::unique_ptr<driver::ScheduleKeeper> keeper_;
-  std::unique_ptr<driver::LiveDriver> driver_;
-  std::unique_ptr<GradientHooks> hooks_;
+  std::unique_ptr<StepReplica> steps_;
+  std::unique_ptr<sync::ScheduleKeeper> keeper_;
+  std::unique_ptr<sync::Synchronizer> synchronizer_;
+  std::unique_ptr<torch::GradientHooks> hooks_;
   std::vector<std::vector<int>> tensors_of_layer_;
   std::vector<int64_t> batches_;  // by worker
   LearningRate rate_;
@@ -211,8 +211,8 @@ absl::Status Trainer::Prepare() {
   rate_ = options_.rate;
   rate_.iterations = iterations_;
 
-  SYNCOPATE_RETURN_IF_ERROR(BroadcastTensors(side_->group(), model_->ParameterTensors()));
-  SYNCOPATE_RETURN_IF_ERROR(BroadcastTensors(side_->group(), model_->buffers()));
+  SYNCOPATE_RETURN_IF_ERROR(torch::BroadcastTensors(side_->group(), model_->ParameterTensors()));
+  SYNCOPATE_RETURN_IF_ERROR(torch::BroadcastTensors(side_->group(), model_->buffers()));
   config_ = CourseDigest(options_, worker_.size()).ToString();
   if (options_.resume) {
     SYNCOPATE_RETURN_IF_ERROR(side_->Agree(Resume()));
@@ -225,34 +225,35 @@ absl::Status Trainer::Prepare() {
         observe::RunDirectory::CreateTimeline(options_.run_folder, recorder_.Trace(), 0));
     timeline_ = std::move(timeline);
   }
-  std::vector<NamedTensor> named;
+  std::vector<torch::NamedTensor> named;
   tensors_of_layer_.resize(model_->layers().size());
   for (const ModelParameter& parameter : model_->ordered_parameters()) {
     tensors_of_layer_[static_cast<size_t>(parameter.layer)].push_back(
         static_cast<int>(named.size()));
     named.push_back({parameter.name, parameter.tensor});
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(const TensorTable table, TableOf(options_.model, named));
-  steps_ = std::make_unique<StepModel>(model_->ParameterTensors(), *optimizer_, options_.clip_norm);
-  SYNCOPATE_ASSIGN_OR_RETURN(keeper_, MakeKeeper(worker_, table, options_.schedule,
-                                                 {.overlap_forward = options_.clip_norm == 0,
-                                                  .measure_first = options_.measure_first,
-                                                  .recorder = &recorder_,
-                                                  .first_iteration = iteration_}));
+  SYNCOPATE_ASSIGN_OR_RETURN(const TensorTable table, torch::TableOf(options_.model, named));
+  steps_ =
+      std::make_unique<StepReplica>(model_->ParameterTensors(), *optimizer_, options_.clip_norm);
+  SYNCOPATE_ASSIGN_OR_RETURN(keeper_, torch::MakeKeeper(worker_, table, options_.schedule,
+                                                        {.overlap_forward = options_.clip_norm == 0,
+                                                         .measure_first = options_.measure_first,
+                                                         .recorder = &recorder_,
+                                                         .first_iteration = iteration_}));
   SYNCOPATE_ASSIGN_OR_RETURN(
-      driver_,
-      driver::LiveDriver::Make(worker_, table, *steps_,
+      synchronizer_,
+      sync::Synchronizer::Make(worker_, table, *steps_,
                                strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()},
                                                  std::make_shared<Schedule>(keeper_->schedule()),
                                                  {.update_together = options_.clip_norm > 0}),
                                {.recorder = &recorder_, .first_iteration = iteration_}));
-  hooks_ = std::make_unique<GradientHooks>(model_->ParameterTensors(), [this](int tensor) {
-    if (sending_ && failure_.ok()) Note(driver_->Gradient(tensor));
+  hooks_ = std::make_unique<torch::GradientHooks>(model_->ParameterTensors(), [this](int tensor) {
+    if (sending_ && failure_.ok()) Note(synchronizer_->Gradient(tensor));
   });
   model_->SetBeforeLayer([this](int layer) {
     if (!training_) return;
     for (const int tensor : tensors_of_layer_[static_cast<size_t>(layer)]) {
-      if (failure_.ok()) Note(driver_->Need(tensor));
+      if (failure_.ok()) Note(synchronizer_->Need(tensor));
     }
   });
   return absl::OkStatus();
@@ -296,7 +297,7 @@ absl::Status Trainer::Iterate() {
   const int number = static_cast<int>(iteration_);
   const int64_t samples = batches_[static_cast<size_t>(worker_.rank())];
   SYNCOPATE_RETURN_IF_ERROR(
-      driver_->Begin(static_cast<uint64_t>(samples), static_cast<uint64_t>(options_.batch)));
+      synchronizer_->Begin(static_cast<uint64_t>(samples), static_cast<uint64_t>(options_.batch)));
   SampleBatch picked;
   {
     const ScopedSpan span(&recorder_, SpanKind::kLoad, number);
@@ -331,7 +332,7 @@ absl::Status Trainer::Iterate() {
     }
     const ScopedSpan span(&recorder_, SpanKind::kBackward, number);
     if (part == parts - 1) {
-      SYNCOPATE_RETURN_IF_ERROR(driver_->BackwardBegins());
+      SYNCOPATE_RETURN_IF_ERROR(synchronizer_->BackwardBegins());
       sending_ = true;
     }
     const double share = static_cast<double>(end - begin) / static_cast<double>(samples);
@@ -340,7 +341,7 @@ absl::Status Trainer::Iterate() {
     loss_ += loss.item<double>() * share;
   }
   SYNCOPATE_RETURN_IF_ERROR(failure_);
-  SYNCOPATE_RETURN_IF_ERROR(driver_->EndBackward());
+  SYNCOPATE_RETURN_IF_ERROR(synchronizer_->EndBackward());
   if (!std::isfinite(loss_)) {
     return absl::OutOfRangeError(absl::StrCat("the loss of worker ", worker_.rank(),
                                               " is no number after iteration ", iteration_,
@@ -365,7 +366,7 @@ absl::Status Trainer::Loop() {
     if (options_.checkpoint_every > 0 && iteration_ % options_.checkpoint_every == 0) {
       SYNCOPATE_RETURN_IF_ERROR(Outside(&Trainer::Save));
     }
-    SYNCOPATE_ASSIGN_OR_RETURN(const bool planned, KeepSchedule(*keeper_, *driver_));
+    SYNCOPATE_ASSIGN_OR_RETURN(const bool planned, torch::KeepSchedule(*keeper_, *synchronizer_));
     if (!planned) continue;
     const std::string text =
         absl::StrCat("planned ", options_.schedule, ": ", keeper_->schedule().transfers.size(),
@@ -373,7 +374,7 @@ absl::Status Trainer::Loop() {
     if (first()) say_(text);
     SYNCOPATE_RETURN_IF_ERROR(Append({.kind = "event", .values = {}, .text = text}));
   }
-  SYNCOPATE_RETURN_IF_ERROR(driver_->Finish());
+  SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Finish());
   if (keeper_->waits_for_costs()) {
     SYNCOPATE_RETURN_IF_ERROR(
         Append({.kind = "event",
@@ -410,7 +411,7 @@ absl::Status Trainer::Report() {
   return folder_->WritePrometheus({.run = options_.run_folder,
                                    .workers = worker_.size(),
                                    .iterations = static_cast<uint64_t>(iteration_),
-                                   .bytes_sent = driver_->bytes_sent(),
+                                   .bytes_sent = synchronizer_->bytes_sent(),
                                    .seconds = Seconds(),
                                    .iteration_seconds = each,
                                    .compute_seconds = {},
@@ -421,9 +422,9 @@ absl::Status Trainer::Report() {
 }
 
 absl::Status Trainer::Evaluate() {
-  SYNCOPATE_RETURN_IF_ERROR(driver_->Finish());
+  SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Finish());
   const ScopedSpan span(&recorder_, SpanKind::kEvaluate, static_cast<int>(iteration_ - 1));
-  SYNCOPATE_RETURN_IF_ERROR(AverageTensors(side_->group(), model_->buffers()));
+  SYNCOPATE_RETURN_IF_ERROR(torch::AverageTensors(side_->group(), model_->buffers()));
   const int64_t samples = options_.evaluate_samples > 0
                               ? std::min(options_.evaluate_samples, data_.test.samples)
                               : data_.test.samples;
@@ -458,7 +459,7 @@ absl::Status Trainer::Evaluate() {
 }
 
 absl::Status Trainer::Save() {
-  SYNCOPATE_RETURN_IF_ERROR(driver_->Finish());
+  SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Finish());
   const ScopedSpan span(&recorder_, SpanKind::kCheckpoint, static_cast<int>(iteration_ - 1));
   Checkpoint checkpoint = Capture(*model_, *optimizer_);
   checkpoint.model = options_.model;

@@ -33,19 +33,19 @@ const int kSizes[] = {1, 2, 4, 8};
 // past those.
 constexpr int64_t kIterationsWithPlan = 8;
 
-std::unique_ptr<torch::optim::Optimizer> MakeTorchOptimizer(const OptimizerOptions& options,
-                                                            std::vector<at::Tensor> parameters,
-                                                            double rate) {
+std::unique_ptr<::torch::optim::Optimizer> MakeTorchOptimizer(const OptimizerOptions& options,
+                                                              std::vector<at::Tensor> parameters,
+                                                              double rate) {
   if (options.name == "adam") {
-    return std::make_unique<torch::optim::Adam>(
+    return std::make_unique<::torch::optim::Adam>(
         std::move(parameters),
-        torch::optim::AdamOptions(rate).eps(options.epsilon).weight_decay(options.weight_decay));
+        ::torch::optim::AdamOptions(rate).eps(options.epsilon).weight_decay(options.weight_decay));
   }
-  return std::make_unique<torch::optim::SGD>(std::move(parameters),
-                                             torch::optim::SGDOptions(rate)
-                                                 .momentum(options.momentum)
-                                                 .nesterov(options.nesterov)
-                                                 .weight_decay(options.weight_decay));
+  return std::make_unique<::torch::optim::SGD>(std::move(parameters),
+                                               ::torch::optim::SGDOptions(rate)
+                                                   .momentum(options.momentum)
+                                                   .nesterov(options.nesterov)
+                                                   .weight_decay(options.weight_decay));
 }
 
 double Norm(const at::Tensor& tensor) { return tensor.to(at::kDouble).norm().item<double>(); }

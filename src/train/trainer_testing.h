@@ -13,9 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "api/worker_testing.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
+#include "worker/worker_testing.h"
 
 namespace syncopate::train::testing {
 
@@ -52,7 +52,7 @@ inline TrainOptions SmallJob(const std::string& model) {
 // How each worker of a job ended.
 inline std::vector<absl::Status> RunJob(int workers, const TrainOptions& options) {
   std::vector<absl::Status> ends(static_cast<size_t>(workers));
-  RunWorkers(workers, [&](Worker& worker) {
+  worker::RunWorkers(workers, [&](Worker& worker) {
     ends[static_cast<size_t>(worker.rank())] =
         Train(worker, options, [](absl::string_view) {}).status();
   });

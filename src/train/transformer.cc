@@ -16,10 +16,10 @@ namespace syncopate::train {
 
 namespace {
 
-using torch::nn::Embedding;
-using torch::nn::LayerNorm;
-using torch::nn::LayerNormOptions;
-using torch::nn::Linear;
+using ::torch::nn::Embedding;
+using ::torch::nn::LayerNorm;
+using ::torch::nn::LayerNormOptions;
+using ::torch::nn::Linear;
 
 constexpr int64_t kWidth = 128;
 constexpr int64_t kHeads = 4;

@@ -21,7 +21,7 @@
 #include "absl/status/statusor.h"
 #include "model/program.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 
 // A place in a member's buffers.
 struct Extent {
@@ -189,6 +189,6 @@ class Transport {
   virtual std::vector<Traffic> TakeTraffic() { return {}; }
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::transport
 
 #endif  // SYNCOPATE_TRANSPORT_TRANSPORT_H_

@@ -18,7 +18,7 @@
 #include "transport/net/net_transport.h"
 #include "transport/shm/shm_transport.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 namespace {
 
 // All workers of a job in this process; one thread polls them all.
@@ -400,4 +400,4 @@ TEST(ShmTransportTest, ParkReturnsWhenAPeerMovesAndAtTheDeadline) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::transport

@@ -6,12 +6,14 @@
 #include "transport/net/frame.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace syncopate::net;
-  const auto header =
-      DecodeFrameHeader(absl::MakeConstSpan(reinterpret_cast<const std::byte*>(data), size));
+  using namespace syncopate;
+  const auto header = transport::net::DecodeFrameHeader(
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(data), size));
   if (!header.ok()) return 0;
-  if (header->payload_bytes > kPayloadBytesMax || header->total > kMessageBytesMax) std::abort();
-  const EncodedHeader again = Encode(*header);
+  if (header->payload_bytes > transport::net::kPayloadBytesMax ||
+      header->total > transport::net::kMessageBytesMax)
+    std::abort();
+  const transport::net::EncodedHeader again = Encode(*header);
   if (std::memcmp(again.data(), data, size) != 0) std::abort();
   return 0;
 }

@@ -6,12 +6,13 @@
 #include "transport/net/handshake.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace syncopate::net;
+  using namespace syncopate;
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
-  const auto greeting = DecodeGreeting(bytes);
+  const auto greeting = transport::net::DecodeGreeting(bytes);
   if (greeting.ok() && Encode(*greeting) != bytes) std::abort();
-  const std::string key(32, 'k'), nonce(kNonceBytes, 'n'), hello(kGreetingBytes, 'g');
-  if (MakeProof(key, hello, bytes).ok()) std::abort();  // nobody guesses a proof
-  if (ProofIsRight(key, hello, nonce, bytes)) std::abort();
+  const std::string key(32, 'k'), nonce(transport::net::kNonceBytes, 'n'),
+      hello(transport::net::kGreetingBytes, 'g');
+  if (transport::net::MakeProof(key, hello, bytes).ok()) std::abort();  // nobody guesses a proof
+  if (transport::net::ProofIsRight(key, hello, nonce, bytes)) std::abort();
   return 0;
 }

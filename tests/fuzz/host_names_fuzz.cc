@@ -6,10 +6,10 @@
 #include <string>
 
 #include "base/limits.h"
-#include "services/interfaces.h"
-#include "services/slurm_nodes.h"
-#include "tools/launch/agent_command.h"
-#include "tools/launch/host_list.h"
+#include "control/interfaces.h"
+#include "control/slurm_nodes.h"
+#include "launch/agent_command.h"
+#include "launch/host_list.h"
 
 namespace syncopate {
 namespace {
@@ -18,16 +18,16 @@ void Require(bool condition) {
   if (!condition) std::abort();
 }
 
-void CheckHosts(const absl::StatusOr<std::vector<HostSlots>>& hosts) {
+void CheckHosts(const absl::StatusOr<std::vector<launch::HostSlots>>& hosts) {
   if (!hosts.ok()) return;
-  for (const HostSlots& host : *hosts) {
+  for (const launch::HostSlots& host : *hosts) {
     Require(!host.host.empty() && host.host[0] != '-');
     Require(host.slots >= 1 && host.slots <= limits::kLocalWorkersMax);
   }
-  const auto placed = PlaceRanks(*hosts, std::nullopt);
+  const auto placed = launch::PlaceRanks(*hosts, std::nullopt);
   if (!placed.ok()) return;
   int next = 0;
-  for (const HostRanks& place : *placed) {
+  for (const launch::HostRanks& place : *placed) {
     Require(place.first_rank == next && place.ranks >= 1);
     next += place.ranks;
   }
@@ -40,17 +40,17 @@ void CheckHosts(const absl::StatusOr<std::vector<HostSlots>>& hosts) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace syncopate;
   const std::string text(reinterpret_cast<const char*>(data), size);
-  CheckHosts(ParseHostList(text));
-  CheckHosts(ParseHostFile("file", text));
-  const auto node = FirstSlurmNode(text);
+  CheckHosts(launch::ParseHostList(text));
+  CheckHosts(launch::ParseHostFile("file", text));
+  const auto node = control::FirstSlurmNode(text);
   Require(!node.ok() || (!node->empty() && node->size() <= limits::kHostNameBytesMax + 1));
-  const auto words = SplitWords(ShellQuote(text));
+  const auto words = launch::SplitWords(launch::ShellQuote(text));
   Require(words.ok() && words->size() == 1 && words->front() == text);
-  (void)AgentCommand(text, "host", false, {"program"}).ok();
-  const std::vector<InterfaceAddress> list = {
+  (void)launch::AgentCommand(text, "host", false, {"program"}).ok();
+  const std::vector<control::InterfaceAddress> list = {
       {.name = "lo", .address = "127.0.0.1", .loopback = true},
       {.name = "eth0", .address = "10.0.0.1"}};
-  const auto chosen = ChooseInterfaces(text, list);
+  const auto chosen = control::ChooseInterfaces(text, list);
   Require(!chosen.ok() || !chosen->empty());
   return 0;
 }

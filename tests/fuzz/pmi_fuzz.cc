@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
-#include "services/pmi_exchange.h"
-#include "services/sockets.h"
+#include "control/pmi_exchange.h"
+#include "control/sockets.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace syncopate;
@@ -20,8 +20,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (write(manager.get(), data, size) != static_cast<ssize_t>(size)) std::abort();
   shutdown(manager.get(), SHUT_WR);
   const Clock& clock = MonotonicClock();
-  const auto text = ShareByPmi(worker.get(), "name", 1, "", clock, clock.NowNs() + 5'000'000'000);
+  const auto text =
+      control::ShareByPmi(worker.get(), "name", 1, "", clock, clock.NowNs() + 5'000'000'000);
   if (text.ok() && text->size() > 4096) std::abort();
-  (void)SplitService(absl::string_view(reinterpret_cast<const char*>(data), size)).ok();
+  (void)control::SplitService(absl::string_view(reinterpret_cast<const char*>(data), size)).ok();
   return 0;
 }

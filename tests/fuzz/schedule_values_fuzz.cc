@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "model/communication_costs.h"
+#include "cost/communication_costs.h"
 #include "model/schedule.h"
 #include "model/tensor_table.h"
 
@@ -27,9 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto again = ParseTensorTable(ToJson(*table));
     Require(again.ok() && *again == *table);
   }
-  if (const auto costs = ParseCommunicationCosts(text); costs.ok()) {
+  if (const auto costs = cost::ParseCommunicationCosts(text); costs.ok()) {
     Require(Validate(*costs).ok() && costs->Gamma(100) >= costs->Gamma(2));
-    const auto again = ParseCommunicationCosts(ToJson(*costs));
+    const auto again = cost::ParseCommunicationCosts(ToJson(*costs));
     Require(again.ok() && *again == *costs);
   }
   if (const auto schedule = ParseSchedule(text); schedule.ok()) {

@@ -7,7 +7,7 @@
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // The binomial tree over the active indices, counted from the root.
@@ -94,4 +94,4 @@ absl::StatusOr<Program> PlanBinomialScatter(const CollectiveRequest& request,
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

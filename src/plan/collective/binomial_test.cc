@@ -2,7 +2,7 @@
 #include "gtest/gtest.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 TEST(BinomialTest, Broadcast) {
@@ -53,4 +53,4 @@ TEST(BinomialTest, PowersOfTwoTakeLogRounds) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -13,7 +13,7 @@
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 absl::StatusOr<Program> PlanBlinkAllReduce(const CollectiveRequest& request,
                                            const PlannerOptions& options) {
@@ -52,4 +52,4 @@ absl::StatusOr<Program> PlanBlinkAllReduce(const CollectiveRequest& request,
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -2,7 +2,7 @@
 #include "plan/collective/machines_testing.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 TEST(BlinkTest, AllReduce) {
@@ -45,4 +45,4 @@ TEST(BlinkTest, SmallMachinesCarryAsMuchBetweenMachinesAsLargeOnes) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -8,7 +8,7 @@
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // The ranks in the order of the options, turned so that the root is first.
@@ -51,4 +51,4 @@ absl::StatusOr<Program> PlanChainReduce(const CollectiveRequest& request,
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -2,7 +2,7 @@
 #include "gtest/gtest.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 void ExpectChain(const Plan& plan) {
@@ -31,4 +31,4 @@ TEST(ChainTest, GoesInOrderFromTheRoot) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -10,7 +10,7 @@
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // Chunk i belongs to the i-th active worker. Everybody sends everybody their chunk; then each adds
@@ -151,4 +151,4 @@ absl::StatusOr<Program> PlanDirectSendReceive(const CollectiveRequest& request,
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -4,7 +4,7 @@
 #include "plan/collective/planner_testing.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 using ::testing::ElementsAreArray;
@@ -163,4 +163,4 @@ TEST(DirectTest, SendReceive) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -5,7 +5,7 @@
 #include "plan/collective/planners.h"
 #include "plan/collective/program_builder.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 absl::StatusOr<Program> PlanDisseminationBarrier(const CollectiveRequest& request,
                                                  const PlannerOptions& options) {
@@ -32,4 +32,4 @@ absl::StatusOr<Program> PlanDisseminationBarrier(const CollectiveRequest& reques
   return program;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -2,7 +2,7 @@
 #include "gtest/gtest.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 TEST(DisseminationTest, Barrier) {
@@ -22,4 +22,4 @@ TEST(DisseminationTest, ARoundLessIsNoBarrier) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -11,7 +11,7 @@
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // Where the active index stands in a tree in which even positions are leaves. In the second tree a
@@ -64,4 +64,4 @@ absl::StatusOr<Program> PlanDoubleTreeAllReduce(const CollectiveRequest& request
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -5,7 +5,7 @@
 #include "plan/collective/planner_testing.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 TEST(DoubleTreeTest, AllReduce) {
@@ -53,4 +53,4 @@ TEST(DoubleTreeTest, PiecesDoNotWaitForEachOther) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "model/topology_routes.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // Reduce or hand out, inside a machine or between machines.
@@ -88,4 +88,4 @@ absl::StatusOr<FluidTime> FluidTimeOf(const Program& program, const Topology& to
   return time;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -22,7 +22,7 @@
 #include "model/program.h"
 #include "model/topology.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 struct FluidTime {
   double pipelined = 0;  // seconds
@@ -37,6 +37,6 @@ absl::StatusOr<FluidTime> FluidTimeOf(const Program& program, const Topology& to
                                       absl::Span<const int> placement, size_t bytes_per_element,
                                       const std::vector<std::vector<int>>& machines);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_FLUID_TIME_H_

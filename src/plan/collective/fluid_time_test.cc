@@ -1,12 +1,12 @@
 #include "plan/collective/fluid_time.h"
 
+#include "cost/program_cost.h"
 #include "gtest/gtest.h"
-#include "model/program_cost.h"
 #include "model/topology_makers.h"
 #include "plan/collective/locality.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 constexpr uint64_t kElements = uint64_t{64} * 1024 * 24;
@@ -68,7 +68,7 @@ TEST(FluidTimeTest, BoundsTheCostModel) {
     SCOPED_TRACE(planner.name);
     const Plan plan = PlanAndProve(planner.plan, request, options);
     const FluidTime time = TimeOf(plan, racks);
-    const double played = CostOf(plan.program, racks, placement, 4)->seconds;
+    const double played = cost::CostOf(plan.program, racks, placement, 4)->seconds;
     EXPECT_LE(time.pipelined, played * (1 + 1e-9));
     EXPECT_LE(time.pipelined, time.staged * (1 + 1e-9));
     for (const char* pipelined : {"ring", "hierarchical", "hierarchical-ring", "blink"}) {
@@ -86,4 +86,4 @@ TEST(FluidTimeTest, RefusesAWrongPlacement) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -3,7 +3,7 @@
 
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // The first `Surplus` odd indices are the surplus; each belongs to the even index before it.
@@ -33,4 +33,4 @@ void FoldOut(const CollectiveRequest& request, Chunks all, ProgramBuilder* build
   }
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

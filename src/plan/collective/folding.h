@@ -7,7 +7,7 @@
 
 #include "plan/collective/program_builder.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // Reduces `all` (of data) of the surplus workers into their neighbours' and returns the ranks that
 // go on, ascending: the largest power of two of them.
@@ -16,6 +16,6 @@ std::vector<int> FoldIn(const CollectiveRequest& request, Chunks all, ProgramBui
 // Gives the surplus workers the result.
 void FoldOut(const CollectiveRequest& request, Chunks all, ProgramBuilder* builder);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_FOLDING_H_

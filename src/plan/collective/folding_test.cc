@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -24,4 +24,4 @@ TEST(FoldingTest, APowerOfTwoGoesOn) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

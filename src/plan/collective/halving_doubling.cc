@@ -7,7 +7,7 @@
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 absl::StatusOr<Program> PlanHalvingDoublingAllReduce(const CollectiveRequest& request,
                                                      const PlannerOptions& options) {
@@ -42,4 +42,4 @@ absl::StatusOr<Program> PlanHalvingDoublingAllReduce(const CollectiveRequest& re
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -3,7 +3,7 @@
 #include "plan/collective/planner_testing.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 TEST(HalvingDoublingTest, AllReduce) {
@@ -37,4 +37,4 @@ TEST(HalvingDoublingTest, NeighboursExchangeTheMost) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -14,7 +14,7 @@
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 using Groups = std::vector<std::vector<int>>;
@@ -113,4 +113,4 @@ absl::StatusOr<Program> PlanHierarchicalAllReduce(const CollectiveRequest& reque
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

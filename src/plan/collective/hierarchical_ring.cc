@@ -8,7 +8,7 @@
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // Notes how a share reaches its holder around the machine's ring, from stage `up` on, and how it
@@ -54,4 +54,4 @@ absl::StatusOr<Program> PlanHierarchicalRingAllReduce(const CollectiveRequest& r
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

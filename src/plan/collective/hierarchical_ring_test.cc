@@ -4,7 +4,7 @@
 #include "plan/collective/machines_testing.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 TEST(HierarchicalRingTest, AllReduce) {
@@ -47,4 +47,4 @@ TEST(HierarchicalRingTest, UnevenMachinesLeaveNobodyIdleBetweenMachines) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

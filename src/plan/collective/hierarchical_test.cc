@@ -3,7 +3,7 @@
 #include "plan/collective/machines_testing.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 TEST(HierarchicalTest, AllReduce) {
@@ -56,4 +56,4 @@ TEST(HierarchicalTest, MoreChunksThanAllowedAreRefused) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "plan/collective/route_loads.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // Makes the trees of one machine. Workers are indices into it.
@@ -87,4 +87,4 @@ absl::StatusOr<std::vector<PlannerOptions::LocalTree>> PackLocalTrees(
   return trees;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

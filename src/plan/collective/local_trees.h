@@ -9,7 +9,7 @@
 #include "model/topology.h"
 #include "plan/collective/request.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // For every worker a tree of the workers of its machine, on which it can collect a share of the
 // data and hand it out again. One after the other, each tree takes the edges that keep the worst
@@ -20,6 +20,6 @@ absl::StatusOr<std::vector<PlannerOptions::LocalTree>> PackLocalTrees(
     const Topology& topology, absl::Span<const int> placement,
     const std::vector<std::vector<int>>& machines);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_LOCAL_TREES_H_

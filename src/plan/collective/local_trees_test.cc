@@ -6,7 +6,7 @@
 #include "model/topology_makers.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 TEST(LocalTreesTest, StraightToTheRootWhereEveryPairHasItsOwnLink) {
@@ -50,4 +50,4 @@ TEST(LocalTreesTest, AreValidOptionsOnAnyNetwork) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 using Path = std::vector<std::string>;
@@ -81,4 +81,4 @@ std::vector<int> OrderByPlace(const Topology& topology, absl::Span<const int> pl
   return workers;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "model/topology.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // The active workers in groups that share a place, from the smallest groups to the largest, as
 // PlannerOptions::levels wants them. Levels that say nothing (everybody alone, all together, the
@@ -23,6 +23,6 @@ std::vector<std::vector<std::vector<int>>> LevelsOf(const Topology& topology,
 std::vector<int> OrderByPlace(const Topology& topology, absl::Span<const int> placement,
                               absl::Span<const int> active);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_LOCALITY_H_

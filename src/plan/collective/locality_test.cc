@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "model/topology_makers.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 using ::testing::ElementsAre;
@@ -90,4 +90,4 @@ TEST(LocalityTest, PlacementDecidesNotRank) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

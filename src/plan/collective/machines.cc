@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 std::vector<std::vector<int>> MachinesOf(const CollectiveRequest& request,
                                          const PlannerOptions& options) {
@@ -63,4 +63,4 @@ void AllReduceAround(const std::vector<int>& ranks, int stage, uint32_t first, P
   }
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

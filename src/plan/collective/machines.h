@@ -11,7 +11,7 @@
 #include "plan/collective/pipeline.h"
 #include "plan/collective/request.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // The ranks of each machine. The options must be valid.
 std::vector<std::vector<int>> MachinesOf(const CollectiveRequest& request,
@@ -40,6 +40,6 @@ std::vector<RankEdge> LocalTreeOf(const std::vector<int>& machine, size_t root,
 // one, each a stage from `stage` on. The data are as many chunks as there are ranks, from `first`.
 void AllReduceAround(const std::vector<int>& ranks, int stage, uint32_t first, Pipeline* pipeline);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_MACHINES_H_

@@ -7,7 +7,7 @@
 #include "plan/collective/machines.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 
 // Elements that cross from one group to another.
 inline uint64_t CrossingElements(const Plan& plan, const std::vector<std::vector<int>>& groups) {
@@ -69,6 +69,6 @@ inline Planner WithRandomLocalTrees(const Planner& planner) {
   };
 }
 
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_MACHINES_TESTING_H_

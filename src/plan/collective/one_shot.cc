@@ -8,7 +8,7 @@
 #include "plan/collective/planners.h"
 #include "plan/collective/program_builder.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 absl::StatusOr<Program> PlanOneShotAllReduce(const CollectiveRequest& request,
                                              const PlannerOptions& options) {
@@ -37,4 +37,4 @@ absl::StatusOr<Program> PlanOneShotAllReduce(const CollectiveRequest& request,
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

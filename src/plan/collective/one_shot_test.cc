@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 using ::testing::ElementsAreArray;
@@ -54,4 +54,4 @@ TEST(OneShotTest, AllReduce) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -9,7 +9,7 @@
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 bool IsActive(const CollectiveRequest& request, int rank) {
@@ -72,4 +72,4 @@ absl::StatusOr<Program> PlanParameterServerAllReduce(const CollectiveRequest& re
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

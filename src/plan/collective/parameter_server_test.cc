@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 TEST(ParameterServerTest, AllReduce) {
@@ -47,4 +47,4 @@ TEST(ParameterServerTest, TheFirstActiveWorkerServesByDefault) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace syncopate {
+namespace syncopate::plan {
 
 void Pipeline::Emit(int pieces, ProgramBuilder* builder) const {
   const int stages = static_cast<int>(stages_.size());
@@ -34,4 +34,4 @@ Chunks Pipeline::InPiece(Chunks chunks, uint32_t piece) const {
   return chunks;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -11,7 +11,7 @@
 
 #include "plan/collective/program_builder.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 class Pipeline {
  public:
@@ -52,6 +52,6 @@ class Pipeline {
   std::vector<std::vector<Message>> stages_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_PIPELINE_H_

@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 TEST(PipelineTest, PiecesFollowEachOther) {
@@ -32,4 +32,4 @@ TEST(PipelineTest, NothingToDo) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

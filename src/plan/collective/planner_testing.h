@@ -17,7 +17,7 @@
 #include "model/program_validator.h"
 #include "plan/collective/planners.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 
 inline constexpr int kRandomRequests = 1000;  // for each planner
 
@@ -208,6 +208,6 @@ inline int CeilLog2(int value) {
   return log;
 }
 
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_PLANNER_TESTING_H_

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 const std::vector<PlannerInfo>& AllPlanners() {
   using enum Collective;
@@ -71,4 +71,4 @@ absl::StatusOr<const PlannerInfo*> FindPlanner(Collective collective, absl::stri
                                           absl::StrJoin(names, ", ")));
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -16,7 +16,7 @@
 #include "model/program.h"
 #include "plan/collective/request.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 using Planner =
     std::function<absl::StatusOr<Program>(const CollectiveRequest&, const PlannerOptions&)>;
@@ -102,6 +102,6 @@ absl::StatusOr<Program> PlanScatterAllGatherBroadcast(const CollectiveRequest&,
 // dissemination.cc: a barrier in which news spreads over distances 1, 2, 4, ...
 absl::StatusOr<Program> PlanDisseminationBarrier(const CollectiveRequest&, const PlannerOptions&);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_PLANNERS_H_

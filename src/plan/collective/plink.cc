@@ -10,7 +10,7 @@
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // The edges of the balanced binary tree whose in-order walk is `ranks`.
@@ -68,4 +68,4 @@ absl::StatusOr<Program> PlanPlinkAllReduce(const CollectiveRequest& request,
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -2,7 +2,7 @@
 #include "plan/collective/machines_testing.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 int FloorLog2(uint64_t value) { return value < 2 ? 0 : 1 + FloorLog2(value / 2); }
@@ -36,4 +36,4 @@ TEST(PlinkTest, OnlyLeadersTalkToOtherMachines) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

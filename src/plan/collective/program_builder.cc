@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/limits.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 ProgramBuilder::ProgramBuilder(const CollectiveRequest& request, absl::string_view algorithm,
                                std::vector<uint64_t> data_bounds,
@@ -176,4 +176,4 @@ Step* ProgramBuilder::Append(int worker, Candidates* candidates) {
   return &step;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -21,7 +21,7 @@
 #include "model/program.h"
 #include "plan/collective/request.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // A run of chunks of one space.
 struct Chunks {
@@ -90,6 +90,6 @@ class ProgramBuilder {
   uint64_t walk_ = 0;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_PROGRAM_BUILDER_H_

@@ -1,6 +1,6 @@
 #include "plan/collective/quick_select.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 double SharedMemory::Seconds(double traffic, double touched) const {
   const bool cached = cache_bytes > 0 && touched <= static_cast<double>(cache_bytes);
@@ -53,4 +53,4 @@ absl::string_view QuickSelect::Algorithm(Collective collective, uint64_t bytes) 
   return "direct";
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

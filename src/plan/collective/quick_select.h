@@ -17,7 +17,7 @@
 #include "model/topology_makers.h"
 #include "syncopate/collective.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // The memory that the workers of one host share, and what waiting for one another costs them.
 struct SharedMemory {
@@ -53,6 +53,6 @@ class QuickSelect {
   uint64_t one_shot_bytes_max_ = 0;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_QUICK_SELECT_H_

@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 #include "plan/collective/planners.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 TEST(QuickSelectTest, FormulasOfTheHeader) {
@@ -67,4 +67,4 @@ TEST(QuickSelectTest, EveryAnswerIsAPlanner) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -6,7 +6,7 @@
 #include "plan/collective/planners.h"
 #include "plan/collective/program_builder.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 absl::StatusOr<Program> PlanRecursiveDoublingAllReduce(const CollectiveRequest& request,
                                                        const PlannerOptions& options) {
@@ -35,4 +35,4 @@ absl::StatusOr<Program> PlanRecursiveDoublingAllReduce(const CollectiveRequest& 
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -3,7 +3,7 @@
 #include "plan/collective/planner_testing.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 TEST(RecursiveDoublingTest, AllReduce) {
@@ -47,4 +47,4 @@ TEST(RecursiveDoublingTest, BothPartnersHaveTheLowerOneOnTheLeft) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

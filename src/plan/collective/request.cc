@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 using absl::InvalidArgumentError;
@@ -221,4 +221,4 @@ absl::Status ValidateRequest(Collective collective, const CollectiveRequest& req
   return CheckOptions(request, options);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

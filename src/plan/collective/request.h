@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "model/program.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // Fields that the collective has no use for are ignored.
 struct CollectiveRequest {
@@ -51,6 +51,6 @@ struct PlannerOptions {
 absl::Status ValidateRequest(Collective collective, const CollectiveRequest& request,
                              const PlannerOptions& options);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_REQUEST_H_

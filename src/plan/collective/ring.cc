@@ -7,7 +7,7 @@
 #include "plan/collective/ring_phases.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 absl::StatusOr<Program> PlanRingAllReduce(const CollectiveRequest& request,
                                           const PlannerOptions& options) {
@@ -41,4 +41,4 @@ absl::StatusOr<Program> PlanRingAllGather(const CollectiveRequest& request,
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -10,7 +10,7 @@
 #include "plan/collective/locality.h"
 #include "plan/collective/route_loads.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // Orders whose times differ by less are alike: the one found first stays.
@@ -265,4 +265,4 @@ absl::StatusOr<std::vector<int>> BestRingOrder(const Topology& topology,
   return ranks;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

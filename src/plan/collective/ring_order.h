@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "model/topology.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // Up to this many workers the order that BestRingOrder finds is the best there is.
 inline constexpr int kExactRingWorkersMax = 8;
@@ -29,6 +29,6 @@ absl::StatusOr<std::vector<int>> BestRingOrder(const Topology& topology,
                                                absl::Span<const int> placement,
                                                absl::Span<const int> active);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_RING_ORDER_H_

@@ -8,7 +8,7 @@
 #include "model/topology_makers.h"
 #include "plan/collective/locality.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 std::vector<int> AllOf(int workers) {
@@ -101,4 +101,4 @@ TEST(RingOrderTest, FewWorkers) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

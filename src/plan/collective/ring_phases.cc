@@ -3,7 +3,7 @@
 
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 int Modulo(int value, int size) { return ((value % size) + size) % size; }
@@ -50,4 +50,4 @@ void AllGatherAround(const Ring& ring, int complete, ProgramBuilder* builder) {
   }
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

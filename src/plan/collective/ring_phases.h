@@ -10,7 +10,7 @@
 
 #include "plan/collective/program_builder.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 struct Ring {
   std::vector<int> ranks;          // by position
@@ -29,6 +29,6 @@ void ReduceScatterAround(const Ring& ring, ProgramBuilder* builder);
 // `complete`, which has all shares already (-1: there is none such).
 void AllGatherAround(const Ring& ring, int complete, ProgramBuilder* builder);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_RING_PHASES_H_

@@ -3,7 +3,7 @@
 #include "plan/collective/planner_testing.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 // No share is empty, so that no message is left out.
@@ -63,4 +63,4 @@ TEST(RingTest, TalksToTheNextInOrderOnly) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "model/topology_routes.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 absl::StatusOr<RouteLoads> RouteLoads::Of(const Topology& topology, absl::Span<const int> placement,
                                           absl::Span<const int> workers) {
@@ -41,4 +41,4 @@ absl::StatusOr<RouteLoads> RouteLoads::Of(const Topology& topology, absl::Span<c
   return loads;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "model/topology.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 class RouteLoads {
  public:
@@ -36,6 +36,6 @@ class RouteLoads {
   std::vector<std::vector<int>> routes_;  // by from, then to
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_ROUTE_LOADS_H_

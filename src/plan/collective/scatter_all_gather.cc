@@ -8,7 +8,7 @@
 #include "plan/collective/ring_phases.h"
 #include "plan/collective/shares.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 absl::StatusOr<Program> PlanScatterAllGatherBroadcast(const CollectiveRequest& request,
                                                       const PlannerOptions& options) {
@@ -28,4 +28,4 @@ absl::StatusOr<Program> PlanScatterAllGatherBroadcast(const CollectiveRequest& r
   return builder.Finish();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

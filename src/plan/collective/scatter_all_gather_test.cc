@@ -2,7 +2,7 @@
 #include "gtest/gtest.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 TEST(ScatterAllGatherTest, Broadcast) {
@@ -24,4 +24,4 @@ TEST(ScatterAllGatherTest, NobodySendsTwiceTheData) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -20,7 +20,7 @@
 #include "plan/collective/quick_select.h"
 #include "plan/collective/ring_order.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 constexpr int kPieceCounts[] = {1, 2, 4, 8, 16, 32, 64};
@@ -278,8 +278,8 @@ absl::Status Selector::Play(Candidate candidate, Program program) {
     Skip(std::move(candidate), TooLarge(steps, ""));
     return absl::OkStatus();
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(ProgramCost cost,
-                             CostOf(program, topology_, placement_, bytes_per_element_));
+  SYNCOPATE_ASSIGN_OR_RETURN(cost::ProgramCost cost,
+                             cost::CostOf(program, topology_, placement_, bytes_per_element_));
   candidate.seconds = cost.seconds * candidate.slower;
   candidate.messages = cost.messages;
   candidate.bytes_sent_max = cost.bytes_sent_max;
@@ -417,7 +417,7 @@ std::string Selector::WhatLimits() const {
   double most = 0;
   std::string name;
   const auto look = [&](absl::string_view kind, const std::string& id,
-                        const ProgramCost::Load& load) {
+                        const cost::ProgramCost::Load& load) {
     if (load.utilisation <= most * kAlike) return;
     most = load.utilisation;
     name = absl::StrCat(kind, " \"", id, "\"");
@@ -548,4 +548,4 @@ absl::StatusOr<Program> PlanAlike(const Selection& like, const CollectiveRequest
   return absl::InternalError(absl::StrCat("there is no ", Describe(chosen), " for this request"));
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -12,12 +12,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "model/program_cost.h"
+#include "cost/program_cost.h"
 #include "model/topology.h"
 #include "plan/collective/request.h"
 #include "plan/forest/forest.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 struct SelectOptions {
   std::string algorithm;  // only this planner; empty: all
@@ -52,7 +52,7 @@ std::string Describe(const Candidate& candidate);  // "ring, 4 pieces, by place"
 struct Selection {
   std::vector<Candidate> candidates;  // the winner, then by time, then the skipped ones
   Program program;                    // the winner's
-  ProgramCost cost;                   // of its steps
+  cost::ProgramCost cost;             // of its steps
   std::string why;                    // one sentence
   std::optional<ForestPlan> forest;   // if the forest planner was asked and could answer
 };
@@ -72,6 +72,6 @@ absl::StatusOr<Program> PlanAlike(const Selection& like, const CollectiveRequest
                                   size_t bytes_per_element, const Topology& topology,
                                   absl::Span<const int> placement, uint64_t chunk_bytes = 0);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_SELECT_H_

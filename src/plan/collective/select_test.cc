@@ -12,7 +12,7 @@
 #include "plan/collective/planners.h"
 #include "plan/collective/quick_select.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 using ::testing::HasSubstr;
@@ -353,4 +353,4 @@ TEST(SelectTest, RandomRequestsAndTopologies) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 absl::Status CheckParts(uint64_t parts) {
@@ -96,4 +96,4 @@ int InOrderParent(int index, int size) {
   return static_cast<int>(node) - 1;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

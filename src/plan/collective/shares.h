@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "plan/collective/request.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // Inner bounds of a cut fall on multiples of this many elements, where there are that many for each
 // part: a cache line for every type, so that two workers never write to the same line.
@@ -45,6 +45,6 @@ std::vector<BinomialEdge> BinomialTree(int size);
 // -1 for its root. Even indices are leaves.
 int InOrderParent(int index, int size);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_COLLECTIVE_SHARES_H_

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "plan/collective/planner_testing.h"
 
-namespace syncopate::testing {
+namespace syncopate::plan::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -98,4 +98,4 @@ TEST(SharesTest, InOrderTreeIsBinaryAndFlatAndHasEvenLeaves) {
 }
 
 }  // namespace
-}  // namespace syncopate::testing
+}  // namespace syncopate::plan::testing

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // The cheapest edge from one contracted node into another.
@@ -130,4 +130,4 @@ WorkerTree Arborescences::TreeOf(int root) const {
   return tree;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -10,7 +10,7 @@
 
 #include "plan/forest/worker_tree.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 class Arborescences {
  public:
@@ -40,6 +40,6 @@ class Arborescences {
   std::vector<Node> nodes_;  // the workers first, the last one holds all
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_ARBORESCENCE_H_

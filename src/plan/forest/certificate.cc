@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "model/topology_routes.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 using absl::FailedPreconditionError;
@@ -352,7 +352,7 @@ Digest DigestOf(absl::Span<const TreePair> pairs) {
     AppendBytes(&pair.share, sizeof(pair.share), bytes);
     bytes.push_back(pair.after ? 1 : 0);
   }
-  return DigestOf(absl::string_view(bytes));
+  return syncopate::DigestOf(absl::string_view(bytes));
 }
 
 absl::Status CheckCertificate(const Topology& topology, absl::Span<const int> placement,
@@ -367,4 +367,4 @@ absl::Status CheckCertificate(const Topology& topology, absl::Span<const int> pl
   return Checker(topology, placement, active, relays, pairs, certificate).Run();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

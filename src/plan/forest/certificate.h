@@ -17,7 +17,7 @@
 #include "model/topology.h"
 #include "plan/forest/packing.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 struct PartPrice {
   NetworkPart part;
@@ -70,6 +70,6 @@ absl::Status CheckCertificate(const Topology& topology, absl::Span<const int> pl
                               absl::Span<const TreePair> pairs,
                               const ForestCertificate& certificate);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_CERTIFICATE_H_

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace syncopate {
+namespace syncopate::plan {
 
 double DenseArborescence::Solve(const EdgeCosts& incoming, absl::Span<const int> members) {
   Load(incoming, members);
@@ -118,4 +118,4 @@ void DenseArborescence::Expand() {
   }
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

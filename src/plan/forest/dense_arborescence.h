@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "plan/forest/worker_tree.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // Edmonds' algorithm on a matrix: follow the cheapest edges backwards, contract each cycle that
 // this closes. The time is quadratic in the number of members. One object may solve many problems
@@ -54,6 +54,6 @@ class DenseArborescence {
   std::vector<double> prices_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_DENSE_ARBORESCENCE_H_

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "plan/forest/lemon_arborescence.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 EdgeCosts RandomCosts(int workers, bool ties, Random& random) {
@@ -93,4 +93,4 @@ TEST(DenseArborescence, InfiniteIfAMemberCannotBeReached) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // Thinner than this, in units of the first ball, and rounding decides what lies inside.
@@ -244,4 +244,4 @@ EllipsoidTrees PackByEllipsoid(absl::Span<const double> capacities, absl::Span<c
   return result;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "plan/forest/worker_tree.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // An ellipsoid around the points that some linear inequalities leave over. It is kept as an affine
 // map of the unit ball, which rounding cannot turn into something else; a cut is one rank-one
@@ -65,6 +65,6 @@ struct EllipsoidTrees {
 EllipsoidTrees PackByEllipsoid(absl::Span<const double> capacities, absl::Span<const int> roots,
                                const TreePricing& pricing, const EllipsoidOptions& options);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_ELLIPSOID_H_

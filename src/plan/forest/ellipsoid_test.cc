@@ -12,7 +12,7 @@
 #include "plan/forest/exact_testing.h"
 #include "plan/forest/steiner.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 struct Network {
@@ -256,4 +256,4 @@ TEST(PackByEllipsoid, TwoWorkersOneLink) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

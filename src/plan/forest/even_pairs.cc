@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // The search looks at the sum of this power of all resources' busy times: the busiest count most,
@@ -129,4 +129,4 @@ std::vector<TreePair> FindEvenPairs(const PackingNetwork& network, const std::ve
   return Search(network, active, roots).Run();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

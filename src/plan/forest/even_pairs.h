@@ -7,7 +7,7 @@
 #include "plan/forest/packing.h"
 #include "plan/forest/packing_network.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // One pair for each root, over the active members, all with the same share: found by local search.
 // From stars, workers move to other parents while that relieves the busiest resources. Few pairs
@@ -15,6 +15,6 @@ namespace syncopate {
 std::vector<TreePair> FindEvenPairs(const PackingNetwork& network, const std::vector<int>& active,
                                     const std::vector<int>& roots);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_EVEN_PAIRS_H_

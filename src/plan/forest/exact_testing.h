@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "plan/forest/worker_tree.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // Which resources (links, NICs) a byte from one worker to another loads: by from * workers + to.
 // Empty: the one cannot send to the other.
@@ -166,6 +166,6 @@ inline double ExactForestSeconds(int workers, absl::Span<const int> active,
   return program.Solve() / unit;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_EXACT_TESTING_H_

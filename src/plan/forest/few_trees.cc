@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 constexpr double kLeastShare = 1e-9;
@@ -158,4 +158,4 @@ absl::StatusOr<std::vector<TreePair>> KeepFew(const PackingNetwork& network,
   return best;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

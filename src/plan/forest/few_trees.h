@@ -9,7 +9,7 @@
 #include "plan/forest/packing.h"
 #include "plan/forest/packing_network.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // The best shares for these pairs alone: changes them in place (0 for those that are of no use) and
 // returns the seconds a byte takes. `pairs` must not be empty.
@@ -24,6 +24,6 @@ absl::StatusOr<std::vector<TreePair>> KeepFew(const PackingNetwork& network,
 // The seconds a byte takes with these shares: of the busiest resource.
 double SecondsOf(const PackingNetwork& network, const std::vector<TreePair>& pairs);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_FEW_TREES_H_

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace syncopate {
+namespace syncopate::plan {
 
 FlowGreedy::FlowGreedy(const EdgeCosts& incoming)
     : incoming_(incoming),
@@ -142,4 +142,4 @@ const std::vector<int>& FlowGreedy::SendersTo(int worker) {
   return senders;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "plan/forest/worker_tree.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // GreedyFLAC of Watel and Weisser ("A practical greedy approximation for the directed Steiner tree
 // problem"). Every terminal that is not yet in the tree is a spring. Its water fills the edges into
@@ -61,6 +61,6 @@ class FlowGreedy {
   std::vector<int> stack_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_FLOW_GREEDY_H_

@@ -9,7 +9,7 @@
 #include "plan/forest/shortest_paths.h"
 #include "plan/forest/steiner.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 constexpr int64_t kPlenty = 1'000'000'000;
@@ -86,4 +86,4 @@ TEST(ShortestPaths, GoRoundDearEdges) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -13,7 +13,7 @@
 #include "plan/forest/tree_groups.h"
 #include "plan/forest/tree_network.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // Deeper trees are taken as the packing has them; larger sets of shallow ones are not looked
@@ -433,4 +433,4 @@ absl::StatusOr<ForestPlan> PlanForest(const Topology& topology, absl::Span<const
   return planner.Plan();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

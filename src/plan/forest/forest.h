@@ -18,7 +18,7 @@
 #include "plan/forest/packing.h"
 #include "plan/forest/turns.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 inline constexpr int kFewPairsMembersMax = 24;
 
@@ -128,6 +128,6 @@ absl::StatusOr<Program> MakeForestProgram(const CollectiveRequest& request, cons
 absl::StatusOr<Program> MakeEvenForestProgram(const CollectiveRequest& request,
                                               const ForestPlan& plan, uint32_t chunks);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_FOREST_H_

@@ -22,7 +22,7 @@
 #include "plan/forest/forest.h"
 #include "plan/forest/paper_topologies.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 struct Case {
@@ -173,8 +173,8 @@ int Main(const std::string& what, const std::string& text) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 int main(int argc, char** argv) {
-  return syncopate::Main(argc > 1 ? argv[1] : "plan", argc > 2 ? argv[2] : "");
+  return syncopate::plan::Main(argc > 1 ? argv[1] : "plan", argc > 2 ? argv[2] : "");
 }

@@ -10,7 +10,7 @@
 #include "plan/collective/shares.h"
 #include "plan/forest/forest.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // The time that a sub-chunk is taken to need for one edge, in units of the time in which one leaves
@@ -251,4 +251,4 @@ absl::StatusOr<Program> MakeEvenForestProgram(const CollectiveRequest& request,
   return MakeProgram(request, plan, std::move(bounds), ranges);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -8,7 +8,7 @@
 #include "model/topology_makers.h"
 #include "plan/forest/forest.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 ForestPlan TwoStars(double first_share) {
@@ -93,4 +93,4 @@ TEST(EvenForestProgramTest, NoChunksAreRefused) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

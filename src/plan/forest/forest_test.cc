@@ -5,15 +5,15 @@
 #include <string>
 
 #include "base/random.h"
+#include "cost/program_cost.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "model/program_cost.h"
 #include "model/program_validator.h"
 #include "model/topology_makers.h"
 #include "plan/forest/exact_testing.h"
 #include "plan/forest/forest_testing.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 CollectiveRequest AllReduce(int workers, std::vector<int> active, uint64_t elements) {
@@ -257,7 +257,7 @@ TEST(ForestTest, ProgramKeepsThePromise) {
     const absl::StatusOr<Program> program =
         MakeForestProgram(AllReduce(workers, AllOf(workers), elements), plan, 6000);
     ASSERT_TRUE(program.ok()) << program.status();
-    const absl::StatusOr<ProgramCost> cost = CostOf(*program, topology, placement, 4);
+    const absl::StatusOr<cost::ProgramCost> cost = cost::CostOf(*program, topology, placement, 4);
     ASSERT_TRUE(cost.ok()) << cost.status();
     // Many different trees that share links do not keep in step as well as a few.
     const double part = plan.pairs.size() > 2 ? 1.25 : 1.05;
@@ -359,4 +359,4 @@ TEST_F(CertificateTest, ABetterTimeOrBoundThanTheTrueOneIsNoticed) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

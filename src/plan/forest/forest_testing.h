@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // 0, 1, ... workers-1.
 inline std::vector<int> AllOf(int workers) {
@@ -14,6 +14,6 @@ inline std::vector<int> AllOf(int workers) {
   return all;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_FOREST_TESTING_H_

@@ -2,11 +2,11 @@
 #ifndef SYNCOPATE_PLAN_FOREST_LEMON_ARBORESCENCE_H_
 #define SYNCOPATE_PLAN_FOREST_LEMON_ARBORESCENCE_H_
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // `costs` by sender, then receiver; infinity where there is no edge. All workers can be reached.
 double LemonArborescenceCost(int workers, const double* costs, int root);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_LEMON_ARBORESCENCE_H_

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-namespace syncopate {
+namespace syncopate::plan {
 
 double LemonArborescenceCost(int workers, const double* costs, int root) {
   using Graph = lemon::ListDigraph;
@@ -27,4 +27,4 @@ double LemonArborescenceCost(int workers, const double* costs, int root) {
   return arborescence.arborescenceCost();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

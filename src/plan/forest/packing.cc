@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "plan/forest/pricing.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // How much of the best prices is kept when new ones are tried; without it, prices jump to and fro.
@@ -546,4 +546,4 @@ absl::StatusOr<Packing> Packer::Solve() { return program_->Solve(); }
 std::vector<TreePair> Packer::KnownPairs() const { return program_->KnownPairs(); }
 void Packer::RatesChanged() { program_->RatesChanged(); }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -20,7 +20,7 @@
 #include "plan/forest/packing_network.h"
 #include "plan/forest/worker_tree.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // Over members of a PackingNetwork. In both trees an edge joins a worker with its parent; the
 // reduce tree sends towards the root.
@@ -93,6 +93,6 @@ class Packer {
   std::unique_ptr<Program> program_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_PACKING_H_

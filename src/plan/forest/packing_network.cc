@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "model/topology_routes.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // Spreads the bits of an edge's number, so that sums tell sets of edges apart.
@@ -183,4 +183,4 @@ EdgeCosts PackingNetwork::CostsAt(absl::Span<const double> prices) const {
   return costs;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -18,7 +18,7 @@
 #include "model/topology.h"
 #include "plan/forest/worker_tree.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // A link or a shared capacity of the topology.
 struct NetworkPart {
@@ -87,6 +87,6 @@ class PackingNetwork {
   std::vector<double> latency_;  // by edge
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_PACKING_NETWORK_H_

@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 constexpr int kGpusMax = 26;  // they are named by letters
@@ -294,4 +294,4 @@ const std::vector<std::vector<std::string>>& ActiveCodesOfEightByEight() {
   return *codes;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

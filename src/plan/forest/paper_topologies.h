@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "model/topology.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // How the GPUs of a machine are joined (Figure 3(a) and (b), of which there is no text).
 enum class InsideNetwork {
@@ -68,6 +68,6 @@ absl::StatusOr<ActiveSet> MakeActiveSet(const PaperCluster& cluster,
 const std::vector<std::vector<std::string>>& ActiveCodesOfFourByFour();
 const std::vector<std::vector<std::string>>& ActiveCodesOfEightByEight();
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_PAPER_TOPOLOGIES_H_

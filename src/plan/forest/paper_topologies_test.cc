@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "model/topology_routes.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 using ::testing::ElementsAre;
@@ -178,4 +178,4 @@ TEST(PaperTopologiesTest, NetworksByName) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

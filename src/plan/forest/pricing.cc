@@ -6,7 +6,7 @@
 #include "plan/forest/arborescence.h"
 #include "plan/forest/steiner.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // How much more an edge may cost in a shallow tree.
@@ -61,4 +61,4 @@ std::vector<double> Pricer::BroadcastBounds(absl::Span<const double> prices) con
   return Bounds(network_.CostsAt(prices));
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -8,7 +8,7 @@
 #include "plan/forest/packing_network.h"
 #include "plan/forest/worker_tree.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // By active member.
 struct PricedTrees {
@@ -41,6 +41,6 @@ class Pricer {
   bool exact_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_PRICING_H_

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // Dijkstra's algorithm from a set of workers that may grow while it runs.
@@ -98,4 +98,4 @@ WorkerTree NearestTerminalTree(const EdgeCosts& costs, int root, absl::Span<cons
   return tree;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -7,7 +7,7 @@
 #include "absl/types/span.h"
 #include "plan/forest/worker_tree.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // For each pair the cost of the cheapest path, through any workers; kNone if there is none, 0 from
 // a worker to itself.
@@ -20,6 +20,6 @@ WorkerTree ShortestPathTree(const EdgeCosts& costs, int root);
 // that is not in it (Takahashi and Matsuyama). Terminals that cannot be reached stay out.
 WorkerTree NearestTerminalTree(const EdgeCosts& costs, int root, absl::Span<const int> terminals);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_SHORTEST_PATHS_H_

@@ -8,7 +8,7 @@
 #include "plan/forest/flow_greedy.h"
 #include "plan/forest/shortest_paths.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // Up to here the search measures distances between workers along paths. That makes it better, but
@@ -275,4 +275,4 @@ WorkerTree FindSteinerTree(const EdgeCosts& costs, int root, absl::Span<const in
   return SteinerFinder(costs).Find(root, terminals);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "plan/forest/worker_tree.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // A cheap tree out of `root` (edges parent to child) that reaches every terminal: found by the
 // greedy flow method of Watel and Weisser, then improved by local search. Its leaves are terminals.
@@ -49,6 +49,6 @@ double SteinerLowerBound(const EdgeCosts& costs, int root, absl::Span<const int>
 inline constexpr int kExactTerminalsMax = 12;
 double ExactSteinerCost(const EdgeCosts& costs, int root, absl::Span<const int> terminals);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_STEINER_H_

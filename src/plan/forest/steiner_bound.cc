@@ -8,7 +8,7 @@
 #include "plan/forest/shortest_paths.h"
 #include "plan/forest/steiner.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // Each terminal once, without the root.
@@ -170,4 +170,4 @@ double ExactSteinerCost(const EdgeCosts& costs, int root, absl::Span<const int> 
   return cheapest[all][root];
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "plan/forest/lemon_arborescence.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 enum class Shape { kComplete, kSparse, kZeros, kTies, kNics, kRacks };
@@ -246,4 +246,4 @@ TEST(Steiner, ExactSearchRefusesTooManyTerminals) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

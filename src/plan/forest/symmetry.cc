@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 constexpr size_t kLocalWorkersMax = 16;
@@ -146,4 +146,4 @@ std::vector<Permutation> SymmetryCandidates(const Topology& topology,
   return candidates;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -16,7 +16,7 @@
 #include "model/topology.h"
 #include "plan/forest/packing_network.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // By member, its image.
 using Permutation = std::vector<int>;
@@ -38,6 +38,6 @@ PackingNetwork JoinImages(const PackingNetwork& network, absl::Span<const int> a
 std::vector<Permutation> SymmetryCandidates(const Topology& topology,
                                             absl::Span<const int> placement);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_SYMMETRY_H_

@@ -8,7 +8,7 @@
 #include "plan/forest/packing.h"
 #include "plan/forest/paper_topologies.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 PackingNetwork NetworkOf(const Topology& topology) {
@@ -86,4 +86,4 @@ TEST(SymmetryTest, NoHostsNoCandidates) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 constexpr double kTolerance = 1e-7;
@@ -273,4 +273,4 @@ WorkerTree BuildTree(const std::vector<TreeGroup>& groups, absl::Span<const int>
   return tree;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

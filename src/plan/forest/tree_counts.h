@@ -8,7 +8,7 @@
 #include "plan/forest/tree_groups.h"
 #include "plan/forest/worker_tree.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // By group, the surplus of each of `trees` trees: whole numbers whose averages are near those of
 // `surplus`, never of the other sign, and that add up in each tree. Few members have children in
@@ -27,6 +27,6 @@ std::vector<std::vector<int>> WholeSurpluses(const std::vector<TreeGroup>& group
 // `surplus` by group; those of the members count.
 WorkerTree BuildTree(const std::vector<TreeGroup>& groups, absl::Span<const int> surplus, int root);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_TREE_COUNTS_H_

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // A link between two nodes, seen from one of them; -1 where a direction has none.
@@ -181,4 +181,4 @@ std::optional<std::vector<TreeGroup>> FindTreeGroups(const Topology& topology,
   return groups;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

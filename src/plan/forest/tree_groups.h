@@ -10,7 +10,7 @@
 #include "model/topology.h"
 #include "plan/forest/packing_network.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // Members behind a link or behind several links in a row, made of smaller groups or a single
 // member.
@@ -31,6 +31,6 @@ std::optional<std::vector<TreeGroup>> FindTreeGroups(const Topology& topology,
                                                      absl::Span<const int> placement,
                                                      const PackingNetwork& network);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_TREE_GROUPS_H_

@@ -11,7 +11,7 @@
 #include "plan/forest/few_trees.h"
 #include "plan/forest/tree_counts.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // With fewer trees than this, members take turns less often as the middle of a rack, and the trees
@@ -255,4 +255,4 @@ absl::StatusOr<std::optional<SuggestedTrees>> SuggestForTreeNetwork(const Topolo
   return suggested;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -22,7 +22,7 @@
 #include "plan/forest/packing_network.h"
 #include "plan/forest/tree_groups.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // What the linear program finds.
 struct TreeSurplus {
@@ -51,6 +51,6 @@ absl::StatusOr<std::optional<SuggestedTrees>> SuggestForTreeNetwork(const Topolo
                                                                     const PackingNetwork& network,
                                                                     double loss, int trees_max);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_TREE_NETWORK_H_

@@ -15,7 +15,7 @@
 #include "plan/forest/forest_testing.h"
 #include "plan/forest/tree_counts.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 PackingNetwork NetworkOf(const Topology& topology, int workers) {
@@ -263,4 +263,4 @@ TEST(LargeForestLimitsTest, DepthAndNumberCanBeLimited) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

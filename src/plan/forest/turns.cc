@@ -8,7 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 // Members by host, those without a host alone; empty if hosts hold different numbers of them.
@@ -135,4 +135,4 @@ std::vector<double> PricesApart(const PackingNetwork& network, const PackingNetw
   return apart;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

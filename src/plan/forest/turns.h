@@ -17,7 +17,7 @@
 #include "plan/forest/packing_network.h"
 #include "plan/forest/symmetry.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 struct Turns {
   std::vector<Permutation> generators;
@@ -37,6 +37,6 @@ std::vector<TreePair> ImagesOf(const std::vector<TreePair>& pairs, const Turns& 
 std::vector<double> PricesApart(const PackingNetwork& network, const PackingNetwork& joined,
                                 const std::vector<double>& prices);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_TURNS_H_

@@ -11,7 +11,7 @@
 #include "plan/forest/forest_testing.h"
 #include "plan/forest/paper_topologies.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 namespace {
 
 TEST(TurnsTest, OneForEachWorkerOfAMesh) {
@@ -94,4 +94,4 @@ TEST(TurnsTest, EightDgx) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace syncopate {
+namespace syncopate::plan {
 
 std::vector<std::pair<int, int>> EdgesFromRoot(const WorkerTree& tree) {
   std::vector<std::vector<int>> children(tree.parent.size());
@@ -87,4 +87,4 @@ double CostOf(const WorkerTree& tree, const EdgeCosts& costs) {
   return sum;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::plan

@@ -10,7 +10,7 @@
 
 #include "absl/types/span.h"
 
-namespace syncopate {
+namespace syncopate::plan {
 
 // A rooted tree over some of the workers 0 .. n-1. It serves both directions: a reduction sends
 // from each worker to its parent, a broadcast from the parent to the worker.
@@ -64,6 +64,6 @@ WorkerTree Flatten(const WorkerTree& tree, const EdgeCosts& costs, double slack)
 // Takes out leaves that are not in `wanted`, until every leaf is. The root stays.
 void PruneLeaves(absl::Span<const int> wanted, WorkerTree& tree);
 
-}  // namespace syncopate
+}  // namespace syncopate::plan
 
 #endif  // SYNCOPATE_PLAN_FOREST_WORKER_TREE_H_

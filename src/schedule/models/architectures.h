@@ -6,7 +6,7 @@
 #include "absl/types/span.h"
 #include "schedule/models/model_builder.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 
 // He et al. 2016, with bottleneck blocks: {3, 4, 6, 3} is ResNet-50, {3, 8, 36, 3} ResNet-152.
 void AddResNet(const Shape& image, absl::Span<const int> blocks, ModelBuilder& model);
@@ -20,6 +20,6 @@ void AddVgg16(const Shape& image, ModelBuilder& model);
 // one tensor.
 void AddBertBase(int tokens, ModelBuilder& model);
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule
 
 #endif  // SYNCOPATE_SCHEDULE_MODELS_ARCHITECTURES_H_

@@ -2,7 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "schedule/models/architectures.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 constexpr int kFeatures = 768;
@@ -50,4 +50,4 @@ void AddBertBase(int tokens, ModelBuilder& model) {
   model.Linear("cls.seq_relationship", first, 2);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

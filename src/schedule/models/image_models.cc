@@ -2,7 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "schedule/models/architectures.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 constexpr int kClasses = 1000;
@@ -109,4 +109,4 @@ void AddVgg16(const Shape& image, ModelBuilder& model) {
   model.Linear("classifier.6", x, kClasses);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

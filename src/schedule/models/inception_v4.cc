@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "schedule/models/architectures.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 struct Unit {
@@ -134,4 +134,4 @@ void AddInceptionV4(const Shape& image, ModelBuilder& model) {
   model.Linear("last_linear", model.PoolAll(x), 1000);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 constexpr double kBytes = 4;  // of an activation
@@ -96,4 +96,4 @@ TensorTable ModelBuilder::Finish(double forward_seconds, double backward_seconds
   return table;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

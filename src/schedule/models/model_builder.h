@@ -9,7 +9,7 @@
 
 #include "model/tensor_table.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 
 // The activations of one sample: channels and an image of them. Tokens with features are an image
 // of `tokens` by 1.
@@ -91,6 +91,6 @@ class ModelBuilder {
   std::vector<LayerWork> work_;  // by tensor
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule
 
 #endif  // SYNCOPATE_SCHEDULE_MODELS_MODEL_BUILDER_H_

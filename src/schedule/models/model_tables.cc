@@ -7,7 +7,7 @@
 #include "schedule/models/architectures.h"
 #include "schedule/models/model_builder.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 constexpr Shape kImage = {3, 224, 224};
@@ -72,4 +72,4 @@ absl::StatusOr<TensorTable> MakeModelTable(absl::string_view name) {
                    })));
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule

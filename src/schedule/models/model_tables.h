@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "model/tensor_table.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 
 struct KnownModel {
   absl::string_view name;   // "resnet-152"
@@ -25,6 +25,6 @@ absl::Span<const KnownModel> KnownModels();
 // InvalidArgument with the names that there are.
 absl::StatusOr<TensorTable> MakeModelTable(absl::string_view name);
 
-}  // namespace syncopate
+}  // namespace syncopate::schedule
 
 #endif  // SYNCOPATE_SCHEDULE_MODELS_MODEL_TABLES_H_

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::schedule {
 namespace {
 
 using ::testing::HasSubstr;
@@ -89,4 +89,4 @@ TEST(ModelTablesTest, UnknownModelsAreRefusedWithTheNamesThatThereAre) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::schedule

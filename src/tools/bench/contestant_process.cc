@@ -17,7 +17,7 @@
 #include "base/status.h"
 #include "tools/bench/spawn.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 constexpr int64_t kPollNs = 50'000'000;             // how late the launcher's end is noticed
@@ -262,4 +262,4 @@ ContestantProcess::~ContestantProcess() {
   if (launcher_ > 0) waitpid(launcher_, &launcher_status_, 0);
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

@@ -18,7 +18,7 @@
 #include "tools/bench/protocol.h"
 #include "tools/bench/rounds.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 struct ContestantSettings {
   std::string name;
@@ -76,6 +76,6 @@ class ContestantProcess final : public Entrant {
   std::vector<Rank> ranks_;
 };
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_CONTESTANT_PROCESS_H_

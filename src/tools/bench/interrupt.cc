@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cerrno>
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 std::atomic<int> signal_pipe{-1};
@@ -38,4 +38,4 @@ InterruptScope::~InterruptScope() {
   close(pipe_[1]);
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

@@ -6,7 +6,7 @@
 
 #include <array>
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 // Catches SIGINT, SIGTERM and SIGHUP while it lives. One at a time in a process.
 class InterruptScope {
@@ -25,6 +25,6 @@ class InterruptScope {
   struct sigaction before_[kSignals.size()];
 };
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_INTERRUPT_H_

@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tools/launch/agent_command.h"
+#include "launch/agent_command.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 constexpr const char* kSubnet = "10.250.0.0/16";  // lab/plan.h: every lab has these addresses
@@ -28,8 +28,8 @@ LabPlace PlaceInLab(const lab::Lab& lab, const std::string& syncopate,
 
 std::string AgentScript(const std::string& lab, const std::string& syncopate) {
   // As ssh does, the words of the command become one text for a shell.
-  return absl::StrCat("host=$1\nshift\nexec ", ShellQuote(syncopate), " lab exec --lab ", lab,
-                      " \"$host\" -- /bin/sh -c \"$*\"\n");
+  return absl::StrCat("host=$1\nshift\nexec ", launch::ShellQuote(syncopate), " lab exec --lab ",
+                      lab, " \"$host\" -- /bin/sh -c \"$*\"\n");
 }
 
 std::vector<std::string> LaunchInLab(const LabPlace& place) {
@@ -51,4 +51,4 @@ std::vector<std::string> MpirunWords(const LabPlace& place) {
   return words;
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

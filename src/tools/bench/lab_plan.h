@@ -8,7 +8,7 @@
 
 #include "lab/lab.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 // The variable by which a rank that was launched learns which one it is.
 inline constexpr const char* kRankVariable = "SYNCOPATE_RANK";
@@ -36,6 +36,6 @@ std::vector<std::string> LaunchInLab(const LabPlace& place);
 // Words after the name of Open MPI's launcher that make it start ranks on the hosts.
 std::vector<std::string> MpirunWords(const LabPlace& place);
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_LAB_PLAN_H_

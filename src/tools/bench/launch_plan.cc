@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 struct Known {
@@ -141,7 +141,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const std::string& contestant, const Bench
 }
 
 absl::StatusOr<std::string> FindDrivers(const std::string& named, const std::string& bin) {
-  std::vector<std::string> folders = {absl::StrCat(bin, "/../bench"),
+  std::vector<std::string> folders = {absl::StrCat(bin, "/../peers"),
                                       absl::StrCat(bin, "/../libexec/syncopate"), bin};
   if (!named.empty()) folders = {named};
   for (const std::string& folder : folders) {
@@ -150,7 +150,7 @@ absl::StatusOr<std::string> FindDrivers(const std::string& named, const std::str
   }
   return absl::NotFoundError(
       absl::StrCat("the drivers are in none of ", absl::StrJoin(folders, ", "),
-                   "; build with -DSYNCOPATE_BUILD_BENCH=ON or name their folder with --drivers"));
+                   "; build with -DSYNCOPATE_BUILD_PEERS=ON or name their folder with --drivers"));
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

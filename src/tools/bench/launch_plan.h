@@ -12,7 +12,7 @@
 #include "tools/bench/lab_plan.h"
 #include "tools/bench/options.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 struct LaunchPlan {
   std::vector<std::string> arguments;              // the program's path first
@@ -33,10 +33,10 @@ struct LaunchPlace {
 absl::StatusOr<LaunchPlan> PlanLaunch(const std::string& contestant, const BenchOptions& options,
                                       const LaunchPlace& place);
 
-// The folder of the drivers: `named` if not empty, else where a build (`<bin>/../bench`) or an
+// The folder of the drivers: `named` if not empty, else where a build (`<bin>/../peers`) or an
 // installation (`<prefix>/libexec/syncopate`) puts them, seen from the command in folder `bin`.
 absl::StatusOr<std::string> FindDrivers(const std::string& named, const std::string& bin);
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_LAUNCH_PLAN_H_

@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 using ::testing::AllOf;
@@ -190,15 +190,15 @@ TEST_F(LaunchTest, DriversAreFoundInABuildAndInAnInstallation) {
   EXPECT_TRUE(absl::IsNotFound(FindDrivers("", bin).status()));
   std::filesystem::create_directories(bin);
   std::filesystem::create_directories(folder_ + "/libexec/syncopate");
-  std::filesystem::create_directories(folder_ + "/bench");
+  std::filesystem::create_directories(folder_ + "/peers");
   MakeProgram("libexec/syncopate/bench_memory_limit");
   EXPECT_EQ(*FindDrivers("", bin), bin + "/../libexec/syncopate");
-  MakeProgram("bench/bench_memory_limit");
-  EXPECT_EQ(*FindDrivers("", bin), bin + "/../bench");
-  EXPECT_EQ(*FindDrivers(folder_ + "/bench", "/elsewhere"), folder_ + "/bench");
+  MakeProgram("peers/bench_memory_limit");
+  EXPECT_EQ(*FindDrivers("", bin), bin + "/../peers");
+  EXPECT_EQ(*FindDrivers(folder_ + "/peers", "/elsewhere"), folder_ + "/peers");
   EXPECT_THAT(std::string(FindDrivers("/elsewhere", bin).status().message()),
               HasSubstr("--drivers"));
 }
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

@@ -7,7 +7,7 @@
 #include "lab/forwarding.h"
 #include "lab/lab.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 // Of a core, to send or receive a message between hosts, with all that the kernel does for it.
@@ -49,4 +49,4 @@ Topology LoadedTopology(const lab::Spec& spec, int cores) {
   return topology;
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

@@ -5,13 +5,13 @@
 #include "lab/spec.h"
 #include "model/topology.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 // The network that the file declares as ours will find it: each background flow leaves half of a
 // link that it crosses, as TCP shares it with one other flow, or what its own rate leaves; and each
 // message costs time of the `cores` that all hosts share.
 Topology LoadedTopology(const lab::Spec& spec, int cores);
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_LOADED_TOPOLOGY_H_

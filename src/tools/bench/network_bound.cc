@@ -6,7 +6,7 @@
 #include "lab/forwarding.h"
 #include "lab/lab.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
@@ -188,4 +188,4 @@ std::optional<double> NetworkBound::Seconds(Collective collective, uint64_t byte
   return seconds;
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

@@ -10,7 +10,7 @@
 #include "lab/spec.h"
 #include "syncopate/collective.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 // Counts only what hosts must send to each other: workers of one host exchange their data for free.
 // Latencies and background flows count as nothing, so that it stays a bound whatever they do.
@@ -56,6 +56,6 @@ class NetworkBound {
   std::vector<Partition> partitions_;
 };
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_NETWORK_BOUND_H_

@@ -9,7 +9,7 @@
 #include "lab/lab.h"
 #include "tools/bench/loaded_topology.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 constexpr uint64_t kBytes = 10'000'000;
@@ -145,4 +145,4 @@ TEST(LoadedTopologyTest, HostsWaitForTheCoresThatTheyShare) {
 }
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

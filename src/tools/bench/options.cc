@@ -12,7 +12,7 @@
 #include "lab/lab.h"
 #include "tools/bench/protocol.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 constexpr int64_t kRoundsMax = 1000;
@@ -201,4 +201,4 @@ std::vector<uint64_t> SizesBetween(uint64_t min, uint64_t max, double factor, ui
   return sizes;
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

@@ -12,7 +12,7 @@
 #include "syncopate/collective.h"
 #include "syncopate/data_type.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 // The contestants' names, as users write and read them.
 inline constexpr const char* kOurs = "syncopate";
@@ -95,6 +95,6 @@ absl::StatusOr<BenchOptions> ReadFlags(const BenchFlags& flags, int lab_hosts = 
 // of `unit` (at least one unit), without repeats.
 std::vector<uint64_t> SizesBetween(uint64_t min, uint64_t max, double factor, uint64_t unit);
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_OPTIONS_H_

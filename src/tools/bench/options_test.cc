@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 using ::testing::AllOf;
@@ -163,4 +163,4 @@ TEST(ReadFlagsTest, ActiveRanks) {
 }
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

@@ -11,7 +11,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 constexpr int64_t kNsMax = std::numeric_limits<int64_t>::max();
@@ -100,4 +100,4 @@ std::string FormatError(const absl::Status& error) {
   return absl::StrCat(absl::IsUnimplemented(error) ? "unsupported " : "error ", text);
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

@@ -26,7 +26,7 @@
 #include "syncopate/collective.h"
 #include "syncopate/data_type.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 inline constexpr int64_t kIterationsMax = 100'000;        // of one run
 inline constexpr int64_t kCheckedCallsMax = 1000;         // of one run
@@ -75,6 +75,6 @@ absl::StatusOr<RankResult> ParseReply(absl::string_view line);
 // The line that ParseReply() reads back as `error` (Unimplemented, or anything else as Internal).
 std::string FormatError(const absl::Status& error);
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_PROTOCOL_H_

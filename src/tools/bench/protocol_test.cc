@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 using ::testing::ElementsAre;
@@ -73,4 +73,4 @@ TEST(BenchProtocolTest, MalformedRepliesAreErrors) {
 }
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

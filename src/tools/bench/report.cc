@@ -8,7 +8,7 @@
 #include "base/parse.h"
 #include "nlohmann/json.hpp"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 constexpr const char* kHeadFormat =
@@ -119,4 +119,4 @@ std::string JsonLine(const BenchOptions& options, const Row& row) {
   return absl::StrCat(object.dump(), "\n");
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

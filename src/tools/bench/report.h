@@ -7,7 +7,7 @@
 #include "tools/bench/options.h"
 #include "tools/bench/statistics.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 // The lines before the rows, each starting with '#'.
 std::string TableHead(const BenchOptions& options);
@@ -15,6 +15,6 @@ std::string TableLine(const BenchOptions& options, const Row& row);
 
 std::string JsonLine(const BenchOptions& options, const Row& row);
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_REPORT_H_

@@ -7,7 +7,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 constexpr int64_t kTrialIterations = 5;
@@ -128,4 +128,4 @@ absl::Status RunRounds(const BenchOptions& options, std::vector<std::unique_ptr<
   return Rounds(options, std::move(entrants), observer).RunAll();
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

@@ -15,7 +15,7 @@
 #include "tools/bench/protocol.h"
 #include "tools/bench/statistics.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 // One contestant, all its ranks together.
 class Entrant {
@@ -40,6 +40,6 @@ struct RoundsObserver {
 absl::Status RunRounds(const BenchOptions& options, std::vector<std::unique_ptr<Entrant>> entrants,
                        const RoundsObserver& observer);
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_ROUNDS_H_

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 using ::testing::ElementsAre;
@@ -136,4 +136,4 @@ TEST_F(RoundsTest, AnInterruptEndsEverythingWithoutBlame) {
 }
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

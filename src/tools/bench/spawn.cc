@@ -22,7 +22,7 @@
 
 extern char** environ;
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 constexpr uint64_t kLogBytesMax = uint64_t{1} << 20;
@@ -129,4 +129,4 @@ absl::Status RunToEnd(const LaunchPlan& plan, const std::string& log, int64_t de
   return absl::Status(ended.ok() ? absl::StatusCode::kUnavailable : ended.code(), message);
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

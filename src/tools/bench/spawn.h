@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "tools/bench/launch_plan.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 // Starts the plan's program as the leader of its own process group (Ctrl-C goes to the command,
 // which ends it in an orderly way). It dies with this process. Its output is appended to the file
@@ -27,6 +27,6 @@ std::string LastWords(const std::string& log);
 absl::Status RunToEnd(const LaunchPlan& plan, const std::string& log, int64_t deadline_ns,
                       int interrupt_fd, const Clock& clock);
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_SPAWN_H_

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 using ::testing::HasSubstr;
@@ -57,4 +57,4 @@ TEST_F(SpawnTest, TheUserEndsIt) {
 }
 
 }  // namespace
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 std::vector<double> AllSamples(const Measurement& measurement) {
@@ -124,4 +124,4 @@ int64_t IterationsFor(double iteration_us) {
                     kRoundIterationsMax);
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

@@ -10,7 +10,7 @@
 #include "tools/bench/options.h"
 #include "tools/bench/protocol.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 // The value below which the part `q` (0 to 1) of the samples lies, interpolated. `samples` not
 // empty.
@@ -68,6 +68,6 @@ inline constexpr double kRoundTargetUs = 100'000;
 inline constexpr int64_t kRoundIterationsMin = 5;
 inline constexpr int64_t kRoundIterationsMax = 5000;
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_STATISTICS_H_

@@ -8,7 +8,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/bench/statistics.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 template <typename Value>
@@ -137,4 +137,4 @@ std::string TrainJsonLine(const TrainRow& row) {
   return absl::StrCat(json.dump(), "\n");
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

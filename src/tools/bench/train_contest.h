@@ -13,7 +13,7 @@
 #include "observe/metrics.h"
 #include "observe/summary.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 // One run of one contestant.
 struct TrainRun {
@@ -60,6 +60,6 @@ std::vector<TrainRow> TrainRows(const std::vector<TrainContestant>& contestants)
 std::string TrainTable(const std::vector<TrainRow>& rows);
 std::string TrainJsonLine(const TrainRow& row);  // with the end of the line
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_TRAIN_CONTEST_H_

@@ -14,7 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 namespace {
 
 namespace fs = std::filesystem;
@@ -82,4 +82,4 @@ std::string ScratchBase(const Environment& environment) {
   return access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench

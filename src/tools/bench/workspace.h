@@ -10,7 +10,7 @@
 #include "base/environment.h"
 #include "base/unique_fd.h"
 
-namespace syncopate::bench {
+namespace syncopate::tools::bench {
 
 // Mode 0700, removed with everything in it when the object goes. If the process is killed, the next
 // benchmark removes it: whoever can take the folder's lock knows that its owner is gone.
@@ -37,6 +37,6 @@ class Workspace {
 // segments there.
 std::string ScratchBase(const Environment& environment);
 
-}  // namespace syncopate::bench
+}  // namespace syncopate::tools::bench
 
 #endif  // SYNCOPATE_TOOLS_BENCH_WORKSPACE_H_

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace syncopate {
+namespace syncopate::tools {
 
 struct Finding {
   enum class Level {
@@ -23,6 +23,6 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_DOCTOR_FINDING_H_

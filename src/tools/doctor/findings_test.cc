@@ -12,7 +12,7 @@
 #include "tools/doctor/peer_findings.h"
 #include "tools/doctor/transport_findings.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using Level = Finding::Level;
@@ -62,7 +62,7 @@ TEST(FindingsTest, PeersAreFoundByLauncherAndDriver) {
   std::string pattern = ::testing::TempDir() + "peers_XXXXXX";
   const std::string root = mkdtemp(pattern.data());
   const Environment environment = MapEnvironment({{"PATH", "/nowhere:" + root}});
-  std::filesystem::create_directories(root + "/bench");
+  std::filesystem::create_directories(root + "/peers");
   std::filesystem::create_directories(root + "/src");
   const auto put = [&](const std::string& name, mode_t mode) {
     std::ofstream(root + "/" + name) << "#!/bin/sh\n";
@@ -78,11 +78,11 @@ TEST(FindingsTest, PeersAreFoundByLauncherAndDriver) {
   finding = Named(PeerFindings(environment, root + "/src"), "peer Open MPI");
   EXPECT_EQ(finding.value, "no driver bench_openmpi");
 
-  put("bench/bench_openmpi", 0700);
+  put("peers/bench_openmpi", 0700);
   finding = Named(PeerFindings(environment, root + "/src"), "peer Open MPI");
   EXPECT_EQ(finding.level, Level::kOk);
   std::filesystem::remove_all(root);
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::tools

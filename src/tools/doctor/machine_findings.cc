@@ -19,7 +19,7 @@
 #include "tools/doctor/memory_bandwidth.h"
 #include "tools/doctor/system_limits.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using Level = Finding::Level;
@@ -150,4 +150,4 @@ Findings MachineFindings(const Clock& clock) {
   return findings;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

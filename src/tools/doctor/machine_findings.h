@@ -5,11 +5,11 @@
 #include "base/clock.h"
 #include "tools/doctor/finding.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // Measures memory for less than a second.
 Findings MachineFindings(const Clock& clock);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_DOCTOR_MACHINE_FINDINGS_H_

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 // Copies in pieces, so that all threads stop soon after the time is over.
@@ -67,4 +67,4 @@ double MeasureCopyBytesPerSecond(const Clock& clock, int threads, uint64_t bytes
   return 2 * static_cast<double>(copied) / seconds;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // Copies between buffers of together `bytes` with `threads` threads for about `duration_ns` after
 // having touched them once; gives bytes read plus bytes written per second, at the best pace that
@@ -14,6 +14,6 @@ namespace syncopate {
 double MeasureCopyBytesPerSecond(const Clock& clock, int threads, uint64_t bytes,
                                  int64_t duration_ns);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_DOCTOR_MEMORY_BANDWIDTH_H_

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 TEST(MemoryBandwidthTest, MeasuresSomething) {
@@ -15,4 +15,4 @@ TEST(MemoryBandwidthTest, SaysNothingWithoutMemory) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using Level = Finding::Level;
@@ -48,7 +48,7 @@ Findings PeerFindings(const Environment& environment, const std::string& program
   const std::vector<std::string> path =
       absl::StrSplit(environment("PATH").value_or(""), ':', absl::SkipEmpty());
   const std::vector<std::string> driver_folders = {
-      absl::StrCat(program_folder, "/../bench"),
+      absl::StrCat(program_folder, "/../peers"),
       absl::StrCat(program_folder, "/../libexec/syncopate")};
   Findings findings;
   for (const Peer& peer : kPeers) {
@@ -73,4 +73,4 @@ std::string ProgramFolder() {
   return error ? "" : program.parent_path().string();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

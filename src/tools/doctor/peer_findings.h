@@ -7,7 +7,7 @@
 #include "base/environment.h"
 #include "tools/doctor/finding.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // Looks for launchers in the PATH of `environment`, and for our drivers where they are built or
 // installed as seen from `program_folder`, the folder of the running program.
@@ -16,6 +16,6 @@ Findings PeerFindings(const Environment& environment, const std::string& program
 // Of the running program; empty if unknown.
 std::string ProgramFolder();
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_DOCTOR_PEER_FINDINGS_H_

@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 constexpr size_t kFileBytesMax = 1 << 20;
@@ -131,4 +131,4 @@ std::vector<std::string> VectorExtensions(const SystemRoot& root) {
   return {};
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

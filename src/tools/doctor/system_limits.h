@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // Where /proc and /sys are; tests have their own.
 struct SystemRoot {
@@ -27,6 +27,6 @@ std::optional<uint64_t> MemInfoBytes(const SystemRoot& root, absl::string_view n
 // The CPU's vector extensions that matter to us, best first: "AVX-512", "AVX2", "SVE", "NEON" …
 std::vector<std::string> VectorExtensions(const SystemRoot& root);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_DOCTOR_SYSTEM_LIMITS_H_

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using ::testing::ElementsAre;
@@ -87,4 +87,4 @@ TEST_F(SystemLimitsTest, NamesVectorExtensionsBestFirst) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::tools

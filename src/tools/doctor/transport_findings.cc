@@ -19,11 +19,11 @@
 #include "base/parse.h"
 #include "base/pidfd.h"
 #include "base/unique_fd.h"
+#include "control/interfaces.h"
 #include "lab/requirements.h"
-#include "services/interfaces.h"
 #include "transport/net/ucx_library.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 using Level = Finding::Level;
@@ -140,15 +140,15 @@ Finding LockedMemory() {
 // The interface that a job on several hosts would use.
 Finding Network() {
   constexpr const char* kName = "network";
-  const absl::StatusOr<std::vector<InterfaceAddress>> all = ListInterfaces();
-  const absl::StatusOr<std::vector<InterfaceAddress>> chosen =
-      all.ok() ? ChooseInterfaces("", *all) : all;
+  const absl::StatusOr<std::vector<control::InterfaceAddress>> all = control::ListInterfaces();
+  const absl::StatusOr<std::vector<control::InterfaceAddress>> chosen =
+      all.ok() ? control::ChooseInterfaces("", *all) : all;
   if (!chosen.ok() || chosen->front().loopback) {
     return {kName, Level::kMissing, "no interface but the loopback",
             "workers on other hosts need one that is up"};
   }
-  const InterfaceAddress& interface = chosen->front();
-  const double bits = LinkBitsPerSecond(interface.name);
+  const control::InterfaceAddress& interface = chosen->front();
+  const double bits = control::LinkBitsPerSecond(interface.name);
   return {kName, Level::kOk,
           absl::StrCat(interface.name, ", ", interface.address,
                        bits > 0 ? absl::StrCat(", ", bits / 1e9, " Gbit/s") : ""),
@@ -156,7 +156,7 @@ Finding Network() {
 }
 
 Finding UcxFinding() {
-  const absl::Status loaded = net::LoadUcx().status();
+  const absl::Status loaded = transport::net::LoadUcx().status();
   if (loaded.ok()) return {"UCX", Level::kOk, "loads", ""};
   return {"UCX", Level::kMissing, std::string(loaded.message()),
           "only RDMA between hosts needs it: apt-get install libucx0"};
@@ -185,4 +185,4 @@ Findings TransportFindings() {
   return findings;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -4,13 +4,13 @@
 
 #include "tools/doctor/finding.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // The last one says which transports work; it is kBroken if none does.
 Findings TransportFindings();
 // For jobs on several hosts, real ones or emulated ones; nothing in it is needed on one host.
 Findings NetworkFindings();
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_DOCTOR_TRANSPORT_FINDINGS_H_

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace syncopate::labtool {
+namespace syncopate::tools::labtool {
 
 struct Arguments {
   std::string file;     // up, topology, scenario
@@ -39,6 +39,6 @@ int MakeChange(const Arguments& arguments);
 int Undo(const Arguments& arguments);
 int PlayScenario(const Arguments& arguments);
 
-}  // namespace syncopate::labtool
+}  // namespace syncopate::tools::labtool
 
 #endif  // SYNCOPATE_TOOLS_LAB_ACTIONS_H_

@@ -16,7 +16,7 @@
 #include "tools/command_line.h"
 #include "tools/lab/actions.h"
 
-namespace syncopate::labtool {
+namespace syncopate::tools::labtool {
 namespace {
 
 struct Made {
@@ -115,4 +115,4 @@ int PlayScenario(const Arguments& arguments) {
   return kDone;
 }
 
-}  // namespace syncopate::labtool
+}  // namespace syncopate::tools::labtool

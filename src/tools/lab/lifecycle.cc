@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
-#include "lab/command.h"
+#include "lab/child_process.h"
 #include "lab/lab.h"
 #include "lab/netns.h"
 #include "lab/requirements.h"
@@ -21,7 +21,7 @@
 #include "tools/command_line.h"
 #include "tools/lab/actions.h"
 
-namespace syncopate::labtool {
+namespace syncopate::tools::labtool {
 namespace {
 
 constexpr int kCannotRun = 126;  // as shells have it
@@ -180,4 +180,4 @@ int RunJob(const Arguments& arguments) {
   return Become(*words);
 }
 
-}  // namespace syncopate::labtool
+}  // namespace syncopate::tools::labtool

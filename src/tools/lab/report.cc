@@ -11,7 +11,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 #include "lab/check.h"
-#include "lab/command.h"
+#include "lab/child_process.h"
 #include "lab/lab.h"
 #include "lab/load.h"
 #include "lab/picture.h"
@@ -20,7 +20,7 @@
 #include "tools/command_line.h"
 #include "tools/lab/actions.h"
 
-namespace syncopate::labtool {
+namespace syncopate::tools::labtool {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -215,4 +215,4 @@ int Check(const Arguments& arguments) {
   return *hold ? kDone : kFailed;
 }
 
-}  // namespace syncopate::labtool
+}  // namespace syncopate::tools::labtool

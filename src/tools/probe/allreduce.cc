@@ -12,21 +12,21 @@
 #include "nlohmann/json.hpp"
 #include "syncopate/syncopate.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 constexpr double kBudgetSeconds = 5;
 
 }  // namespace
 
-std::string ToTable(const driver::CostMeasurement& measured, int workers) {
-  const CostFit& fit = measured.fit;
+std::string ToTable(const sync::CostMeasurement& measured, int workers) {
+  const cost::CostFit& fit = measured.fit;
   std::string text = absl::StrFormat("all-reduce among %d workers, measured in %.1f s\n\n", workers,
                                      measured.seconds);
   absl::StrAppendFormat(&text, "%10s  %7s  %11s  %11s  %8s\n", "size", "at once", "measured",
                         "fitted", "residual");
   for (size_t i = 0; i < fit.points.size(); ++i) {
-    const CostPoint& point = fit.points[i];
+    const cost::CostPoint& point = fit.points[i];
     absl::StrAppendFormat(&text, "%10s  %7d  %11s  %11s  %+6.1f %%\n", FormatBytes(point.bytes),
                           point.at_once, FormatSeconds(point.seconds), FormatSeconds(fit.fitted[i]),
                           100 * fit.Residual(i));
@@ -43,8 +43,8 @@ std::string ToTable(const driver::CostMeasurement& measured, int workers) {
   return text;
 }
 
-std::string ToJson(const driver::CostMeasurement& measured, int workers) {
-  const CostFit& fit = measured.fit;
+std::string ToJson(const sync::CostMeasurement& measured, int workers) {
+  const cost::CostFit& fit = measured.fit;
   nlohmann::ordered_json json;
   json["workers"] = workers;
   json["seconds"] = measured.seconds;
@@ -67,10 +67,10 @@ absl::Status ProbeAllReduce(const AllReduceProbe& options) {
     return absl::InvalidArgumentError(
         "one worker has nobody to reduce with: -n 4, say, or name hosts with -H");
   }
-  driver::CostProbeOptions probe;
+  sync::CostProbeOptions probe;
   probe.budget_seconds = options.budget_seconds > 0 ? options.budget_seconds : kBudgetSeconds;
-  SYNCOPATE_ASSIGN_OR_RETURN(const driver::CostMeasurement measured,
-                             driver::MeasureCosts(*worker, probe));
+  SYNCOPATE_ASSIGN_OR_RETURN(const sync::CostMeasurement measured,
+                             sync::MeasureCosts(*worker, probe));
   if (worker->rank() != 0) return absl::OkStatus();
   if (!options.out.empty()) {
     SYNCOPATE_RETURN_IF_ERROR(WriteFile(options.out, ToJson(measured.fit.costs)));
@@ -82,4 +82,4 @@ absl::Status ProbeAllReduce(const AllReduceProbe& options) {
   return absl::OkStatus();
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "driver/cost_probe.h"
+#include "sync/cost_probe.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 struct AllReduceProbe {
   double budget_seconds = 0;  // 0: a few
@@ -19,9 +19,9 @@ struct AllReduceProbe {
 absl::Status ProbeAllReduce(const AllReduceProbe& options);
 
 // A row a point, then a, b and gamma.
-std::string ToTable(const driver::CostMeasurement& measured, int workers);
-std::string ToJson(const driver::CostMeasurement& measured, int workers);
+std::string ToTable(const sync::CostMeasurement& measured, int workers);
+std::string ToJson(const sync::CostMeasurement& measured, int workers);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_PROBE_ALLREDUCE_H_

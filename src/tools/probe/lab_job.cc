@@ -21,7 +21,7 @@
 #include "base/unique_fd.h"
 #include "transport/net/net_transport.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 constexpr uint64_t kMessageBytesMax = uint64_t{4} << 20;
@@ -79,14 +79,15 @@ struct Place {
 absl::StatusOr<std::string> Work(const Place& place, const LabWork& work, const UniqueFd& parent,
                                  const Clock& clock, int64_t deadline_ns) {
   SYNCOPATE_RETURN_IF_ERROR(lab::BecomeHost(place.lab, place.host.name));
-  NetOptions options;
+  transport::NetOptions options;
   options.job = place.job;
   options.rank = place.rank;
   options.size = place.size;
   options.ip = place.host.address;
   options.host = place.host.name;
   options.arena_bytes = 16 << 20;
-  SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<NetStart> start, StartNetTransport(options, clock));
+  SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<transport::NetStart> start,
+                             transport::StartNetTransport(options, clock));
   SYNCOPATE_RETURN_IF_ERROR(Send(parent, start->payload()));
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string key, Receive(parent, clock, deadline_ns));
   std::vector<std::string> payloads;
@@ -94,7 +95,7 @@ absl::StatusOr<std::string> Work(const Place& place, const LabWork& work, const 
     SYNCOPATE_ASSIGN_OR_RETURN(std::string payload, Receive(parent, clock, deadline_ns));
     payloads.push_back(std::move(payload));
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<Transport> transport,
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<transport::Transport> transport,
                              start->Connect(payloads, key));
   return work(*transport, place.host.name);
 }
@@ -188,4 +189,4 @@ absl::StatusOr<std::string> RunInLab(const lab::Lab& lab, const LabWork& work, c
   return result;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

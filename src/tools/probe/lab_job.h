@@ -11,11 +11,11 @@
 #include "lab/lab.h"
 #include "transport/transport.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // What a worker does; rank 0's text is the result.
-using LabWork =
-    std::function<absl::StatusOr<std::string>(Transport& transport, const std::string& host)>;
+using LabWork = std::function<absl::StatusOr<std::string>(transport::Transport& transport,
+                                                          const std::string& host)>;
 
 // One worker a host, in the order of the lab's hosts. Returns when all have ended, at the latest
 // after `timeout_ns`; whatever happens, none is left. The first error of a worker names its host.
@@ -23,6 +23,6 @@ using LabWork =
 absl::StatusOr<std::string> RunInLab(const lab::Lab& lab, const LabWork& work, const Clock& clock,
                                      int64_t timeout_ns);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_PROBE_LAB_JOB_H_

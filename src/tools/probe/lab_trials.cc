@@ -19,7 +19,7 @@
 #include "tools/probe/lab_job.h"
 #include "tools/probe/probe_job.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 int64_t ShapedBits(double bytes_per_second) {
@@ -27,7 +27,7 @@ int64_t ShapedBits(double bytes_per_second) {
 }
 
 // How rank 0, in its own process, reports to the one that made the lab.
-std::string Encode(const Inference& found, const Verdict& verdict) {
+std::string Encode(const probe::Inference& found, const probe::Verdict& verdict) {
   std::vector<std::string> notes = verdict.wrong;
   if (found.disturbance.experiments > 0) {
     notes.push_back(Describe(found.disturbance));
@@ -55,9 +55,9 @@ absl::Status Decode(const std::string& text, TrialRow& row) {
 }
 
 absl::StatusOr<TrialRow> TryOne(const TrialsOptions& options, uint64_t seed, const Clock& clock) {
-  TrialOptions trial;
+  probe::TrialOptions trial;
   trial.nic = static_cast<double>(options.nic_bits) / 8 * lab::kPayloadShare;
-  const NetworkShape truth = RandomNetwork(seed, trial);
+  const probe::NetworkShape truth = probe::RandomNetwork(seed, trial);
   TrialRow row;
   row.seed = seed;
   row.hosts = static_cast<int>(truth.hosts.size());
@@ -65,17 +65,17 @@ absl::StatusOr<TrialRow> TryOne(const TrialsOptions& options, uint64_t seed, con
   const std::string name = absl::StrCat("probe-test-", getpid());
   SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<lab::ScopedLab> lab,
                              lab::ScopedLab::Up(LabOf(truth, name), name, clock));
-  const LabWork work = [&](Transport& transport,
+  const LabWork work = [&](transport::Transport& transport,
                            const std::string& host) -> absl::StatusOr<std::string> {
-    InferOptions infer;
+    probe::InferOptions infer;
     infer.budget_seconds = options.budget_seconds;
-    SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<Inference> found,
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<probe::Inference> found,
                                ProbeTogether(transport, clock, host, host, infer));
     if (!found) return std::string();
-    return Encode(*found, Compare(truth, found->shape));
+    return Encode(*found, probe::Compare(truth, found->shape));
   };
   const int64_t timeout_ns = static_cast<int64_t>(
-      (3 * std::max(options.budget_seconds, DefaultBudgetSeconds(row.hosts)) + 60) * 1e9);
+      (3 * std::max(options.budget_seconds, probe::DefaultBudgetSeconds(row.hosts)) + 60) * 1e9);
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, RunInLab(**lab, work, clock, timeout_ns));
   SYNCOPATE_RETURN_IF_ERROR(Decode(text, row));
   return row;
@@ -83,11 +83,11 @@ absl::StatusOr<TrialRow> TryOne(const TrialsOptions& options, uint64_t seed, con
 
 }  // namespace
 
-lab::Spec LabOf(const NetworkShape& shape, const std::string& name) {
+lab::Spec LabOf(const probe::NetworkShape& shape, const std::string& name) {
   lab::Spec spec;
   spec.name = name;
   spec.nodes.push_back({"core", false});
-  for (const NetworkShape::Rack& rack : shape.racks) {
+  for (const probe::NetworkShape::Rack& rack : shape.racks) {
     lab::Link link;
     link.a = static_cast<int>(spec.nodes.size());
     link.b = 0;
@@ -96,7 +96,7 @@ lab::Spec LabOf(const NetworkShape& shape, const std::string& name) {
     spec.nodes.push_back({rack.name, false});
     spec.links.push_back(link);
   }
-  for (const NetworkShape::Host& host : shape.hosts) {
+  for (const probe::NetworkShape::Host& host : shape.hosts) {
     lab::Link link;
     link.a = static_cast<int>(spec.nodes.size());
     link.b = 1 + host.rack;
@@ -128,4 +128,4 @@ absl::StatusOr<std::vector<TrialRow>> RunLabTrials(const TrialsOptions& options,
   return rows;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

@@ -12,7 +12,7 @@
 #include "lab/spec.h"
 #include "probe/shape.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 struct TrialsOptions {
   int labs = 20;
@@ -34,13 +34,13 @@ struct TrialRow {
 };
 
 // The lab whose shape `shape` is: a switch a rack below one called "core".
-lab::Spec LabOf(const NetworkShape& shape, const std::string& name);
+lab::Spec LabOf(const probe::NetworkShape& shape, const std::string& name);
 
 // Makes the labs one after the other, probes each and takes it down; a line for each as it comes.
 // Needs root.
 absl::StatusOr<std::vector<TrialRow>> RunLabTrials(const TrialsOptions& options, const Clock& clock,
                                                    std::ostream& out);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_PROBE_LAB_TRIALS_H_

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "probe/measure.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 namespace {
 
 // Of the group that all experiments run in. The engine's groups have other names.
@@ -17,10 +17,11 @@ uint64_t GroupKey() { return DigestOf("probe").low | 1; }
 
 }  // namespace
 
-absl::StatusOr<std::optional<Inference>> ProbeTogether(Transport& transport, const Clock& clock,
-                                                       const std::string& host,
-                                                       const std::string& machine,
-                                                       const InferOptions& options) {
+absl::StatusOr<std::optional<probe::Inference>> ProbeTogether(transport::Transport& transport,
+                                                              const Clock& clock,
+                                                              const std::string& host,
+                                                              const std::string& machine,
+                                                              const probe::InferOptions& options) {
   SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<probe::Member> member,
                              probe::Member::Make(transport, clock,
                                                  {.host = host,
@@ -29,13 +30,13 @@ absl::StatusOr<std::optional<Inference>> ProbeTogether(Transport& transport, con
                                                   .processor_time = ReadProcessorTime}));
   if (transport.rank() != 0) {
     SYNCOPATE_RETURN_IF_ERROR(probe::ServeProbe(*member));
-    return std::optional<Inference>();
+    return std::optional<probe::Inference>();
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<probe::LiveOracle> oracle,
                              probe::LiveOracle::Make(*member, clock));
-  SYNCOPATE_ASSIGN_OR_RETURN(Inference found, InferNetwork(*oracle, options));
+  SYNCOPATE_ASSIGN_OR_RETURN(probe::Inference found, probe::InferNetwork(*oracle, options));
   SYNCOPATE_RETURN_IF_ERROR(oracle->End());
-  return std::optional<Inference>(std::move(found));
+  return std::optional<probe::Inference>(std::move(found));
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::tools

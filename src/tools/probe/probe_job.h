@@ -10,15 +10,16 @@
 #include "probe/infer.h"
 #include "transport/transport.h"
 
-namespace syncopate {
+namespace syncopate::tools {
 
 // All workers of the job call it; rank 0 gets the result, the others nothing. `host` is the name of
 // this worker's host, `machine` tells hosts apart that have the same name.
-absl::StatusOr<std::optional<Inference>> ProbeTogether(Transport& transport, const Clock& clock,
-                                                       const std::string& host,
-                                                       const std::string& machine,
-                                                       const InferOptions& options);
+absl::StatusOr<std::optional<probe::Inference>> ProbeTogether(transport::Transport& transport,
+                                                              const Clock& clock,
+                                                              const std::string& host,
+                                                              const std::string& machine,
+                                                              const probe::InferOptions& options);
 
-}  // namespace syncopate
+}  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_PROBE_PROBE_JOB_H_

@@ -10,7 +10,7 @@
 #include "schedule/timeline.h"
 #include "tools/plan_schedule.h"
 
-namespace syncopate::reproduce {
+namespace syncopate::tools::reproduce {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -29,16 +29,17 @@ constexpr Published kTable4[] = {
 };
 
 absl::StatusOr<double> Iteration(absl::string_view planner, const TensorTable& table,
-                                 const CommunicationCosts& costs) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const Schedule schedule, MakeSchedule(planner, table, costs));
-  return PredictIteration(table, costs, schedule);
+                                 const cost::CommunicationCosts& costs) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const Schedule schedule,
+                             schedule::MakeSchedule(planner, table, costs));
+  return schedule::PredictIteration(table, costs, schedule);
 }
 
 absl::StatusOr<AscWfbpRow> MakeRow(const Published& published) {
-  const CommunicationCosts costs = PublishedCosts();
-  CommunicationCosts full = costs;
+  const cost::CommunicationCosts costs = PublishedCosts();
+  cost::CommunicationCosts full = costs;
   full.gamma = {1, 2};
-  SYNCOPATE_ASSIGN_OR_RETURN(const TensorTable table, MakeModelTable(published.model));
+  SYNCOPATE_ASSIGN_OR_RETURN(const TensorTable table, schedule::MakeModelTable(published.model));
   AscWfbpRow row;
   row.model = table.model;
   row.tensors = table.size();
@@ -54,7 +55,7 @@ absl::StatusOr<AscWfbpRow> MakeRow(const Published& published) {
   SYNCOPATE_ASSIGN_OR_RETURN(row.search, Iteration("search", table, costs));
   SYNCOPATE_ASSIGN_OR_RETURN(row.asc_full, Iteration("asc-wfbp", table, full));
   SYNCOPATE_ASSIGN_OR_RETURN(row.search_full, Iteration("search", table, full));
-  row.bound = IterationBound(table, costs, {});
+  row.bound = schedule::IterationBound(table, costs, {});
   row.implied_startup =
       (published.wfbp - table.forward_seconds() - costs.b * static_cast<double>(table.bytes())) /
       table.size();
@@ -142,4 +143,4 @@ std::string AscWfbpToJson(const std::vector<AscWfbpRow>& rows) {
   return Json({{"models", std::move(list)}}).dump(1) + "\n";
 }
 
-}  // namespace syncopate::reproduce
+}  // namespace syncopate::tools::reproduce

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace syncopate::reproduce {
+namespace syncopate::tools::reproduce {
 
 // Iteration times in seconds. What stands as `published` is Table IV of the paper.
 struct AscWfbpRow {
@@ -37,6 +37,6 @@ absl::StatusOr<std::vector<AscWfbpRow>> MakeAscWfbpRows();
 std::string AscWfbpToText(const std::vector<AscWfbpRow>& rows);
 std::string AscWfbpToJson(const std::vector<AscWfbpRow>& rows);
 
-}  // namespace syncopate::reproduce
+}  // namespace syncopate::tools::reproduce
 
 #endif  // SYNCOPATE_TOOLS_REPRODUCE_ASC_WFBP_H_

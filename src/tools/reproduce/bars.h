@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace syncopate::reproduce {
+namespace syncopate::tools::reproduce {
 
 // Bars of one axis; a group has one value for each series.
 struct BarPanel {
@@ -28,6 +28,6 @@ struct BarChart {
 // One picture with all charts below one another.
 std::string BarsToSvg(const std::vector<BarChart>& charts);
 
-}  // namespace syncopate::reproduce
+}  // namespace syncopate::tools::reproduce
 
 #endif  // SYNCOPATE_TOOLS_REPRODUCE_BARS_H_

@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::reproduce {
+namespace syncopate::tools::reproduce {
 namespace {
 
 using ::testing::HasSubstr;
@@ -53,4 +53,4 @@ TEST(BarsTest, NothingToDraw) {
 }
 
 }  // namespace
-}  // namespace syncopate::reproduce
+}  // namespace syncopate::tools::reproduce

@@ -9,7 +9,7 @@
 #include "plan/collective/planners.h"
 #include "plan/collective/ring_order.h"
 
-namespace syncopate::reproduce {
+namespace syncopate::tools::reproduce {
 namespace {
 
 constexpr size_t kElementBytes = 4;
@@ -18,26 +18,26 @@ struct Baseline {
   std::string name;
   std::string algorithm;
   bool in_paper = true;
-  PlannerOptions options;
+  plan::PlannerOptions options;
 };
 
 absl::StatusOr<std::vector<Baseline>> Baselines(const Topology& topology,
                                                 absl::Span<const int> placement,
                                                 const std::vector<int>& active) {
-  PlannerOptions machines;
-  machines.levels = LevelsOf(topology, placement, active);
-  PlannerOptions trees = machines;
+  plan::PlannerOptions machines;
+  machines.levels = plan::LevelsOf(topology, placement, active);
+  plan::PlannerOptions trees = machines;
   if (!machines.levels.empty()) {
     SYNCOPATE_ASSIGN_OR_RETURN(trees.local_trees,
-                               PackLocalTrees(topology, placement, machines.levels[0]));
+                               plan::PackLocalTrees(topology, placement, machines.levels[0]));
   }
-  PlannerOptions by_place;
-  by_place.order = OrderByPlace(topology, placement, active);
-  PlannerOptions best_order;
-  SYNCOPATE_ASSIGN_OR_RETURN(best_order.order, BestRingOrder(topology, placement, active));
-  PlannerOptions active_serve;
+  plan::PlannerOptions by_place;
+  by_place.order = plan::OrderByPlace(topology, placement, active);
+  plan::PlannerOptions best_order;
+  SYNCOPATE_ASSIGN_OR_RETURN(best_order.order, plan::BestRingOrder(topology, placement, active));
+  plan::PlannerOptions active_serve;
   active_serve.servers = active;
-  PlannerOptions all_serve;
+  plan::PlannerOptions all_serve;
   all_serve.servers.resize(placement.size());
   std::iota(all_serve.servers.begin(), all_serve.servers.end(), 0);
   return std::vector<Baseline>{{"blink", "blink", true, trees},
@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<BaselineTime>> TimesOfBaselines(const Topology& topol
                                                            absl::Span<const int> placement,
                                                            const std::vector<int>& active,
                                                            uint64_t bytes) {
-  CollectiveRequest request;
+  plan::CollectiveRequest request;
   request.workers = static_cast<int>(placement.size());
   request.active = active;
   request.elements = bytes / kElementBytes;
@@ -64,16 +64,17 @@ absl::StatusOr<std::vector<BaselineTime>> TimesOfBaselines(const Topology& topol
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<Baseline> baselines,
                              Baselines(topology, placement, active));
   for (const Baseline& baseline : baselines) {
-    SYNCOPATE_ASSIGN_OR_RETURN(const PlannerInfo* planner,
-                               FindPlanner(request.collective, baseline.algorithm));
+    SYNCOPATE_ASSIGN_OR_RETURN(const plan::PlannerInfo* planner,
+                               plan::FindPlanner(request.collective, baseline.algorithm));
     SYNCOPATE_ASSIGN_OR_RETURN(const Program program, planner->plan(request, baseline.options));
     const std::vector<std::vector<std::vector<int>>>& levels = baseline.options.levels;
     SYNCOPATE_ASSIGN_OR_RETURN(
-        FluidTime time, FluidTimeOf(program, topology, placement, kElementBytes,
-                                    levels.empty() ? std::vector<std::vector<int>>() : levels[0]));
+        plan::FluidTime time,
+        plan::FluidTimeOf(program, topology, placement, kElementBytes,
+                          levels.empty() ? std::vector<std::vector<int>>() : levels[0]));
     times.push_back({baseline.name, baseline.in_paper, std::move(time)});
   }
   return times;
 }
 
-}  // namespace syncopate::reproduce
+}  // namespace syncopate::tools::reproduce

@@ -11,12 +11,12 @@
 #include "model/topology.h"
 #include "plan/collective/fluid_time.h"
 
-namespace syncopate::reproduce {
+namespace syncopate::tools::reproduce {
 
 struct BaselineTime {
   std::string name;
   bool in_paper = false;  // one of the five that the paper compares with
-  FluidTime time;
+  plan::FluidTime time;
 };
 
 // All baselines, always in the same order: Blink, Plink, ring, double tree and parameter server
@@ -27,6 +27,6 @@ absl::StatusOr<std::vector<BaselineTime>> TimesOfBaselines(const Topology& topol
                                                            const std::vector<int>& active,
                                                            uint64_t bytes);
 
-}  // namespace syncopate::reproduce
+}  // namespace syncopate::tools::reproduce
 
 #endif  // SYNCOPATE_TOOLS_REPRODUCE_BASELINE_TIMES_H_

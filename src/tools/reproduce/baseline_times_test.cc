@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "plan/forest/paper_topologies.h"
 
-namespace syncopate::reproduce {
+namespace syncopate::tools::reproduce {
 namespace {
 
 constexpr double kGigabit = 1e9 / 8;
@@ -16,15 +16,16 @@ constexpr uint64_t kBytes = uint64_t{4} * 64 * 16 * 4 * 100;
 class BaselineTimesTest : public ::testing::Test {
  protected:
   // Four machines of four, 100 Gb/s inside, 10 Gb/s between.
-  void Find(BetweenNetwork between, const std::vector<std::string>& codes) {
-    const PaperCluster cluster = MakePaperCluster(4, 4, between, 10);
-    const Topology topology = *PaperTopology(cluster);
-    const absl::StatusOr<std::vector<BaselineTime>> times = TimesOfBaselines(
-        topology, *PlaceInOrder(topology, 16), MakeActiveSet(cluster, codes)->workers, kBytes);
+  void Find(plan::BetweenNetwork between, const std::vector<std::string>& codes) {
+    const plan::PaperCluster cluster = plan::MakePaperCluster(4, 4, between, 10);
+    const Topology topology = *plan::PaperTopology(cluster);
+    const absl::StatusOr<std::vector<BaselineTime>> times =
+        TimesOfBaselines(topology, *PlaceInOrder(topology, 16),
+                         plan::MakeActiveSet(cluster, codes)->workers, kBytes);
     ASSERT_TRUE(times.ok()) << times.status();
     times_ = *times;
   }
-  const FluidTime& Of(const std::string& name) const {
+  const plan::FluidTime& Of(const std::string& name) const {
     for (const BaselineTime& baseline : times_) {
       if (baseline.name == name) return baseline.time;
     }
@@ -40,7 +41,7 @@ class BaselineTimesTest : public ::testing::Test {
 };
 
 TEST_F(BaselineTimesTest, AllActiveWithALinkForEachGpuPair) {
-  Find(BetweenNetwork::kGpuPairs, {"4", "4", "4", "4"});
+  Find(plan::BetweenNetwork::kGpuPairs, {"4", "4", "4", "4"});
   EXPECT_EQ(times_.size(), 8u);
   // Every share crosses every pair once on its way to the server and once back.
   EXPECT_NEAR(Of("PS").staged, At(2.0 / 16, 10), 1e-9);
@@ -55,14 +56,14 @@ TEST_F(BaselineTimesTest, AllActiveWithALinkForEachGpuPair) {
 }
 
 TEST_F(BaselineTimesTest, MachinePairsAreShared) {
-  Find(BetweenNetwork::kMachinePairs, {"4", "4", "4", "4"});
+  Find(plan::BetweenNetwork::kMachinePairs, {"4", "4", "4", "4"});
   EXPECT_NEAR(Of("PS").staged, At(2, 10), 1e-9);
   EXPECT_NEAR(Of("blink").staged, At(0.5, 100) + At(1.5, 10), 1e-9);
   EXPECT_EQ(Of("blink").limit.substr(0, 8), "capacity");
 }
 
 TEST_F(BaselineTimesTest, OneActiveWorkerInEachMachine) {
-  Find(BetweenNetwork::kGpuPairs, {"1", "1", "1", "1"});
+  Find(plan::BetweenNetwork::kGpuPairs, {"1", "1", "1", "1"});
   EXPECT_NEAR(Of("PS").staged, At(0.5, 10), 1e-9);
   EXPECT_NEAR(Of("PS on all").staged, At(2.0 / 16, 10), 1e-9);
   EXPECT_NEAR(Of("blink").staged, At(1.5, 10), 1e-9);
@@ -71,14 +72,14 @@ TEST_F(BaselineTimesTest, OneActiveWorkerInEachMachine) {
 
 // The machine with one worker needs four times as long for its part of the rings.
 TEST_F(BaselineTimesTest, BlinkSuffersFromUnequalMachines) {
-  Find(BetweenNetwork::kGpuPairs, {"4", "4", "4", "4"});
+  Find(plan::BetweenNetwork::kGpuPairs, {"4", "4", "4", "4"});
   const double equal = Of("blink").pipelined;
-  Find(BetweenNetwork::kGpuPairs, {"4", "4", "1", "1"});
+  Find(plan::BetweenNetwork::kGpuPairs, {"4", "4", "1", "1"});
   EXPECT_NEAR(Of("blink").pipelined, 4 * equal, 1e-9);
 }
 
 TEST_F(BaselineTimesTest, FiveAreInThePaper) {
-  Find(BetweenNetwork::kSharedNics, {"2", "2", "0", "1"});
+  Find(plan::BetweenNetwork::kSharedNics, {"2", "2", "0", "1"});
   int in_paper = 0;
   for (const BaselineTime& baseline : times_) {
     in_paper += baseline.in_paper;
@@ -89,4 +90,4 @@ TEST_F(BaselineTimesTest, FiveAreInThePaper) {
 }
 
 }  // namespace
-}  // namespace syncopate::reproduce
+}  // namespace syncopate::tools::reproduce

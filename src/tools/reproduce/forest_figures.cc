@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 
-namespace syncopate::reproduce {
+namespace syncopate::tools::reproduce {
 namespace {
 
 constexpr double kGigabits[] = {10, 25, 40, 100};
@@ -23,7 +23,8 @@ struct Setting {
 std::vector<Setting> SettingsOf(int figure) {
   std::vector<Setting> settings;
   if (figure == 6) {
-    for (const auto& codes : ActiveCodesOfEightByEight()) settings.push_back({6, 100, 8, 8, codes});
+    for (const auto& codes : plan::ActiveCodesOfEightByEight())
+      settings.push_back({6, 100, 8, 8, codes});
     return settings;
   }
   for (const double gigabits : kGigabits) {
@@ -33,7 +34,7 @@ std::vector<Setting> SettingsOf(int figure) {
       }
       continue;
     }
-    for (const auto& codes : ActiveCodesOfFourByFour()) {
+    for (const auto& codes : plan::ActiveCodesOfFourByFour()) {
       settings.push_back({figure, gigabits, 4, 4, codes});
     }
   }
@@ -52,10 +53,10 @@ void FindBest(FigureRow& row) {
 
 absl::StatusOr<FigureRow> MakeRow(const Setting& setting, const FigureOptions& options,
                                   const ForestTimer& timer) {
-  PaperCluster cluster =
-      MakePaperCluster(setting.machines, setting.gpus, options.between, setting.gigabits);
-  if (options.pcie_switches && cluster.inside == InsideNetwork::kPairs) {
-    cluster.inside = InsideNetwork::kSwitches;
+  plan::PaperCluster cluster =
+      plan::MakePaperCluster(setting.machines, setting.gpus, options.between, setting.gigabits);
+  if (options.pcie_switches && cluster.inside == plan::InsideNetwork::kPairs) {
+    cluster.inside = plan::InsideNetwork::kSwitches;
   }
   FigureRow row;
   row.figure = setting.figure;
@@ -64,9 +65,9 @@ absl::StatusOr<FigureRow> MakeRow(const Setting& setting, const FigureOptions& o
   std::vector<std::string> codes = setting.codes;
   if (codes.empty())
     codes.assign(static_cast<size_t>(setting.machines), absl::StrCat(setting.gpus));
-  SYNCOPATE_ASSIGN_OR_RETURN(const ActiveSet active, MakeActiveSet(cluster, codes));
+  SYNCOPATE_ASSIGN_OR_RETURN(const plan::ActiveSet active, plan::MakeActiveSet(cluster, codes));
   row.active = setting.codes.empty() ? std::string("all") : active.name;
-  SYNCOPATE_ASSIGN_OR_RETURN(const Topology topology, PaperTopology(cluster));
+  SYNCOPATE_ASSIGN_OR_RETURN(const Topology topology, plan::PaperTopology(cluster));
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<int> placement,
                              PlaceInOrder(topology, setting.machines * setting.gpus));
   SYNCOPATE_ASSIGN_OR_RETURN(row.forest,
@@ -194,15 +195,15 @@ std::vector<std::string> Assumptions(const FigureOptions& options) {
       "a machine of 8 GPUs is a DGX-1 cube mesh, 300 Gb/s each way for each of its 16 links; other "
       "pairs send through the GPU between them");
   switch (options.between) {
-    case BetweenNetwork::kGpuPairs:
+    case plan::BetweenNetwork::kGpuPairs:
       lines.push_back(
           "every pair of GPUs in different machines has the rate between machines for itself: only "
           "so is PS as good as any at 100 Gb/s, as the text says");
       break;
-    case BetweenNetwork::kMachinePairs:
+    case plan::BetweenNetwork::kMachinePairs:
       lines.push_back("all GPU pairs of an ordered pair of machines share the rate between them");
       break;
-    case BetweenNetwork::kSharedNics:
+    case plan::BetweenNetwork::kSharedNics:
       lines.push_back(
           "all that leaves a machine shares the rate between machines, and all that enters it");
       break;
@@ -218,4 +219,4 @@ std::vector<std::string> Assumptions(const FigureOptions& options) {
   return lines;
 }
 
-}  // namespace syncopate::reproduce
+}  // namespace syncopate::tools::reproduce

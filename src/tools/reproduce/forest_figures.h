@@ -13,7 +13,7 @@
 #include "plan/forest/paper_topologies.h"
 #include "tools/reproduce/baseline_times.h"
 
-namespace syncopate::reproduce {
+namespace syncopate::tools::reproduce {
 
 inline constexpr uint64_t kModelBytes = 1'330'000'000;  // about BERT-large
 inline constexpr int kFigures[] = {4, 5, 6, 7};
@@ -31,7 +31,7 @@ using ForestTimer = std::function<absl::StatusOr<ForestTime>(
 
 struct FigureOptions {
   std::vector<int> figures = {std::begin(kFigures), std::end(kFigures)};
-  BetweenNetwork between = BetweenNetwork::kGpuPairs;
+  plan::BetweenNetwork between = plan::BetweenNetwork::kGpuPairs;
   bool pcie_switches = false;  // machines of 4 GPUs have two PCIe switches instead of pairs
 };
 
@@ -70,6 +70,6 @@ absl::StatusOr<std::vector<Figure>> MakeFigures(
 // What is assumed where the text is silent, and how times are computed, a sentence each.
 std::vector<std::string> Assumptions(const FigureOptions& options);
 
-}  // namespace syncopate::reproduce
+}  // namespace syncopate::tools::reproduce
 
 #endif  // SYNCOPATE_TOOLS_REPRODUCE_FOREST_FIGURES_H_

@@ -7,7 +7,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/reproduce/bars.h"
 
-namespace syncopate::reproduce {
+namespace syncopate::tools::reproduce {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -157,4 +157,4 @@ std::string FiguresToSvg(const std::vector<Figure>& figures) {
   return BarsToSvg(charts);
 }
 
-}  // namespace syncopate::reproduce
+}  // namespace syncopate::tools::reproduce

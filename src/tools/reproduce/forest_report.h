@@ -7,12 +7,12 @@
 
 #include "tools/reproduce/forest_figures.h"
 
-namespace syncopate::reproduce {
+namespace syncopate::tools::reproduce {
 
 std::string FiguresToText(const std::vector<Figure>& figures, const FigureOptions& options);
 std::string FiguresToJson(const std::vector<Figure>& figures, const FigureOptions& options);
 std::string FiguresToSvg(const std::vector<Figure>& figures);
 
-}  // namespace syncopate::reproduce
+}  // namespace syncopate::tools::reproduce
 
 #endif  // SYNCOPATE_TOOLS_REPRODUCE_FOREST_REPORT_H_

@@ -8,7 +8,7 @@
 #include "plan/forest/packing_network.h"
 #include "plan/forest/symmetry.h"
 
-namespace syncopate::reproduce {
+namespace syncopate::tools::reproduce {
 
 ForestTimer MakeForestTimer(const Clock& clock) {
   return [&clock](const Topology& topology, absl::Span<const int> placement,
@@ -17,14 +17,15 @@ ForestTimer MakeForestTimer(const Clock& clock) {
     const int64_t begin_ns = clock.NowNs();
     std::vector<int> ranks(placement.size());
     std::iota(ranks.begin(), ranks.end(), 0);
-    SYNCOPATE_ASSIGN_OR_RETURN(const PackingNetwork whole,
-                               PackingNetwork::Make(topology, placement, ranks));
-    const PackingNetwork network =
-        JoinImages(whole, active, SymmetryCandidates(topology, placement));
-    PackingOptions options;
+    SYNCOPATE_ASSIGN_OR_RETURN(const plan::PackingNetwork whole,
+                               plan::PackingNetwork::Make(topology, placement, ranks));
+    const plan::PackingNetwork network =
+        plan::JoinImages(whole, active, plan::SymmetryCandidates(topology, placement));
+    plan::PackingOptions options;
     options.gap = 0.001;
-    options.stages = separate ? Stages::kSeparate : Stages::kOne;
-    SYNCOPATE_ASSIGN_OR_RETURN(const Packing packing, Packer(network, active, options).Solve());
+    options.stages = separate ? plan::Stages::kSeparate : plan::Stages::kOne;
+    SYNCOPATE_ASSIGN_OR_RETURN(const plan::Packing packing,
+                               plan::Packer(network, active, options).Solve());
     ForestTime time;
     time.plan_seconds = static_cast<double>(clock.NowNs() - begin_ns) * 1e-9;
     time.seconds = packing.seconds_per_byte * static_cast<double>(bytes);
@@ -33,4 +34,4 @@ ForestTimer MakeForestTimer(const Clock& clock) {
   };
 }
 
-}  // namespace syncopate::reproduce
+}  // namespace syncopate::tools::reproduce

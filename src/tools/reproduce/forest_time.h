@@ -5,13 +5,13 @@
 #include "base/clock.h"
 #include "tools/reproduce/forest_figures.h"
 
-namespace syncopate::reproduce {
+namespace syncopate::tools::reproduce {
 
 // Packs trees, with all workers that are not active as relays. What is alike in the network is
 // packed once (plan/forest/symmetry.h): the times and bounds are those of the best plans, which are
 // not made themselves. `clock` must outlive the result.
 ForestTimer MakeForestTimer(const Clock& clock);
 
-}  // namespace syncopate::reproduce
+}  // namespace syncopate::tools::reproduce
 
 #endif  // SYNCOPATE_TOOLS_REPRODUCE_FOREST_TIME_H_

@@ -153,7 +153,8 @@ absl::Status TrainOptions::Validate(int workers) const {
   SYNCOPATE_RETURN_IF_ERROR(CheckOneOf("--model", model, kModels));
   SYNCOPATE_RETURN_IF_ERROR(CheckOneOf("--data", data, DatasetNames()));
   std::vector<std::string> planners;
-  for (const SchedulePlanner& planner : SchedulePlanners()) planners.emplace_back(planner.name);
+  for (const schedule::SchedulePlanner& planner : schedule::SchedulePlanners())
+    planners.emplace_back(planner.name);
   SYNCOPATE_RETURN_IF_ERROR(CheckOneOf("--schedule", schedule, planners));
   const bool text = data == "text" || data == "synthetic-text";
   if (text != (model == "transformer")) {

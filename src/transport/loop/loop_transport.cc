@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 
 class LoopSession final : public Session {
  public:
@@ -182,4 +182,4 @@ void LoopNetwork::Kill(int rank) {
       {.rank = rank, .order = losses_.size() + 1, .cause = "died (its process ended)"});
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::transport

@@ -17,7 +17,7 @@
 #include "base/random.h"
 #include "transport/transport.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 
 // The wires between the workers. Outlives the transports on it. Not thread-safe.
 class LoopNetwork {
@@ -71,6 +71,6 @@ class LoopNetwork {
   std::vector<Loss> losses_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::transport
 
 #endif  // SYNCOPATE_TRANSPORT_LOOP_LOOP_TRANSPORT_H_

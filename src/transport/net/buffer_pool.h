@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 struct Buffer {
   std::unique_ptr<std::byte[]> bytes;
@@ -48,6 +48,6 @@ class BufferPool {
   size_t kept_bytes_ = 0;
 };
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_BUFFER_POOL_H_

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 // What is sent to a member that may not have begun the operation yet. Enough for small operations
@@ -44,7 +44,7 @@ int NetGroup::MemberOf(int rank) const {
 Core::Core(const Options& options, const Clock& clock)
     : options_(options),
       clock_(clock),
-      membership_(options.membership, clock.NowNs()),
+      consensus_(options.consensus, clock.NowNs()),
       peers_(static_cast<size_t>(options.size)),
       open_peers_(options.size - 1),
       now_ns_(clock.NowNs()) {
@@ -58,15 +58,15 @@ bool Core::Progress() {
 
 void Core::Tick(int64_t now_ns) {
   now_ns_ = now_ns;
-  membership_.Tick(now_ns);
+  consensus_.Tick(now_ns);
   Conclude();
   FlushAll();
 }
 
 void Core::FlushAll() {
   for (auto& [key, group] : groups_) {
-    if (group->agreement == nullptr) continue;
-    group->agreement->Flush();
+    if (group->gates == nullptr) continue;
+    group->gates->Flush();
     Pump(*group);
   }
 }
@@ -101,19 +101,19 @@ NetOperation* Core::FindOrMake(NetGroup& group, uint64_t sequence) {
 }
 
 void Core::SetMembers(NetGroup& group, const std::vector<int>& members) {
-  if (group.agreement != nullptr) return;
+  if (group.gates != nullptr) return;
   group.members = members;
   const int self = group.MemberOf(options_.rank);
-  group.agreement =
-      std::make_unique<Agreement>(std::vector<int32_t>(members.begin(), members.end()), self);
-  if (gave_up_) group.agreement->GiveUp();
+  group.gates =
+      std::make_unique<GateProtocol>(std::vector<int32_t>(members.begin(), members.end()), self);
+  if (gave_up_) group.gates->GiveUp();
   for (const Loss& loss : losses_) {
     const int member = group.MemberOf(loss.rank);
-    if (member >= 0 && loss.rank != options_.rank) group.agreement->Lose(member);
+    if (member >= 0 && loss.rank != options_.rank) group.gates->Lose(member);
   }
   for (const auto& [rank, message] : std::exchange(group.early_messages, {})) {
     const int member = group.MemberOf(rank);
-    if (member >= 0) group.agreement->Receive(member, message);
+    if (member >= 0) group.gates->Receive(member, message);
   }
   Pump(group);
 }
@@ -136,7 +136,7 @@ absl::Status Core::OpenGroup(uint64_t key, const std::vector<int>& members) {
 void Core::CloseGroup(uint64_t key) {
   NetGroup& group = *groups_.at(key);
   group.open = false;
-  group.agreement->Flush();
+  group.gates->Flush();
   Pump(group);
 }
 
@@ -148,20 +148,20 @@ NetOperation& Core::Begin(NetGroup& group, const SessionSpec& spec, int self) {
     uint64_t& unopened = peers_[static_cast<size_t>(key.first)].unopened_bytes;
     unopened -= std::min(unopened, incoming.total);
   }
-  using Mode = Agreement::Mode;
+  using Mode = GateProtocol::Mode;
   const Mode mode = spec.ending == Ending::kLoose     ? Mode::kLoose
                     : spec.ending == Ending::kAwaited ? Mode::kAwaited
                                                       : Mode::kShared;
-  group.agreement->Open(spec.sequence, mode,
-                        {.digest = spec.digest, .weight = spec.weight, .staged = spec.staged},
-                        spec.awaits_start);
+  group.gates->Open(spec.sequence, mode,
+                    {.digest = spec.digest, .weight = spec.weight, .staged = spec.staged},
+                    spec.awaits_start);
   if (!SharesOf(spec).empty()) ExpectShares();
   // Who will send us more than the early bytes must know that we are there.
   for (size_t member = 0; member < group.members.size(); ++member) {
     const int rank = group.members[member];
     if (static_cast<int>(member) == self) continue;
     if (spec.incoming != nullptr && (*spec.incoming)[member] <= kEarlyBytes) continue;
-    if (membership_.IsLost(rank)) continue;
+    if (consensus_.IsLost(rank)) continue;
     wire_->Send(rank, HeaderFor(FrameType::kOpen, group.key, spec.sequence), nullptr, 0);
   }
   return operation;
@@ -203,7 +203,7 @@ void Core::End(NetGroup& group, uint64_t sequence) {
   for (auto& [key, incoming] : operation.incoming) buffers_.Give(std::move(incoming.buffer));
   group.operations.erase(found);
   group.closed.Add(sequence);
-  group.agreement->Close(sequence);
+  group.gates->Close(sequence);
   Pump(group);
 }
 
@@ -212,7 +212,7 @@ void Core::End(NetGroup& group, uint64_t sequence) {
 FrameHeader Core::HeaderFor(FrameType type, uint64_t group, uint64_t sequence) const {
   return {.type = type,
           .job = options_.job,
-          .epoch = static_cast<uint32_t>(losses_.size()),
+          .losses_known = static_cast<uint32_t>(losses_.size()),
           .group = group,
           .sequence = sequence,
           .sent_ns = clock_.NowNs()};
@@ -277,20 +277,20 @@ bool Core::Sent(const NetOperation& operation, uint32_t step, int rank) const {
 }
 
 void Core::Pump(NetGroup& group) {
-  for (Agreement::Outgoing& outgoing : group.agreement->TakeMessages()) {
+  for (GateProtocol::Outgoing& outgoing : group.gates->TakeMessages()) {
     const int rank = group.members[static_cast<size_t>(outgoing.to)];
     const std::string bytes = Encode(outgoing.message);
-    FrameHeader header = HeaderFor(FrameType::kAgreement, group.key, 0);
+    FrameHeader header = HeaderFor(FrameType::kGate, group.key, 0);
     header.payload_bytes = static_cast<uint32_t>(bytes.size());
     header.total = bytes.size();
     wire_->Send(rank, header, reinterpret_cast<const std::byte*>(bytes.data()), 0);
   }
-  for (const Agreement::Provision& provision : group.agreement->TakeProvisions()) {
+  for (const GateProtocol::Provision& provision : group.gates->TakeProvisions()) {
     Provide(group, provision);
   }
 }
 
-void Core::Provide(NetGroup& group, const Agreement::Provision& provision) {
+void Core::Provide(NetGroup& group, const GateProtocol::Provision& provision) {
   const auto found = group.operations.find(provision.sequence);
   if (found == group.operations.end() || !found->second->opened) return;
   NetOperation& operation = *found->second;
@@ -315,13 +315,13 @@ void Core::Provide(NetGroup& group, const Agreement::Provision& provision) {
 
 std::byte* Core::Place(int rank, const FrameHeader& header) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
-  if (membership_.IsLost(rank) || header.job != options_.job) {
+  if (consensus_.IsLost(rank) || header.job != options_.job) {
     ++dropped_frames_;
     return nullptr;
   }
   switch (header.type) {
     case FrameType::kBeat:
-    case FrameType::kAgreement:
+    case FrameType::kGate:
     case FrameType::kBye:
     case FrameType::kOpen:
       if (header.payload_bytes > kControlBytesMax) return nullptr;
@@ -336,7 +336,7 @@ std::byte* Core::Place(int rank, const FrameHeader& header) {
       if (found == group->second->operations.end() || !found->second->opened) return nullptr;
       const NetOperation& operation = *found->second;
       // Taken only while this member holds still for it.
-      if (!group->second->agreement->Held(header.sequence) ||
+      if (!group->second->gates->Held(header.sequence) ||
           header.total != operation.spec.data_bytes || operation.spec.data == nullptr) {
         return nullptr;
       }
@@ -375,11 +375,11 @@ std::byte* Core::PlaceData(int rank, const FrameHeader& header) {
 }
 
 void Core::Arrived(int rank, const FrameHeader& header) {
-  if (membership_.IsLost(rank) || header.job != options_.job) {
+  if (consensus_.IsLost(rank) || header.job != options_.job) {
     ++dropped_frames_;
     return;
   }
-  membership_.Heard(rank, now_ns_);
+  consensus_.Heard(rank, now_ns_);
   if (const int64_t at_ns = wire_->ArrivalNs(now_ns_); at_ns != 0) {
     const bool data = header.type == FrameType::kData;
     peers_[static_cast<size_t>(rank)].times.Arrived(header.sent_ns, at_ns,
@@ -387,9 +387,9 @@ void Core::Arrived(int rank, const FrameHeader& header) {
   }
   switch (header.type) {
     case FrameType::kBeat: {
-      absl::StatusOr<MembershipMessage> message =
-          DecodeMembershipMessage(peers_[static_cast<size_t>(rank)].control, options_.size);
-      if (message.ok()) membership_.Received(rank, *message, now_ns_);
+      absl::StatusOr<LossMessage> message =
+          DecodeLossMessage(peers_[static_cast<size_t>(rank)].control, options_.size);
+      if (message.ok()) consensus_.Received(rank, *message, now_ns_);
       Conclude();
       return;
     }
@@ -405,8 +405,8 @@ void Core::Arrived(int rank, const FrameHeader& header) {
     case FrameType::kData:
       DataArrived(rank, header);
       return;
-    case FrameType::kAgreement:
-      AgreementArrived(rank, header);
+    case FrameType::kGate:
+      GateMessageArrived(rank, header);
       return;
     case FrameType::kResult: {
       NetGroup& group = *groups_.at(header.group);
@@ -414,7 +414,7 @@ void Core::Arrived(int rank, const FrameHeader& header) {
       if (std::exchange(operation.result_from, rank) != rank) operation.result_got = 0;
       operation.result_got += header.payload_bytes;
       if (operation.result_got < header.total) return;
-      group.agreement->ResultArrived(header.sequence);
+      group.gates->ResultArrived(header.sequence);
       Pump(group);
       return;
     }
@@ -439,15 +439,15 @@ std::vector<Traffic> Core::TakeTraffic() {
   return all;
 }
 
-void Core::AgreementArrived(int rank, const FrameHeader& header) {
-  absl::StatusOr<AgreementMessage> message =
-      DecodeAgreementMessage(peers_[static_cast<size_t>(rank)].control);
+void Core::GateMessageArrived(int rank, const FrameHeader& header) {
+  absl::StatusOr<GateMessage> message =
+      DecodeGateMessage(peers_[static_cast<size_t>(rank)].control);
   NetGroup* group = FindOrMake(header.group);
   if (!message.ok() || group == nullptr) {
     ++dropped_frames_;
     return;
   }
-  if (group->agreement == nullptr && message->kind == AgreementMessage::Kind::kQuery) {
+  if (group->gates == nullptr && message->kind == GateMessage::Kind::kQuery) {
     // Somebody cannot wait until this worker makes the group.
     const std::vector<int> members(message->ranks.begin(), message->ranks.end());
     const auto valid = [&](int member) { return member >= 0 && member < options_.size; };
@@ -456,7 +456,7 @@ void Core::AgreementArrived(int rank, const FrameHeader& header) {
       SetMembers(*group, members);
     }
   }
-  if (group->agreement == nullptr) {
+  if (group->gates == nullptr) {
     if (group->early_messages.size() < kEarlyMessagesMax) {
       group->early_messages.emplace_back(rank, *std::move(message));
     }
@@ -464,7 +464,7 @@ void Core::AgreementArrived(int rank, const FrameHeader& header) {
   }
   const int member = group->MemberOf(rank);
   if (member < 0) return;
-  group->agreement->Receive(member, *message);
+  group->gates->Receive(member, *message);
   Pump(*group);
 }
 
@@ -475,7 +475,7 @@ const std::byte* Core::Arrived(NetGroup& group, NetOperation& operation, int fro
   if (found == operation.incoming.end()) return nullptr;
   const NetOperation::Incoming& incoming = found->second;
   if (incoming.digest != operation.spec.digest || incoming.total != size) {
-    group.agreement->Ask(operation.sequence, from, incoming.digest);
+    group.gates->Ask(operation.sequence, from, incoming.digest);
     Pump(group);
     return nullptr;
   }
@@ -499,17 +499,17 @@ void Core::Closed(int rank, const absl::Status& why) {
   if (leaving_) return;
   Log(LogLevel::kInfo, "the connection with worker ", rank, " ended",
       why.ok() ? "" : absl::StrCat(": ", why.message()));
-  membership_.Closed(rank, peer.bye ? Cause::kLeft : Cause::kDied, now_ns_);
+  consensus_.Closed(rank, peer.bye ? Cause::kLeft : Cause::kDied, now_ns_);
   Conclude();
 }
 
 void Core::Expel(int rank) {
-  membership_.Expel(rank, clock_.NowNs());
+  consensus_.Expel(rank, clock_.NowNs());
   Conclude();
 }
 
 void Core::Conclude() {
-  for (const Membership::Outgoing& outgoing : membership_.TakeMessages()) {
+  for (const LossConsensus::Outgoing& outgoing : consensus_.TakeMessages()) {
     const std::string bytes = Encode(outgoing.message);
     FrameHeader header = HeaderFor(FrameType::kBeat, 0, 0);
     header.payload_bytes = static_cast<uint32_t>(bytes.size());
@@ -517,8 +517,8 @@ void Core::Conclude() {
     wire_->Send(outgoing.to, header, reinterpret_cast<const std::byte*>(bytes.data()), 0);
   }
   std::vector<int> fresh;
-  while (known_verdicts_ < membership_.verdicts().size()) {
-    const Verdict& verdict = membership_.verdicts()[known_verdicts_++];
+  while (known_verdicts_ < consensus_.verdicts().size()) {
+    const Verdict& verdict = consensus_.verdicts()[known_verdicts_++];
     std::string cause = Describe(verdict.cause);
     if (!options_.hosts.empty()) {
       absl::StrAppend(&cause, " on ", options_.hosts[static_cast<size_t>(verdict.rank)]);
@@ -537,22 +537,22 @@ void Core::Conclude() {
     }
     for (auto& [key, group] : groups_) {
       const int member = group->MemberOf(rank);
-      if (member < 0 || group->agreement == nullptr) continue;
-      group->agreement->Lose(member);
+      if (member < 0 || group->gates == nullptr) continue;
+      group->gates->Lose(member);
       Pump(*group);
     }
   }
-  if (membership_.self_lost() && !gave_up_) {
+  if (consensus_.self_lost() && !gave_up_) {
     gave_up_ = true;
     const bool known = std::any_of(losses_.begin(), losses_.end(),
                                    [&](const Loss& loss) { return loss.rank == options_.rank; });
     if (!known) {
       // First: whatever this worker still believes about others does not count.
       losses_.insert(losses_.begin(),
-                     {.rank = options_.rank, .order = 0, .cause = membership_.self_lost_reason()});
+                     {.rank = options_.rank, .order = 0, .cause = consensus_.self_lost_reason()});
     }
     for (auto& [key, group] : groups_) {
-      if (group->agreement != nullptr) group->agreement->GiveUp();
+      if (group->gates != nullptr) group->gates->GiveUp();
     }
   }
 }
@@ -567,4 +567,4 @@ void Core::Leave() {
   }
 }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

@@ -17,14 +17,14 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "base/clock.h"
-#include "transport/net/agreement.h"
 #include "transport/net/buffer_pool.h"
 #include "transport/net/flight_times.h"
-#include "transport/net/membership.h"
+#include "transport/net/gate_protocol.h"
+#include "transport/net/loss_consensus.h"
 #include "transport/net/wire.h"
 #include "transport/transport.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 // Numbers that only grow, most of them in order.
 class SequenceSet {
@@ -79,12 +79,12 @@ struct NetOperation {
 struct NetGroup {
   uint64_t key = 0;
   std::vector<int> members;  // empty: not known yet
-  std::unique_ptr<Agreement> agreement;
+  std::unique_ptr<GateProtocol> gates;
   std::map<uint64_t, std::unique_ptr<NetOperation>> operations;
   SequenceSet closed;
   bool open = false;  // this worker has a port to it
   // Came before the members were known.
-  std::vector<std::pair<int, AgreementMessage>> early_messages;
+  std::vector<std::pair<int, GateMessage>> early_messages;
 
   int MemberOf(int rank) const;
 };
@@ -96,7 +96,7 @@ class Core final : public WireHandler {
     int size = 1;
     uint32_t job = 0;
     std::vector<std::string> hosts;  // by rank, for messages
-    MembershipOptions membership;
+    LossConsensusOptions consensus;
   };
 
   Core(const Options& options, const Clock& clock);
@@ -109,7 +109,7 @@ class Core final : public WireHandler {
   bool Progress();
   // Beats the heart and tells what was put off; when `now_ns` is due.
   void Tick(int64_t now_ns);
-  int64_t NextTickNs() const { return membership_.NextTickNs(); }
+  int64_t NextTickNs() const { return consensus_.NextTickNs(); }
 
   absl::Status OpenGroup(uint64_t key, const std::vector<int>& members);
   void CloseGroup(uint64_t key);
@@ -123,7 +123,7 @@ class Core final : public WireHandler {
   const std::byte* Arrived(NetGroup& group, NetOperation& operation, int from, uint32_t step,
                            uint64_t size);
   void Consume(NetOperation& operation, int from, uint32_t step);
-  // Sends what the agreements want to say.
+  // Sends what the gate protocols of the groups want to say.
   void Pump(NetGroup& group);
   void FlushAll();
 
@@ -162,21 +162,21 @@ class Core final : public WireHandler {
   void SetMembers(NetGroup& group, const std::vector<int>& members);
   std::byte* PlaceData(int peer, const FrameHeader& header);
   void DataArrived(int peer, const FrameHeader& header);
-  void AgreementArrived(int peer, const FrameHeader& header);
+  void GateMessageArrived(int peer, const FrameHeader& header);
   // Tells the wire how the data that is to come divides among the peers.
   void ExpectShares();
   void PeerHasBegun(NetOperation& operation, int peer);
   FrameHeader HeaderFor(FrameType type, uint64_t group, uint64_t sequence) const;
   void SendMessage(NetOperation& operation, int rank, FrameHeader header, const std::byte* bytes,
                    uint64_t cookie);
-  void Provide(NetGroup& group, const Agreement::Provision& provision);
+  void Provide(NetGroup& group, const GateProtocol::Provision& provision);
   // After anything that may have changed who is lost.
   void Conclude();
 
   const Options options_;
   const Clock& clock_;
   std::unique_ptr<Wire> wire_;
-  Membership membership_;
+  LossConsensus consensus_;
   std::vector<Peer> peers_;
   int open_peers_ = 0;
   bool leaving_ = false;
@@ -192,6 +192,6 @@ class Core final : public WireHandler {
   int64_t now_ns_ = 0;           // of the Progress() that runs
 };
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_CORE_H_

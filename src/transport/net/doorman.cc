@@ -16,7 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr uint32_t kAccept = 0xffffffff, kDrop = 0;
@@ -99,4 +99,4 @@ absl::Status LetIn(int listening_socket, absl::Span<const sockaddr_storage> addr
   return absl::OkStatus();
 }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 // This process's sockets that listen for connections.
 std::set<int> ListeningSockets();
@@ -24,6 +24,6 @@ std::set<int> ListeningSockets();
 // Connections that exist are not touched.
 absl::Status LetIn(int listening_socket, absl::Span<const sockaddr_storage> addresses);
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_DOORMAN_H_

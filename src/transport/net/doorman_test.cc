@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 using ::testing::Contains;
@@ -86,4 +86,4 @@ TEST(DoormanTest, KnowsWhichSocketsListen) {
 }
 
 }  // namespace
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

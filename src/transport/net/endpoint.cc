@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/parse.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr uint8_t kVersion = 1;
@@ -73,4 +73,4 @@ std::string ThisHostName() {
   return name;
 }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 struct Endpoint {
   std::string wire;     // "tcp", "ucx"
@@ -28,6 +28,6 @@ absl::StatusOr<Endpoint> DecodeEndpoint(absl::string_view bytes);
 std::string ThisMachine();
 std::string ThisHostName();
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_ENDPOINT_H_

@@ -5,7 +5,7 @@
 #include "base/parse.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 // Network namespaces of different hosts may have the same number.
@@ -19,4 +19,4 @@ TEST(EndpointTest, MachinesAreToldApartByTheirLastStart) {
 }
 
 }  // namespace
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

@@ -18,7 +18,7 @@
 
 #include "transport/transport.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 // Not thread-safe.
 class FlightTimes {
@@ -57,6 +57,6 @@ class FlightTimes {
   Traffic traffic_;
 };
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_FLIGHT_TIMES_H_

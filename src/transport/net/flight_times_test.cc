@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
@@ -64,4 +64,4 @@ TEST(FlightTimesTest, SenselessTimesAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr uint16_t kMagic = 0x5953;  // "SY"
@@ -20,7 +20,7 @@ EncodedHeader Encode(const FrameHeader& header) {
   Append(bytes, static_cast<uint8_t>(header.type));
   Append(bytes, header.payload_bytes);
   Append(bytes, header.job);
-  Append(bytes, header.epoch);
+  Append(bytes, header.losses_known);
   Append(bytes, header.group);
   Append(bytes, header.sequence);
   Append(bytes, header.step);
@@ -55,7 +55,7 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(absl::Span<const std::byte> bytes)
   header.type = static_cast<FrameType>(type);
   header.payload_bytes = reader.Read<uint32_t>();
   header.job = reader.Read<uint32_t>();
-  header.epoch = reader.Read<uint32_t>();
+  header.losses_known = reader.Read<uint32_t>();
   header.group = reader.Read<uint64_t>();
   header.sequence = reader.Read<uint64_t>();
   header.step = reader.Read<uint32_t>();
@@ -77,4 +77,4 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(absl::Span<const std::byte> bytes)
   return header;
 }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

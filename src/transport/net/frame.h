@@ -10,30 +10,30 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 enum class FrameType : uint8_t {
-  kBeat = 1,       // payload: a MembershipMessage
-  kBye = 2,        // the sender leaves the job in good order and sends nothing more
-  kData = 3,       // a part of what step `step` sends in operation `sequence` of `group`
-  kOpen = 4,       // the sender has opened operation `sequence`: it takes more than early bytes
-  kAgreement = 5,  // payload: an AgreementMessage about the gates of `group`
-  kResult = 6,     // a part of the result of an operation, for a member that could not finish it
+  kBeat = 1,    // payload: a LossMessage
+  kBye = 2,     // the sender leaves the job in good order and sends nothing more
+  kData = 3,    // a part of what step `step` sends in operation `sequence` of `group`
+  kOpen = 4,    // the sender has opened operation `sequence`: it takes more than early bytes
+  kGate = 5,    // payload: an GateMessage about the gates of `group`
+  kResult = 6,  // a part of the result of an operation, for a member that could not finish it
 };
 
 struct FrameHeader {
   FrameType type = FrameType::kBeat;
   uint32_t payload_bytes = 0;
-  uint32_t job = 0;       // short digest of the job's id
-  uint32_t epoch = 0;     // how many losses the sender knew of
-  uint64_t group = 0;     // its key; 0 where none is meant
-  uint64_t sequence = 0;  // of the operation in the group
-  uint32_t step = 0;      // the sender's
-  int32_t priority = 0;   // of the operation: higher goes first
-  uint64_t offset = 0;    // of the payload in the whole message
-  uint64_t total = 0;     // bytes of the whole message
-  uint64_t digest = 0;    // of the operation, as the sender runs it
-  int64_t sent_ns = 0;    // when it was ready to be sent, by any clock of the sender
+  uint32_t job = 0;           // short digest of the job's id
+  uint32_t losses_known = 0;  // how many losses the sender knew of
+  uint64_t group = 0;         // its key; 0 where none is meant
+  uint64_t sequence = 0;      // of the operation in the group
+  uint32_t step = 0;          // the sender's
+  int32_t priority = 0;       // of the operation: higher goes first
+  uint64_t offset = 0;        // of the payload in the whole message
+  uint64_t total = 0;         // bytes of the whole message
+  uint64_t digest = 0;        // of the operation, as the sender runs it
+  int64_t sent_ns = 0;        // when it was ready to be sent, by any clock of the sender
 
   friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
 };
@@ -52,6 +52,6 @@ EncodedHeader Encode(const FrameHeader& header);
 // InvalidArgument with the field that is out of its limits. `bytes` has kFrameHeaderBytes.
 absl::StatusOr<FrameHeader> DecodeFrameHeader(absl::Span<const std::byte> bytes);
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_FRAME_H_

@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "base/proof.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr uint64_t kMagic = 0x31304f434e5953;  // "SYNCO01"
@@ -63,4 +63,4 @@ bool ProofIsRight(absl::string_view key, absl::string_view greeting, absl::strin
 
 absl::StatusOr<std::string> MakeNonce() { return RandomBytes(kNonceBytes); }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "base/proof.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 inline constexpr size_t kNonceBytes = 16;
 inline constexpr size_t kGreetingBytes = 40;
@@ -47,6 +47,6 @@ bool ProofIsRight(absl::string_view key, absl::string_view greeting, absl::strin
 // Random bytes from the system.
 absl::StatusOr<std::string> MakeNonce();
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_HANDSHAKE_H_

@@ -29,7 +29,7 @@
 #include "transport/net/ucx_worker.h"
 #include "transport/shm/shm_transport.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 namespace {
 
 using net::Core;
@@ -336,7 +336,7 @@ class NetSession final : public Session {
     EnterLocal();
     MutexLock lock(&transport_.mutex());
     if (member != port_.self_) return true;  // nobody does another's part here
-    const bool entered = group_.agreement->Enter(sequence_, gate, prompt_);
+    const bool entered = group_.gates->Enter(sequence_, gate, prompt_);
     transport_.core().Pump(group_);
     return entered;
   }
@@ -346,38 +346,38 @@ class NetSession final : public Session {
     MutexLock lock(&transport_.mutex());
     // Those who were promised our result still read it.
     if (gate == Gate::kFinish && operation_.results_left > 0) return GateState::kOpen;
-    return group_.agreement->State(sequence_, gate);
+    return group_.gates->State(sequence_, gate);
   }
 
   GateState Break(Gate gate) override {
     MutexLock lock(&transport_.mutex());
-    const GateState state = group_.agreement->State(sequence_, gate);
+    const GateState state = group_.gates->State(sequence_, gate);
     if (state != GateState::kOpen) return state;
-    group_.agreement->Ask(sequence_);
+    group_.gates->Ask(sequence_);
     transport_.core().Pump(group_);
-    return group_.agreement->State(sequence_, gate);
+    return group_.gates->State(sequence_, gate);
   }
 
   bool Held() override {
     MutexLock lock(&transport_.mutex());
-    return group_.agreement->Held(sequence_);
+    return group_.gates->Held(sequence_);
   }
 
   std::optional<Oddity> FindOddity() override {
     MutexLock lock(&transport_.mutex());
-    const auto oddity = group_.agreement->OddityOf(sequence_);
+    const auto oddity = group_.gates->OddityOf(sequence_);
     if (!oddity) return std::nullopt;
     return Oddity{.member = oddity->member, .digest = oddity->digest};
   }
 
   bool Entered(Gate gate, int member) override {
     MutexLock lock(&transport_.mutex());
-    return group_.agreement->Entered(sequence_, gate, member);
+    return group_.gates->Entered(sequence_, gate, member);
   }
 
   Hello HelloOf(int member) override {
     MutexLock lock(&transport_.mutex());
-    return group_.agreement->HelloOf(sequence_, member);
+    return group_.gates->HelloOf(sequence_, member);
   }
 
   void Offer(uint32_t step, int to, const std::byte* bytes, Extent where) override {
@@ -444,7 +444,7 @@ class NetSession final : public Session {
       const uint64_t digest = local_->HelloOf(LocalIndex(static_cast<int>(member))).digest;
       if (digest == operation_.spec.digest) continue;
       MutexLock lock(&transport_.mutex());
-      group_.agreement->Ask(sequence_, static_cast<int>(member), digest);
+      group_.gates->Ask(sequence_, static_cast<int>(member), digest);
       transport_.core().Pump(group_);
       return false;  // for ever: it will be settled as broken
     }
@@ -567,9 +567,9 @@ class Start final : public NetStart {
                           .size = options_.size,
                           .job = mesh.job,
                           .hosts = mesh.hosts,
-                          .membership = options_.membership};
-    core.membership.rank = options_.rank;
-    core.membership.size = options_.size;
+                          .consensus = options_.consensus};
+    core.consensus.rank = options_.rank;
+    core.consensus.size = options_.size;
     auto transport = std::make_unique<NetTransport>(options_, clock_, std::move(core),
                                                     std::move(local_ranks), std::move(local));
     std::unique_ptr<net::Wire> wire;
@@ -620,4 +620,4 @@ absl::StatusOr<std::unique_ptr<NetStart>> StartNetTransport(const NetOptions& op
                                  std::move(endpoint));
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::transport

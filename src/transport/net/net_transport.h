@@ -3,7 +3,7 @@
 //
 // A group whose members are all on this host is a group of shared memory. In any other group, data
 // between members of one host travels through shared memory and the rest over the wire; gates are
-// agreed by messages (agreement.h). Losses are agreed by messages too (membership.h).
+// agreed by messages (gate_protocol.h). Losses are agreed by messages too (loss_consensus.h).
 #ifndef SYNCOPATE_TRANSPORT_NET_NET_TRANSPORT_H_
 #define SYNCOPATE_TRANSPORT_NET_NET_TRANSPORT_H_
 
@@ -14,10 +14,10 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "transport/net/membership.h"
+#include "transport/net/loss_consensus.h"
 #include "transport/transport.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 
 struct NetOptions {
   std::string job;
@@ -32,7 +32,7 @@ struct NetOptions {
   uint64_t arena_bytes = 0;     // shared with the workers of this host
   int cores = 1;                // likewise
   int64_t start_timeout_ns = 60'000'000'000;
-  net::MembershipOptions membership = {};  // rank and size are filled in
+  net::LossConsensusOptions consensus = {};  // rank and size are filled in
 };
 
 // A worker that listens and has not met the others yet.
@@ -50,6 +50,6 @@ class NetStart {
 absl::StatusOr<std::unique_ptr<NetStart>> StartNetTransport(const NetOptions& options,
                                                             const Clock& clock);
 
-}  // namespace syncopate
+}  // namespace syncopate::transport
 
 #endif  // SYNCOPATE_TRANSPORT_NET_NET_TRANSPORT_H_

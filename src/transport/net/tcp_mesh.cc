@@ -19,7 +19,7 @@
 #include "base/status.h"
 #include "transport/net/handshake.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 // Somebody who has connected must prove itself within this.
@@ -341,4 +341,4 @@ absl::StatusOr<std::vector<std::vector<UniqueFd>>> ConnectMesh(TcpListener liste
   return Mesh(std::move(listener), options, clock, deadline_ns).Run();
 }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

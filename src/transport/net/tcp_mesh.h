@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 struct TcpListener {
   UniqueFd fd;
@@ -40,6 +40,6 @@ absl::StatusOr<std::vector<std::vector<UniqueFd>>> ConnectMesh(TcpListener liste
                                                                const Clock& clock,
                                                                int64_t deadline_ns);
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_TCP_MESH_H_

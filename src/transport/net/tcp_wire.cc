@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr size_t kStagingBytes = 32 << 10;
@@ -439,4 +439,4 @@ void TcpWire::Close(int rank, bool politely) {
   std::erase_if(ended_, [&](const auto& entry) { return entry.first == rank; });
 }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

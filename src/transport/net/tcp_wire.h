@@ -15,7 +15,7 @@
 #include "base/unique_fd.h"
 #include "transport/net/wire.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 class TcpWire final : public Wire {
  public:
@@ -105,6 +105,6 @@ class TcpWire final : public Wire {
   std::vector<std::byte> sink_;  // where unwanted bytes go
 };
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_TCP_WIRE_H_

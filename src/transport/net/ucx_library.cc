@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr int kSignals[] = {SIGHUP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -50,4 +50,4 @@ absl::StatusOr<const UcxLibrary*> LoadUcx() {
 
 const UcxLibrary& Ucx() { return library; }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

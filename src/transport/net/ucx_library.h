@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 // The functions that we call, by their names without "ucp_".
 // clang-format off
@@ -33,6 +33,6 @@ absl::StatusOr<const UcxLibrary*> LoadUcx();
 // After LoadUcx() has succeeded.
 const UcxLibrary& Ucx();
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_UCX_LIBRARY_H_

@@ -16,7 +16,7 @@
 #include "transport/net/handshake.h"
 #include "transport/net/ucx_library.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr unsigned kMessageId = 1;
@@ -506,4 +506,4 @@ void UcxWire::Close(int rank, bool politely) {
   std::erase_if(ended_, [&](const auto& entry) { return entry.first == rank; });
 }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

@@ -29,7 +29,7 @@
 #include "transport/net/ucx_worker.h"
 #include "transport/net/wire.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 class UcxWire final : public Wire {
  public:
@@ -140,6 +140,6 @@ class UcxWire final : public Wire {
   uint64_t strangers_ = 0;
 };
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_UCX_WIRE_H_

@@ -15,7 +15,7 @@
 #include "transport/net/doorman.h"
 #include "transport/net/ucx_library.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 // The name of the interface with this address.
@@ -126,4 +126,4 @@ UcxWorker::~UcxWorker() {
   if (context_ != nullptr) Ucx().cleanup(context_);
 }
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "base/unique_fd.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 absl::Status UcxError(absl::string_view what, ucs_status_t status);
 
@@ -43,6 +43,6 @@ class UcxWorker {
   std::set<int> listeners_;  // likewise
 };
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_UCX_WORKER_H_

@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "transport/net/frame.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 
 class WireHandler {
  public:
@@ -66,6 +66,6 @@ class Wire {
   virtual int64_t ArrivalNs(int64_t now_ns) const { return now_ns; }
 };
 
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 #endif  // SYNCOPATE_TRANSPORT_NET_WIRE_H_

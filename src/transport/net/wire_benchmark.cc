@@ -25,7 +25,7 @@
 #include "transport/net/tcp_wire.h"
 #include "transport/net/ucx_wire.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -194,19 +194,19 @@ absl::StatusOr<Settings> Parse(char** arguments) {
 }
 
 }  // namespace
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net
 
 int main(int argc, char** argv) {
   if (argc != 8) {
     std::fprintf(stderr, "usage: %s tcp|ucx LANES RANK SIZE IP FOLDER SECONDS\n", argv[0]);
     return 2;
   }
-  const auto settings = syncopate::net::Parse(argv);
+  const auto settings = syncopate::transport::net::Parse(argv);
   if (!settings.ok()) {
     std::fprintf(stderr, "%s\n", settings.status().ToString().c_str());
     return 2;
   }
-  const absl::Status status = syncopate::net::Run(*settings);
+  const absl::Status status = syncopate::transport::net::Run(*settings);
   if (status.ok()) return 0;
   std::fprintf(stderr, "%s\n", status.ToString().c_str());
   return 1;

@@ -29,13 +29,13 @@
 #include "transport/net/ucx_library.h"
 #include "transport/net/ucx_wire.h"
 
-namespace syncopate::net {
+namespace syncopate::transport::net {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
 // Keeps what comes.
-class Keeper final : public WireHandler {
+class Collector final : public WireHandler {
  public:
   struct Frame {
     int peer = -1;
@@ -73,7 +73,7 @@ class WireTest : public ::testing::TestWithParam<std::string> {
   struct Worker {
     TcpListener listener;
     std::unique_ptr<UcxWorker> ucx;
-    Keeper keeper;
+    Collector collector;
     std::unique_ptr<Wire> wire;
   };
 
@@ -107,21 +107,21 @@ class WireTest : public ::testing::TestWithParam<std::string> {
                                  .addresses = addresses_},
                                 MonotonicClock(), deadline_ns);
     if (!IsUcx()) {
-      worker.wire = *TcpWire::Make(std::move(sockets), worker.keeper);
+      worker.wire = *TcpWire::Make(std::move(sockets), worker.collector);
       return;
     }
     UcxWire::Options options = {.rank = rank, .addresses = ucx_addresses_};
     for (auto& lanes : sockets) {
       options.sockets.push_back(lanes.empty() ? UniqueFd() : std::move(lanes.front()));
     }
-    worker.wire = *UcxWire::Make(std::move(worker.ucx), std::move(options), worker.keeper,
+    worker.wire = *UcxWire::Make(std::move(worker.ucx), std::move(options), worker.collector,
                                  MonotonicClock(), deadline_ns);
   }
 
   bool IsUcx() const { return GetParam() == "ucx"; }
   int size() const { return static_cast<int>(workers_.size()); }
   Wire& wire(int rank) { return *workers_[static_cast<size_t>(rank)]->wire; }
-  Keeper& keeper(int rank) { return workers_[static_cast<size_t>(rank)]->keeper; }
+  Collector& collector(int rank) { return workers_[static_cast<size_t>(rank)]->collector; }
 
   // Sleeps where nothing is to be done, as a transport does: a wake-up that is missed shows as a
   // wait that is too long.
@@ -185,12 +185,12 @@ TEST_P(WireTest, PayloadsOfAllSizesArriveWholeInAllDirections) {
   }
   ASSERT_TRUE(Until([&] {
     return std::all_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
-      return worker->keeper.frames.size() == 2 * sizes.size() &&
-             worker->keeper.sent.size() == 2 * sizes.size();
+      return worker->collector.frames.size() == 2 * sizes.size() &&
+             worker->collector.sent.size() == 2 * sizes.size();
     });
   }));
   for (const auto& worker : workers_) {
-    for (const Keeper::Frame& frame : worker->keeper.frames) {
+    for (const Collector::Frame& frame : worker->collector.frames) {
       EXPECT_EQ(frame.payload, payloads[frame.header.sequence]);
     }
   }
@@ -204,12 +204,12 @@ TEST_P(WireTest, ControlFramesKeepTheirOrderBetweenData) {
   for (uint64_t i = 0; i < kFrames; ++i) {
     wire(0).Send(1, Header(FrameType::kData, kFrames + i, data.size()), Bytes(data), 1);
     const std::string text = std::to_string(i);
-    wire(0).Send(1, Header(FrameType::kAgreement, i, text.size()), Bytes(text), 0);
+    wire(0).Send(1, Header(FrameType::kGate, i, text.size()), Bytes(text), 0);
   }
-  ASSERT_TRUE(Until([&] { return keeper(1).frames.size() == 2 * kFrames; }));
+  ASSERT_TRUE(Until([&] { return collector(1).frames.size() == 2 * kFrames; }));
   uint64_t next = 0;
-  for (const Keeper::Frame& frame : keeper(1).frames) {
-    if (frame.header.type != FrameType::kAgreement) continue;
+  for (const Collector::Frame& frame : collector(1).frames) {
+    if (frame.header.type != FrameType::kGate) continue;
     EXPECT_EQ(frame.header.sequence, next);
     EXPECT_EQ(frame.payload, std::to_string(next));
     ++next;
@@ -221,11 +221,11 @@ TEST_P(WireTest, UnwantedPayloadsAreDroppedAndOthersFollow) {
   ConnectAll();
   const std::string data = Noise(1, kFragmentBytes);
   FrameHeader unwanted = Header(FrameType::kData, 0, data.size());
-  unwanted.step = Keeper::kUnwanted;
+  unwanted.step = Collector::kUnwanted;
   wire(0).Send(1, unwanted, Bytes(data), 1);
   wire(0).Send(1, Header(FrameType::kData, 1, data.size()), Bytes(data), 2);
-  ASSERT_TRUE(Until([&] { return keeper(1).frames.size() == 1; }));
-  EXPECT_EQ(keeper(1).frames.front().payload, data);
+  ASSERT_TRUE(Until([&] { return collector(1).frames.size() == 1; }));
+  EXPECT_EQ(collector(1).frames.front().payload, data);
 }
 
 TEST_P(WireTest, AGoodEndComesAfterAllThatWasSent) {
@@ -237,11 +237,11 @@ TEST_P(WireTest, AGoodEndComesAfterAllThatWasSent) {
     wire(0).Send(1, Header(FrameType::kData, i, data.size()), Bytes(data), i + 1);
   }
   wire(0).Close(1, /*politely=*/true);
-  ASSERT_TRUE(Until([&] { return keeper(0).closed.size() + keeper(1).closed.size() == 2; }));
-  EXPECT_EQ(keeper(1).frames.size(), kFrames);
-  EXPECT_EQ(keeper(0).sent.size(), kFrames);
-  EXPECT_TRUE(keeper(1).closed.at(0).ok()) << keeper(1).closed.at(0);
-  EXPECT_TRUE(keeper(0).closed.at(1).ok()) << keeper(0).closed.at(1);
+  ASSERT_TRUE(Until([&] { return collector(0).closed.size() + collector(1).closed.size() == 2; }));
+  EXPECT_EQ(collector(1).frames.size(), kFrames);
+  EXPECT_EQ(collector(0).sent.size(), kFrames);
+  EXPECT_TRUE(collector(1).closed.at(0).ok()) << collector(1).closed.at(0);
+  EXPECT_TRUE(collector(0).closed.at(1).ok()) << collector(0).closed.at(1);
 }
 
 TEST_P(WireTest, DetachedMemoryIsNotReadAnyMore) {
@@ -254,24 +254,23 @@ TEST_P(WireTest, DetachedMemoryIsNotReadAnyMore) {
     for (uint64_t i = 0; i < kFrames; ++i) {
       wire(0).Send(1, Header(FrameType::kData, i, data->size()), Bytes(*data), 7);
     }
-    const size_t sent = keeper(0).sent.size();
+    const size_t sent = collector(0).sent.size();
     ASSERT_LT(sent, kFrames) << "nothing was left to detach";
     wire(0).Detach(7);
     std::fill(data->begin(), data->end(), 'x');
     data.reset();
-    wire(0).Send(1, Header(FrameType::kAgreement, kFrames, 0), nullptr, 0);
+    wire(0).Send(1, Header(FrameType::kGate, kFrames, 0), nullptr, 0);
     ASSERT_TRUE(Until([&] {
-      return wire(0).Flushed(1) && !keeper(1).frames.empty() &&
-             std::any_of(keeper(1).frames.begin(), keeper(1).frames.end(), [](const auto& frame) {
-               return frame.header.type == FrameType::kAgreement;
-             });
+      return wire(0).Flushed(1) && !collector(1).frames.empty() &&
+             std::any_of(collector(1).frames.begin(), collector(1).frames.end(),
+                         [](const auto& frame) { return frame.header.type == FrameType::kGate; });
     }));
-    EXPECT_EQ(keeper(0).sent.size(), sent);
+    EXPECT_EQ(collector(0).sent.size(), sent);
   }
   wire(0).Close(1, /*politely=*/true);
-  ASSERT_TRUE(Until([&] { return keeper(1).closed.size() == 1; }));
-  EXPECT_LT(keeper(1).frames.size(), kFrames);
-  for (const Keeper::Frame& frame : keeper(1).frames) {
+  ASSERT_TRUE(Until([&] { return collector(1).closed.size() == 1; }));
+  EXPECT_LT(collector(1).frames.size(), kFrames);
+  for (const Collector::Frame& frame : collector(1).frames) {
     if (frame.header.type != FrameType::kData) continue;
     EXPECT_EQ(frame.payload, expected);
   }
@@ -285,14 +284,14 @@ TEST_P(WireTest, AClosedPeerIsNotHeardOfAgain) {
     wire(0).Send(1, Header(FrameType::kData, i, data.size()), Bytes(data), i + 1);
   }
   wire(0).Close(1, /*politely=*/false);
-  ASSERT_TRUE(Until([&] { return keeper(1).closed.contains(0); }));
-  ASSERT_TRUE(Until([&] { return keeper(0).sent.size() == 50; }));
+  ASSERT_TRUE(Until([&] { return collector(1).closed.contains(0); }));
+  ASSERT_TRUE(Until([&] { return collector(0).sent.size() == 50; }));
   wire(0).Send(1, Header(FrameType::kData, 50, data.size()), Bytes(data), 51);
-  EXPECT_EQ(keeper(0).sent.size(), 51u) << "what goes nowhere is given back at once";
-  EXPECT_FALSE(keeper(0).closed.contains(1));
+  EXPECT_EQ(collector(0).sent.size(), 51u) << "what goes nowhere is given back at once";
+  EXPECT_FALSE(collector(0).closed.contains(1));
   // The others go on.
   wire(0).Send(2, Header(FrameType::kData, 0, data.size()), Bytes(data), 1);
-  ASSERT_TRUE(Until([&] { return keeper(2).frames.size() == 1; }));
+  ASSERT_TRUE(Until([&] { return collector(2).frames.size() == 1; }));
 }
 
 // The other end is a process of its own, ended in the middle of a stream of large frames.
@@ -339,7 +338,7 @@ TEST_P(WireTest, AKilledPeerIsSeenAndGivesAllMemoryBack) {
   const std::string data = Noise(5, kFragmentBytes);
   uint64_t count = 0;
   const auto stream = [&] {
-    while (count < keeper(mine).sent.size() + 64) {
+    while (count < collector(mine).sent.size() + 64) {
       wire(mine).Send(1 - mine, Header(FrameType::kData, count, data.size()), Bytes(data),
                       count + 1);
       ++count;
@@ -354,15 +353,15 @@ TEST_P(WireTest, AKilledPeerIsSeenAndGivesAllMemoryBack) {
   }
   ASSERT_TRUE(Until([&] {
     stream();
-    return keeper(0).frames.size() > 20;
+    return collector(0).frames.size() > 20;
   }));
-  EXPECT_TRUE(keeper(0).closed.empty());
+  EXPECT_TRUE(collector(0).closed.empty());
   ASSERT_EQ(kill(child, SIGKILL), 0);
   const int64_t begin_ns = MonotonicClock().NowNs();
-  ASSERT_TRUE(Until([&] { return keeper(0).closed.contains(1); }));
+  ASSERT_TRUE(Until([&] { return collector(0).closed.contains(1); }));
   EXPECT_LT(MonotonicClock().NowNs() - begin_ns, kSecond);
-  EXPECT_FALSE(keeper(0).closed.at(1).ok());
-  EXPECT_TRUE(Until([&] { return keeper(0).sent.size() == count; }));
+  EXPECT_FALSE(collector(0).closed.at(1).ok());
+  EXPECT_TRUE(Until([&] { return collector(0).sent.size() == count; }));
   EXPECT_EQ(waitpid(child, nullptr, 0), child);
   for (const int fd : {ready[0], ready[1], to_child[0], to_child[1]}) close(fd);
 }
@@ -437,11 +436,11 @@ TEST_P(UcxWireTest, MessagesOfStrangersAreDroppedAndTheJobDoesNotNotice) {
     came = static_cast<UcxWire&>(wire(1)).strangers() == 60;
     ASSERT_LT(MonotonicClock().NowNs(), until_ns + 20 * kSecond) << "the fault did not happen";
   }
-  EXPECT_TRUE(keeper(1).frames.empty());
-  EXPECT_TRUE(keeper(1).closed.empty());
+  EXPECT_TRUE(collector(1).frames.empty());
+  EXPECT_TRUE(collector(1).closed.empty());
   wire(0).Send(1, header, Bytes(data), 1);
-  ASSERT_TRUE(Until([&] { return keeper(1).frames.size() == 1; }));
-  EXPECT_EQ(keeper(1).frames.front().payload, data);
+  ASSERT_TRUE(Until([&] { return collector(1).frames.size() == 1; }));
+  EXPECT_EQ(collector(1).frames.front().payload, data);
 }
 
 // Two ends of a TCP connection with segments as on Ethernet.
@@ -476,8 +475,8 @@ TEST(TcpWireTest, WhatMayBeOnItsWayIsDividedAmongThePeers) {
   std::vector<std::vector<UniqueFd>> sockets(3);
   sockets[1].push_back(std::move(ours));
   sockets[2].push_back(std::move(others));
-  Keeper keeper;
-  const auto wire = *TcpWire::Make(std::move(sockets), keeper, kBuffer);
+  Collector collector;
+  const auto wire = *TcpWire::Make(std::move(sockets), collector, kBuffer);
   EXPECT_EQ(buffer(), kBuffer / 2);
   wire->Expect(1, 1);
   EXPECT_EQ(buffer(), kBuffer);
@@ -515,7 +514,7 @@ struct Pair {
   }
 
   int receiving = -1;
-  Keeper sent, came;
+  Collector sent, came;
   std::unique_ptr<TcpWire> sender, receiver;
 };
 
@@ -539,4 +538,4 @@ INSTANTIATE_TEST_SUITE_P(All, UcxWireTest, ::testing::Values("ucx"),
                          [](const auto& param) { return param.param; });
 
 }  // namespace
-}  // namespace syncopate::net
+}  // namespace syncopate::transport::net

@@ -12,7 +12,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 
 Arena::Arena(MemoryFile memory) : memory_(std::move(memory)) { free_[0] = memory_.bytes(); }
 
@@ -85,4 +85,4 @@ void Arena::Free(std::byte* memory) {
   free_[offset] = bytes;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::transport

@@ -13,7 +13,7 @@
 #include "base/mutex.h"
 #include "transport/shm/memory_file.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 
 // Thread-safe. Blocks up to kCachedBytesMax keep their size class when freed, so that the small
 // blocks of one operation after the other cost next to nothing; larger ones are cut from the lowest
@@ -50,6 +50,6 @@ class Arena {
   uint64_t populated_ ABSL_GUARDED_BY(mutex_) = 0;  // pages below this offset have been taken
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::transport
 
 #endif  // SYNCOPATE_TRANSPORT_SHM_ARENA_H_

@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 namespace {
 
 Arena MakeArena(size_t bytes) { return Arena(*MemoryFile::Create("arena-test", bytes)); }
@@ -72,4 +72,4 @@ TEST(MemoryFileTest, RefusesWhatIsNotSealedOrHasAnotherSize) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::transport

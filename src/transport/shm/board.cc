@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace syncopate::shm {
+namespace syncopate::transport::shm {
 
 std::string Describe(Cause cause) {
   switch (cause) {
@@ -43,4 +43,4 @@ std::vector<Loss> ReadVerdicts(const Board& board, int size) {
   return losses;
 }
 
-}  // namespace syncopate::shm
+}  // namespace syncopate::transport::shm

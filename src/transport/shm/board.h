@@ -9,7 +9,7 @@
 #include "transport/shm/control.h"
 #include "transport/transport.h"
 
-namespace syncopate::shm {
+namespace syncopate::transport::shm {
 
 enum class Cause : uint8_t {
   kLeft = 1,  // it ended its part in the job in good order
@@ -33,6 +33,6 @@ inline bool IsLost(const Board& board, int rank) {
 // All verdicts, in order.
 std::vector<Loss> ReadVerdicts(const Board& board, int size);
 
-}  // namespace syncopate::shm
+}  // namespace syncopate::transport::shm
 
 #endif  // SYNCOPATE_TRANSPORT_SHM_BOARD_H_

@@ -13,7 +13,7 @@
 #include "base/limits.h"
 #include "transport/transport.h"
 
-namespace syncopate::shm {
+namespace syncopate::transport::shm {
 
 inline constexpr uint64_t kMagic = 0x53594e434f504130;  // "SYNCOPA0"
 inline constexpr int kGroupsMax = 256;                  // live groups of one worker
@@ -77,6 +77,6 @@ struct Control {
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
-}  // namespace syncopate::shm
+}  // namespace syncopate::transport::shm
 
 #endif  // SYNCOPATE_TRANSPORT_SHM_CONTROL_H_

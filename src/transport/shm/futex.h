@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <ctime>
 
-namespace syncopate::shm {
+namespace syncopate::transport::shm {
 
 // Sleeps while `word` is `expected`, at most until the monotonic time `deadline_ns`. May return
 // early.
@@ -26,6 +26,6 @@ inline void FutexWakeAll(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-}  // namespace syncopate::shm
+}  // namespace syncopate::transport::shm
 
 #endif  // SYNCOPATE_TRANSPORT_SHM_FUTEX_H_

@@ -12,7 +12,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 namespace {
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
@@ -67,4 +67,4 @@ MemoryFile::~MemoryFile() {
   if (data_ != nullptr) munmap(data_, bytes_);
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::transport

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 
 class MemoryFile {
  public:
@@ -37,6 +37,6 @@ class MemoryFile {
   size_t bytes_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::transport
 
 #endif  // SYNCOPATE_TRANSPORT_SHM_MEMORY_FILE_H_

@@ -14,9 +14,9 @@
 #include "base/pidfd.h"
 #include "base/status.h"
 #include "transport/shm/futex.h"
-#include "transport/shm/rendezvous.h"
+#include "transport/shm/introduction.h"
 
-namespace syncopate::shm {
+namespace syncopate::transport::shm {
 namespace {
 // How long a killed process may take to vanish before we go on without being sure.
 constexpr int kFenceMs = 2000;
@@ -73,13 +73,13 @@ absl::Status Peers::Connect() {
   own().bell.store(options_.bell ? 1 : 0);
   bells_[self] = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 
-  const RendezvousSpec spec = {.job = options_.job,
-                               .rank = options_.rank,
-                               .size = options_.size,
-                               .control_fd = control_memory_.fd(),
-                               .arena_fd = arena_.memory().fd(),
-                               .bell_fd = bells_[self].get(),
-                               .arena_bytes = arena_.memory().bytes()};
+  const IntroductionSpec spec = {.job = options_.job,
+                                 .rank = options_.rank,
+                                 .size = options_.size,
+                                 .control_fd = control_memory_.fd(),
+                                 .arena_fd = arena_.memory().fd(),
+                                 .bell_fd = bells_[self].get(),
+                                 .arena_bytes = arena_.memory().bytes()};
   SYNCOPATE_ASSIGN_OR_RETURN(std::vector<Introduction> met,
                              MeetPeers(spec, clock_, clock_.NowNs() + options_.start_timeout_ns));
   mapped_.reserve(2 * met.size());
@@ -191,4 +191,4 @@ void Peers::Watch() {
   }
 }
 
-}  // namespace syncopate::shm
+}  // namespace syncopate::transport::shm

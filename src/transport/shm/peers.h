@@ -17,7 +17,7 @@
 #include "transport/shm/control.h"
 #include "transport/shm/shm_transport.h"
 
-namespace syncopate::shm {
+namespace syncopate::transport::shm {
 
 // Thread-safe.
 class Peers {
@@ -69,6 +69,6 @@ class Peers {
   std::thread sentry_;
 };
 
-}  // namespace syncopate::shm
+}  // namespace syncopate::transport::shm
 
 #endif  // SYNCOPATE_TRANSPORT_SHM_PEERS_H_

@@ -8,7 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
-namespace syncopate::shm {
+namespace syncopate::transport::shm {
 namespace {
 
 constexpr uint64_t kBroken = uint64_t{1} << 48;
@@ -316,4 +316,4 @@ absl::StatusOr<std::unique_ptr<Session>> ShmGroupPort::Open(const SessionSpec& s
   return std::make_unique<ShmSession>(*this, spec, heap_flag);
 }
 
-}  // namespace syncopate::shm
+}  // namespace syncopate::transport::shm

@@ -11,7 +11,7 @@
 #include "transport/shm/peers.h"
 #include "transport/transport.h"
 
-namespace syncopate::shm {
+namespace syncopate::transport::shm {
 
 // Hands out the flags that sessions with many steps need, from the worker's own control memory. Not
 // thread-safe.
@@ -68,6 +68,6 @@ class ShmGroupPort final : public GroupPort {
   bool keep_entry_ = false;
 };
 
-}  // namespace syncopate::shm
+}  // namespace syncopate::transport::shm
 
 #endif  // SYNCOPATE_TRANSPORT_SHM_SHM_SESSION_H_

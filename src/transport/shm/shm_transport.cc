@@ -8,7 +8,7 @@
 #include "transport/shm/peers.h"
 #include "transport/shm/shm_session.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 namespace {
 
 class ShmTransport final : public Transport {
@@ -70,4 +70,4 @@ absl::StatusOr<std::unique_ptr<Transport>> StartShmTransport(const ShmOptions& o
   return std::make_unique<ShmTransport>(std::move(peers));
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::transport

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "transport/transport.h"
 
-namespace syncopate {
+namespace syncopate::transport {
 
 struct ShmOptions {
   std::string job;  // the same on all workers, different from other jobs of this user on this host
@@ -32,6 +32,6 @@ struct ShmOptions {
 absl::StatusOr<std::unique_ptr<Transport>> StartShmTransport(const ShmOptions& options,
                                                              const Clock& clock);
 
-}  // namespace syncopate
+}  // namespace syncopate::transport
 
 #endif  // SYNCOPATE_TRANSPORT_SHM_SHM_TRANSPORT_H_

@@ -1,0 +1,267 @@
+#include "pattern.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "base/random.h"
+
+namespace syncopate::peers {
+namespace {
+
+constexpr uint64_t kPeriod = 1021;  // elements
+constexpr std::byte kPoison{0x5a};
+
+// Small whole numbers and their averages need no rounding mode, infinities or denormals.
+uint16_t HalfOf(double value) {
+  if (value == 0) return 0;
+  int exponent = 0;
+  const double mantissa = std::frexp(std::fabs(value), &exponent);  // in [0.5, 1)
+  const auto bits = static_cast<uint32_t>(std::lrint(mantissa * 2048));
+  const uint32_t magnitude = (static_cast<uint32_t>(exponent + 13) << 10) + bits;
+  return static_cast<uint16_t>((value < 0 ? 0x8000u : 0u) | magnitude);
+}
+
+double FromHalf(uint16_t bits) {
+  const int exponent = (bits >> 10) & 31;
+  const double magnitude = exponent == 0 ? std::ldexp(bits & 1023, -24)
+                                         : std::ldexp((bits & 1023) | 1024, exponent - 25);
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+template <typename T>
+void Store(std::byte* to, T value) {
+  std::memcpy(to, &value, sizeof(value));
+}
+
+template <typename T>
+T Load(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+void Encode(DataType type, double value, std::byte* to) {
+  switch (type) {
+    case DataType::kFloat32:
+      return Store(to, static_cast<float>(value));
+    case DataType::kFloat64:
+      return Store(to, value);
+    case DataType::kFloat16:
+      return Store(to, HalfOf(value));
+    case DataType::kBFloat16:
+      return Store(to, static_cast<uint16_t>(
+                           (std::bit_cast<uint32_t>(static_cast<float>(value)) + 0x8000u) >> 16));
+    case DataType::kInt32:
+      return Store(to, static_cast<int32_t>(value));
+    case DataType::kInt64:
+      return Store(to, static_cast<int64_t>(value));
+  }
+}
+
+double Decode(DataType type, const std::byte* from) {
+  switch (type) {
+    case DataType::kFloat32:
+      return Load<float>(from);
+    case DataType::kFloat64:
+      return Load<double>(from);
+    case DataType::kFloat16:
+      return FromHalf(Load<uint16_t>(from));
+    case DataType::kBFloat16:
+      return std::bit_cast<float>(static_cast<uint32_t>(Load<uint16_t>(from)) << 16);
+    case DataType::kInt32:
+      return Load<int32_t>(from);
+    case DataType::kInt64:
+      return static_cast<double>(Load<int64_t>(from));
+  }
+  return 0;
+}
+
+// How far an average may be off: it may be rounded once per contribution, or by a reciprocal.
+double Tolerance(const tools::bench::RunRequest& request) {
+  const bool averages =
+      request.op == ReduceOp::kAverage || request.op == ReduceOp::kWeightedAverage;
+  if (!Reduces(request.collective) || !averages) return 0;
+  switch (request.type) {
+    case DataType::kFloat32:
+      return 4e-6;
+    case DataType::kFloat64:
+      return 4e-14;
+    case DataType::kFloat16:
+      return 2e-3;
+    case DataType::kBFloat16:
+      return 2e-2;
+    case DataType::kInt32:
+    case DataType::kInt64:
+      return 0;
+  }
+  return 0;
+}
+
+// `values` are those of `ranks`.
+double Reduced(const tools::bench::RunRequest& request, const std::vector<int>& ranks,
+               const std::vector<double>& values) {
+  double result = values[0];
+  double weights = 1;
+  switch (request.op) {
+    case ReduceOp::kSum:
+    case ReduceOp::kAverage:
+      for (size_t r = 1; r < values.size(); ++r) result += values[r];
+      if (request.op == ReduceOp::kSum) return result;
+      result /= static_cast<double>(values.size());
+      return IsFloating(request.type) ? result : std::trunc(result);
+    case ReduceOp::kWeightedAverage:
+      result = weights = 0;
+      for (size_t r = 0; r < values.size(); ++r) {
+        result += Weight(ranks[r]) * values[r];
+        weights += Weight(ranks[r]);
+      }
+      return result / weights;
+    case ReduceOp::kMin:
+      return *std::min_element(values.begin(), values.end());
+    case ReduceOp::kMax:
+      return *std::max_element(values.begin(), values.end());
+    case ReduceOp::kProduct:
+      for (size_t r = 1; r < values.size(); ++r) result *= values[r];
+      return result;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Pattern::Pattern(const tools::bench::RunRequest& request, int size, int64_t salt)
+    : request_(request),
+      size_(size),
+      salt_(salt),
+      width_(SizeOf(request.type)),
+      elements_(request.bytes / width_),
+      block_(elements_ / static_cast<uint64_t>(size)) {}
+
+double Pattern::Value(int rank, uint64_t phase) const {
+  Random random((static_cast<uint64_t>(salt_) << 40) ^ (static_cast<uint64_t>(rank) << 20) ^ phase);
+  if (request_.op == ReduceOp::kProduct && Reduces(request_.collective)) {
+    return rank < 8 && random.Below(2) == 1 ? 2 : 1;  // 2^8 is exact everywhere
+  }
+  // bfloat16 is exact up to 256, and there are at most limits::kLocalWorkersMax = 128 ranks.
+  return static_cast<double>(random.Below(size_ <= 16 ? 16 : 3));
+}
+
+std::vector<std::byte> Pattern::TableOf(int rank) const {
+  std::vector<std::byte> table(kPeriod * width_);
+  for (uint64_t i = 0; i < kPeriod; ++i) {
+    Encode(request_.type, Value(rank, i), &table[i * width_]);
+  }
+  return table;
+}
+
+std::vector<std::byte> Pattern::TableOfReduction() const {
+  std::vector<std::byte> table(kPeriod * width_);
+  std::vector<int> ranks = request_.active;
+  if (ranks.empty()) {
+    ranks.resize(static_cast<size_t>(size_));
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
+  std::vector<double> values(ranks.size());
+  for (uint64_t i = 0; i < kPeriod; ++i) {
+    for (size_t r = 0; r < ranks.size(); ++r) values[r] = Value(ranks[r], i);
+    Encode(request_.type, Reduced(request_, ranks, values), &table[i * width_]);
+  }
+  return table;
+}
+
+void Pattern::Tile(const std::vector<std::byte>& table, uint64_t first, uint64_t elements,
+                   std::byte* data) const {
+  while (elements > 0) {
+    const uint64_t phase = first % kPeriod;
+    const uint64_t run = std::min(elements, kPeriod - phase);
+    std::memcpy(data, &table[phase * width_], run * width_);
+    data += run * width_;
+    first += run;
+    elements -= run;
+  }
+}
+
+uint64_t Pattern::Differences(const std::vector<std::byte>& table, uint64_t first,
+                              uint64_t elements, const std::byte* data) const {
+  const double tolerance = Tolerance(request_);
+  uint64_t wrong = 0;
+  while (elements > 0) {
+    const uint64_t phase = first % kPeriod;
+    const uint64_t run = std::min(elements, kPeriod - phase);
+    const std::byte* expected = &table[phase * width_];
+    if (std::memcmp(data, expected, run * width_) != 0) {
+      for (uint64_t i = 0; i < run; ++i) {
+        const std::byte* is = data + i * width_;
+        const std::byte* should = expected + i * width_;
+        if (std::memcmp(is, should, width_) == 0) continue;
+        const double right = Decode(request_.type, should);
+        // Written so that a NaN is wrong.
+        const bool close = tolerance > 0 && std::fabs(Decode(request_.type, is) - right) <=
+                                                tolerance * std::max(1.0, std::fabs(right));
+        if (!close) ++wrong;
+      }
+    }
+    data += run * width_;
+    first += run;
+    elements -= run;
+  }
+  return wrong;
+}
+
+void Pattern::Fill(int rank, std::byte* data) const {
+  const bool own_block_only =
+      request_.collective == Collective::kAllGather || request_.collective == Collective::kGather;
+  if (!own_block_only) return Tile(TableOf(rank), 0, elements_, data);
+  const uint64_t first = static_cast<uint64_t>(rank) * block_;
+  std::memset(data, static_cast<int>(kPoison), elements_ * width_);
+  Tile(TableOf(rank), first, block_, data + first * width_);
+}
+
+uint64_t Pattern::CountWrong(int rank, const std::byte* whole, const std::byte* block) const {
+  const uint64_t own = static_cast<uint64_t>(rank) * block_;
+  uint64_t wrong = 0;
+  switch (request_.collective) {
+    case Collective::kAllReduce:
+      return Differences(request_.IsActive(rank) ? TableOfReduction() : TableOf(rank), 0, elements_,
+                         whole);
+    case Collective::kReduce:
+      return rank == kRoot ? Differences(TableOfReduction(), 0, elements_, whole) : 0;
+    case Collective::kBroadcast:
+      return Differences(TableOf(kRoot), 0, elements_, whole);
+    case Collective::kReduceScatter:
+      return Differences(TableOfReduction(), own, block_, block);
+    case Collective::kScatter:
+      return Differences(TableOf(kRoot), own, block_, whole + own * width_);
+    case Collective::kAllGather:
+    case Collective::kGather:
+      if (request_.collective == Collective::kGather && rank != kRoot) return 0;
+      for (int r = 0; r < size_; ++r) {
+        const uint64_t first = static_cast<uint64_t>(r) * block_;
+        wrong += Differences(TableOf(r), first, block_, whole + first * width_);
+      }
+      return wrong;
+    case Collective::kAllToAll:
+      for (int r = 0; r < size_; ++r) {
+        wrong += Differences(TableOf(r), own, block_,
+                             whole + static_cast<uint64_t>(r) * block_ * width_);
+      }
+      return wrong;
+    case Collective::kSendReceive:
+      return Differences(TableOf(rank == Target(size_) ? kRoot : rank), 0, elements_, whole);
+    case Collective::kBarrier:
+      return 0;
+  }
+  return wrong;
+}
+
+void FillNeutral(const tools::bench::RunRequest& request, std::byte* data) {
+  std::memset(data, 0, request.bytes);
+  if (request.op != ReduceOp::kProduct) return;
+  const size_t width = SizeOf(request.type);
+  for (uint64_t at = 0; at < request.bytes; at += width) Encode(request.type, 1, data + at);
+}
+
+}  // namespace syncopate::peers

@@ -1,0 +1,97 @@
+#include "adapt/chunk_tuner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/parse.h"
+
+namespace syncopate::adapt {
+namespace {
+
+// Another size must be so much quicker than the proposed one.
+constexpr double kWorthwhile = 0.97;
+constexpr uint64_t kChunkMin = 8 << 10;
+constexpr uint64_t kChunkMax = 2 << 20;
+
+int64_t Median(std::vector<int64_t> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+std::vector<uint64_t> ChunkTuner::SizesAround(uint64_t proposed, uint64_t bytes) {
+  std::vector<uint64_t> sizes = {proposed};
+  for (const uint64_t size : {proposed / 2, proposed * 2}) {
+    if (size >= kChunkMin && size <= std::min(kChunkMax, bytes)) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+ChunkTuner::Advice ChunkTuner::BeforeCall(const plan::ProgramKey& key, uint64_t proposed) {
+  const uint64_t bytes = key.request.elements * key.element_bytes;
+  if (proposed == 0 || bytes < kBytesLeast) return {};
+  MutexLock lock(&mutex_);
+  auto found = tuned_.find(key);
+  if (found == tuned_.end()) {
+    if (tuned_.size() >= kTunedMax) return {};
+    found = tuned_.emplace(key, std::make_unique<Call>()).first;
+    found->second->sizes = SizesAround(proposed, bytes);
+    found->second->took.resize(found->second->sizes.size());
+  }
+  Call& call = *found->second;
+  if (call.decided) return {.chunk_bytes = call.chosen, .took = nullptr};
+  const uint64_t number = call.calls++;
+  const uint64_t trials = kTrials * call.sizes.size();
+  if (number < kCallsBefore) return {};
+  if (number < kCallsBefore + trials) {
+    const size_t size = (number - kCallsBefore) % call.sizes.size();
+    auto took = std::make_shared<std::atomic<int64_t>>(0);
+    call.took[size].push_back(took);
+    return {.chunk_bytes = size == 0 ? 0 : call.sizes[size], .took = std::move(took)};
+  }
+  if (number == kCallsBefore + trials) {
+    RecordExchange::Record mine;
+    for (const auto& all : call.took) {
+      std::vector<int64_t> known;
+      for (size_t i = 1; i < all.size(); ++i) {
+        if (const int64_t ns = all[i]->load(); ns > 0) known.push_back(ns);
+      }
+      mine.push_back(Median(std::move(known)));
+    }
+    absl::StatusOr<std::unique_ptr<RecordExchange::Pending>> records =
+        exchange_->Start(std::move(mine));
+    if (records.ok()) call.records = *std::move(records);
+    call.took.clear();
+  }
+  if (number == kCallsBefore + trials + kSwitchCalls) Decide(call);
+  return {.chunk_bytes = call.chosen, .took = nullptr};
+}
+
+void ChunkTuner::Decide(Call& call) {
+  call.decided = true;
+  const std::unique_ptr<RecordExchange::Pending> records = std::exchange(call.records, nullptr);
+  // Whoever could not be asked is lost, and the group with it.
+  if (records == nullptr || !records->Wait().ok()) return;
+  const size_t sizes = call.sizes.size();
+  std::vector<int64_t> slowest(sizes, 0);
+  for (size_t i = 0; i < records->All().size(); ++i) {
+    const int64_t ns = records->All()[i];
+    // What somebody could not measure is out.
+    slowest[i % sizes] = std::max(slowest[i % sizes], ns > 0 ? ns : INT64_MAX);
+  }
+  if (slowest[0] == INT64_MAX) return;
+  const size_t best =
+      static_cast<size_t>(std::min_element(slowest.begin(), slowest.end()) - slowest.begin());
+  if (static_cast<double>(slowest[best]) < kWorthwhile * static_cast<double>(slowest[0])) {
+    call.chosen = call.sizes[best];
+  }
+  Log(LogLevel::kInfo, "sub-chunks of ", FormatBytes(call.sizes[best]), " are the quickest of ",
+      sizes, " sizes; proposed were ", FormatBytes(call.sizes[0]),
+      call.chosen == 0 ? ", which stay" : "");
+}
+
+}  // namespace syncopate::adapt

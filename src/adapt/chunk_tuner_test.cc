@@ -1,0 +1,115 @@
+// Several workers of one process that tune the same calls: they try the same sizes at the same call
+// and come to the same size.
+#include "adapt/chunk_tuner.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "adapt/record_exchange_testing.h"
+#include "gtest/gtest.h"
+
+namespace syncopate::adapt {
+namespace {
+
+constexpr int kWorkers = 3;
+constexpr uint64_t kProposed = 64 << 10;
+constexpr uint64_t kLast =  // the call at which they decide
+    ChunkTuner::kCallsBefore + 3 * ChunkTuner::kTrials + ChunkTuner::kSwitchCalls;
+
+plan::ProgramKey KeyOf(uint64_t elements) {
+  plan::ProgramKey key;
+  key.request.collective = Collective::kAllReduce;
+  key.request.workers = kWorkers;
+  key.request.elements = elements;
+  return key;
+}
+
+class ChunkTunerTest : public ::testing::Test {
+ protected:
+  ChunkTunerTest() {
+    for (int rank = 0; rank < kWorkers; ++rank) {
+      tuners_.push_back(
+          std::make_unique<ChunkTuner>(std::make_unique<BoardExchange>(board_, rank)));
+    }
+  }
+
+  // One call of all workers; the size that they used. `ns`: what each takes with which size.
+  uint64_t Call(const std::map<uint64_t, int64_t>& ns, std::optional<int> slow = std::nullopt) {
+    uint64_t used = 0;
+    for (int rank = 0; rank < kWorkers; ++rank) {
+      const ChunkTuner::Advice advice =
+          tuners_[static_cast<size_t>(rank)]->BeforeCall(KeyOf(1 << 20), kProposed);
+      const uint64_t size = advice.chunk_bytes == 0 ? kProposed : advice.chunk_bytes;
+      EXPECT_TRUE(rank == 0 || size == used) << size << " " << used;
+      used = size;
+      if (advice.took == nullptr) continue;
+      ++trials_;
+      // One worker for which the small size is a bad one.
+      const bool bad = slow == rank && size < kProposed;
+      if (ns.at(size) > 0) advice.took->store(bad ? 10 * ns.at(size) : ns.at(size));
+    }
+    return used;
+  }
+
+  Board board_{.workers = kWorkers};
+  std::vector<std::unique_ptr<ChunkTuner>> tuners_;
+  int trials_ = 0;
+};
+
+TEST_F(ChunkTunerTest, TheQuickestSizeStays) {
+  const std::map<uint64_t, int64_t> ns = {
+      {kProposed / 2, 900}, {kProposed, 1000}, {kProposed * 2, 1100}};
+  std::map<uint64_t, int> used;
+  for (uint64_t call = 0; call < kLast; ++call) ++used[Call(ns)];
+  EXPECT_EQ(used[kProposed / 2], static_cast<int>(ChunkTuner::kTrials));
+  EXPECT_EQ(used[kProposed * 2], static_cast<int>(ChunkTuner::kTrials));
+  for (int call = 0; call < 10; ++call) EXPECT_EQ(Call(ns), kProposed / 2);
+  EXPECT_EQ(trials_, kWorkers * 3 * static_cast<int>(ChunkTuner::kTrials));
+}
+
+TEST_F(ChunkTunerTest, TheSlowestWorkerCounts) {
+  const std::map<uint64_t, int64_t> ns = {
+      {kProposed / 2, 500}, {kProposed, 1000}, {kProposed * 2, 900}};
+  for (uint64_t call = 0; call < kLast; ++call) Call(ns, /*slow=*/1);
+  EXPECT_EQ(Call(ns), kProposed * 2);
+}
+
+TEST_F(ChunkTunerTest, LittleGainIsNotWorthAChange) {
+  const std::map<uint64_t, int64_t> ns = {
+      {kProposed / 2, 980}, {kProposed, 1000}, {kProposed * 2, 1100}};
+  for (uint64_t call = 0; call < kLast; ++call) Call(ns);
+  EXPECT_EQ(Call(ns), kProposed);
+}
+
+TEST_F(ChunkTunerTest, WithoutMeasurementsTheProposalStays) {
+  const std::map<uint64_t, int64_t> ns = {{kProposed / 2, 1}, {kProposed, 0}, {kProposed * 2, 1}};
+  for (uint64_t call = 0; call < kLast; ++call) Call(ns);
+  EXPECT_EQ(Call(ns), kProposed);
+}
+
+TEST_F(ChunkTunerTest, ASizeThatCouldNotBeMeasuredIsOut) {
+  const std::map<uint64_t, int64_t> ns = {
+      {kProposed / 2, 0}, {kProposed, 1000}, {kProposed * 2, 900}};
+  for (uint64_t call = 0; call < kLast; ++call) Call(ns);
+  EXPECT_EQ(Call(ns), kProposed * 2);
+}
+
+TEST_F(ChunkTunerTest, WithoutTheOthersTheProposalStays) {
+  const std::map<uint64_t, int64_t> ns = {
+      {kProposed / 2, 500}, {kProposed, 1000}, {kProposed * 2, 1100}};
+  board_.broken = 0;
+  for (uint64_t call = 0; call < kLast; ++call) Call(ns);
+  EXPECT_EQ(Call(ns), kProposed);
+}
+
+TEST_F(ChunkTunerTest, SmallCallsAndOtherAlgorithmsAreLeftAlone) {
+  for (int call = 0; call < 40; ++call) {
+    EXPECT_EQ(tuners_[0]->BeforeCall(KeyOf(1000), kProposed).took, nullptr);
+    EXPECT_EQ(tuners_[0]->BeforeCall(KeyOf(1 << 20), 0).took, nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::adapt

@@ -1,0 +1,178 @@
+#include "adapt/network_watch.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "base/digest.h"
+#include "base/log.h"
+#include "base/units.h"
+
+namespace syncopate::adapt {
+namespace {
+
+// A record: for each peer its rank (-1: none), bytes and nanoseconds; then how many calls ran at
+// once, and nanoseconds spent on calls.
+constexpr size_t kWordsPerPeer = 3;
+constexpr size_t kAtOnceWord = NetworkWatch::kPeersMax * kWordsPerPeer;
+constexpr size_t kRecordWords = kAtOnceWord + 2;
+// With many workers a period is longer, so that records stay below 1/256 of what they are about.
+constexpr uint64_t kRecordShare = 256;
+constexpr uint64_t kTracedBytesMin = 16 << 10;
+
+uint64_t Combine(uint64_t kind, uint64_t digest) {
+  const uint64_t both[] = {kind, digest};
+  return DigestOf(absl::string_view(reinterpret_cast<const char*>(both), sizeof(both))).low;
+}
+
+}  // namespace
+
+NetworkWatch::NetworkWatch(const Topology& topology, const std::vector<int>& placement, int rank,
+                           std::function<std::vector<transport::Traffic>()> take_traffic,
+                           std::unique_ptr<RecordExchange> exchange,
+                           std::function<void(uint64_t, const Topology&)> new_plans,
+                           const Clock& clock)
+    : rank_(rank),
+      workers_(placement.size()),
+      period_bytes_(
+          std::max(kPeriodBytes, kRecordShare * workers_ * kRecordWords * sizeof(int64_t))),
+      take_traffic_(std::move(take_traffic)),
+      exchange_(std::move(exchange)),
+      new_plans_(std::move(new_plans)),
+      clock_(clock),
+      upkeep_(topology, placement),
+      reason_(topology.source),
+      planned_version_(topology.version),
+      begin_ns_(clock.NowNs()) {}
+
+uint64_t NetworkWatch::BeforeCall(uint64_t bytes) {
+  const int at_once = ++under_way_;
+  MutexLock lock(&mutex_);
+  if (ended_) return planned_version_;
+  // A call that is still under way belongs to the period that ends and to the next one.
+  at_once_ = std::max(at_once_, at_once);
+  if (bytes_ >= period_bytes_) {
+    EndPeriod();
+    at_once_ = at_once;
+  }
+  bytes_ += bytes;
+  return planned_version_;
+}
+
+void NetworkWatch::Planned(uint64_t program_digest) {
+  MutexLock lock(&mutex_);
+  kind_ = Combine(kind_, program_digest);
+  ++calls_;
+}
+
+void NetworkWatch::Waited(int64_t ns) {
+  MutexLock lock(&mutex_);
+  ++waited_calls_;
+  waited_ns_ += ns;
+}
+
+void NetworkWatch::EndPeriod() {
+  absl::StatusOr<std::unique_ptr<RecordExchange::Pending>> records = exchange_->Start(TakeRecord());
+  if (!records.ok()) return End(records.status());
+  unknown_.push_back({.kind = kind_, .records = *std::move(records)});
+  ++period_;
+  bytes_ = kind_ = 0;
+  Learn(period_ >= kSwitchPeriods ? period_ - kSwitchPeriods + 1 : 0);
+  bool switched = false;
+  while (!ended_ && !switches_.empty() && switches_.front().period <= period_) {
+    planned_version_ = switches_.front().topology.version;
+    switched = true;
+    new_plans_(planned_version_, switches_.front().topology);
+    switches_.pop_front();
+  }
+  if (switched) Log(LogLevel::kInfo, "programs are planned by network version ", planned_version_);
+}
+
+RecordExchange::Record NetworkWatch::TakeRecord() {
+  const std::vector<transport::Traffic> traffic = take_traffic_();
+  std::vector<std::pair<uint64_t, size_t>> peers;  // bytes, rank
+  for (size_t rank = 0; rank < workers_ && rank < traffic.size(); ++rank) {
+    if (traffic[rank].busy_ns > 0) peers.emplace_back(traffic[rank].bytes, rank);
+  }
+  std::sort(peers.rbegin(), peers.rend());
+  RecordExchange::Record record(kRecordWords, -1);
+  for (size_t i = 0; i < peers.size() && i < kPeersMax; ++i) {
+    const size_t rank = peers[i].second;
+    record[i * kWordsPerPeer] = static_cast<int64_t>(rank);
+    record[i * kWordsPerPeer + 1] = static_cast<int64_t>(traffic[rank].bytes);
+    record[i * kWordsPerPeer + 2] = traffic[rank].busy_ns;
+  }
+  record[kAtOnceWord] = at_once_;
+  const int64_t now_ns = clock_.NowNs();
+  record.back() = waited_calls_ == calls_ ? waited_ns_ : now_ns - begin_ns_;
+  begin_ns_ = now_ns;
+  waited_ns_ = 0;
+  waited_calls_ = calls_ = 0;
+  return record;
+}
+
+void NetworkWatch::Learn(uint64_t needed) {
+  while (!ended_ && !unknown_.empty()) {
+    const uint64_t period = period_ - unknown_.size();
+    Period& first = unknown_.front();
+    if (period >= needed && !first.records->Done()) return;
+    if (const absl::Status status = first.records->Wait(); !status.ok()) return End(status);
+    Show(period, first.kind, first.records->All());
+    unknown_.pop_front();
+  }
+}
+
+void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Record& all) {
+  std::vector<probe::TrafficSample> samples;
+  std::vector<int64_t> lengths;
+  int64_t at_once = 1;
+  for (size_t worker = 0; worker < workers_; ++worker) {
+    at_once = std::max(at_once, all[worker * kRecordWords + kAtOnceWord]);
+    lengths.push_back(all[(worker + 1) * kRecordWords - 1]);
+    for (size_t i = 0; i < kPeersMax; ++i) {
+      const size_t at = worker * kRecordWords + i * kWordsPerPeer;
+      if (all[at] < 0) continue;
+      probe::TrafficSample sample;
+      sample.from = static_cast<int>(all[at]);
+      sample.to = static_cast<int>(worker);
+      sample.bytes = static_cast<uint64_t>(all[at + 1]);
+      sample.busy_seconds = static_cast<double>(all[at + 2]) / 1e9;
+      samples.push_back(sample);
+    }
+  }
+  // Whoever comes last to a call waits least for others.
+  const double seconds =
+      static_cast<double>(*std::min_element(lengths.begin(), lengths.end())) / 1e9;
+  if (rank_ == 0 && LogEnabled(LogLevel::kTrace)) {
+    std::string line = absl::StrCat("period ", period, ", ", FormatSeconds(seconds), ":");
+    for (const probe::TrafficSample& sample : samples) {
+      if (sample.bytes < kTracedBytesMin) continue;
+      absl::StrAppend(&line, " ", sample.from, "->", sample.to, " ", sample.bytes >> 10, " KiB ",
+                      FormatSeconds(sample.busy_seconds), ";");
+    }
+    Log(LogLevel::kTrace, line);
+  }
+  if (at_once > 1) kind = Combine(kind, static_cast<uint64_t>(at_once));
+  std::optional<probe::TopologyChange> change = upkeep_.Observe(period, kind, seconds, samples);
+  if (!change) return;
+  reason_ = change->reason;
+  if (rank_ == 0) {
+    Log(LogLevel::kWarn, "network version ", change->topology.version, ": ", change->reason);
+  }
+  switches_.push_back({.period = period + kSwitchPeriods, .topology = std::move(change->topology)});
+}
+
+void NetworkWatch::End(const absl::Status& why) {
+  ended_ = true;  // records may still be under way: they stay
+  Log(LogLevel::kInfo, "changes of the network are not looked for any more: ", why.message());
+}
+
+NetworkVersion NetworkWatch::Newest() {
+  MutexLock lock(&mutex_);
+  Learn(0);
+  return {.version = upkeep_.topology().version,
+          .reason = reason_,
+          .topology_json = ToJson(upkeep_.topology())};
+}
+
+}  // namespace syncopate::adapt

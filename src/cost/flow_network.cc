@@ -1,0 +1,191 @@
+#include "cost/flow_network.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace syncopate::cost {
+namespace {
+// Completions so close together are one event: it keeps rounding from making many of what is one.
+constexpr double kSameTime = 1e-10;
+}  // namespace
+
+FlowNetwork::FlowNetwork(std::vector<double> capacities) : resources_(capacities.size()) {
+  for (size_t i = 0; i < capacities.size(); ++i) resources_[i].capacity = capacities[i];
+}
+
+void FlowNetwork::SetDirty(int resource) {
+  if (resources_[resource].dirty) return;
+  resources_[resource].dirty = true;
+  dirty_.push_back(resource);
+}
+
+void FlowNetwork::Start(double now, double amount, absl::Span<const Draw> draws, int tag) {
+  now_ = now;
+  if (free_.empty()) {
+    free_.push_back(static_cast<int>(flows_.size()));
+    flows_.emplace_back();
+  }
+  const int index = free_.back();
+  free_.pop_back();
+  Flow& flow = flows_[index];
+  flow.shares.clear();
+  flow.remaining = amount;
+  flow.rate = 0;
+  flow.updated = now;
+  flow.started = starts_++;
+  flow.tag = tag;
+  for (const Draw& draw : draws) {
+    Resource& resource = resources_[draw.resource];
+    flow.shares.push_back(
+        {draw.resource, draw.weight, static_cast<uint32_t>(resource.flows.size())});
+    resource.flows.emplace_back(index, static_cast<uint32_t>(flow.shares.size() - 1));
+    SetDirty(draw.resource);
+  }
+}
+
+void FlowNetwork::Remove(int index) {
+  for (const Share& share : flows_[index].shares) {
+    Resource& resource = resources_[share.resource];
+    resource.flows[share.slot] = resource.flows.back();
+    const auto [moved, moved_share] = resource.flows[share.slot];
+    flows_[moved].shares[moved_share].slot = share.slot;
+    resource.flows.pop_back();
+    SetDirty(share.resource);
+  }
+  flows_[index].stamp = 0;
+  free_.push_back(index);
+}
+
+bool FlowNetwork::IsStale(const Completion& completion) const {
+  return flows_[completion.flow].stamp != completion.stamp;
+}
+
+double FlowNetwork::NextCompletion() {
+  Settle();
+  while (!completions_.empty() && IsStale(completions_.top())) completions_.pop();
+  return completions_.empty() ? std::numeric_limits<double>::infinity() : completions_.top().time;
+}
+
+std::vector<int> FlowNetwork::Complete(double now) {
+  Settle();
+  now_ = now;
+  std::vector<std::pair<uint64_t, int>> ended;  // (position in the order of starts, flow)
+  while (!completions_.empty() && completions_.top().time <= now * (1 + kSameTime)) {
+    const Completion completion = completions_.top();
+    completions_.pop();
+    if (!IsStale(completion)) ended.emplace_back(flows_[completion.flow].started, completion.flow);
+  }
+  std::sort(ended.begin(), ended.end());
+  std::vector<int> tags;
+  for (const auto& [started, flow] : ended) {
+    tags.push_back(flows_[flow].tag);
+    Remove(flow);
+  }
+  return tags;
+}
+
+void FlowNetwork::CollectChanged() {
+  ++mark_;
+  changed_flows_.clear();
+  changed_resources_.clear();
+  for (const int index : dirty_) {
+    resources_[index].dirty = false;
+    resources_[index].mark = mark_;
+    changed_resources_.push_back(index);
+  }
+  dirty_.clear();
+  for (size_t next = 0; next < changed_resources_.size(); ++next) {
+    for (const auto& [index, unused] : resources_[changed_resources_[next]].flows) {
+      Flow& flow = flows_[index];
+      if (flow.mark == mark_) continue;
+      flow.mark = mark_;
+      changed_flows_.push_back(index);
+      for (const Share& share : flow.shares) {
+        if (resources_[share.resource].mark == mark_) continue;
+        resources_[share.resource].mark = mark_;
+        changed_resources_.push_back(share.resource);
+      }
+    }
+  }
+}
+
+double FlowNetwork::ExactWeight(Resource& resource) const {
+  // What is left after many subtractions is mostly rounding: add it up anew.
+  constexpr double kTrustedPart = 1e-6;
+  if (resource.weight < kTrustedPart * resource.weight_exact) {
+    resource.weight = 0;
+    for (const auto& [flow, share] : resource.flows) {
+      if (!flows_[flow].fixed) resource.weight += flows_[flow].shares[share].weight;
+    }
+    resource.weight_exact = resource.weight;
+  }
+  return resource.weight;
+}
+
+void FlowNetwork::Fill() {
+  // A resource is full when all rates have grown to available / weight. Fixing a flow at a lower
+  // rate only raises that level, so an entry of the queue may be too low, never too high.
+  using Level = std::pair<double, int>;  // (level, resource)
+  std::priority_queue<Level, std::vector<Level>, std::greater<Level>> levels;
+  for (const int index : changed_resources_) {
+    Resource& resource = resources_[index];
+    resource.available = resource.capacity;
+    resource.unfixed = static_cast<uint32_t>(resource.flows.size());
+    resource.weight = 0;
+    for (const auto& [flow, share] : resource.flows) {
+      resource.weight += flows_[flow].shares[share].weight;
+    }
+    resource.weight_exact = resource.weight;
+    if (resource.unfixed > 0) levels.emplace(resource.available / resource.weight, index);
+  }
+  double reached = 0;  // the level so far
+  while (!levels.empty()) {
+    const auto [entry, index] = levels.top();
+    levels.pop();
+    Resource& full = resources_[index];
+    if (full.unfixed == 0) continue;
+    // Rounding may say less than what all rates have reached already.
+    const double level = std::max(reached, full.available / ExactWeight(full));
+    if (level > entry * (1 + kSameTime)) {
+      levels.emplace(level, index);
+      continue;
+    }
+    reached = level;
+    for (const auto& [flow_index, unused] : full.flows) {
+      Flow& flow = flows_[flow_index];
+      if (flow.fixed) continue;
+      flow.fixed = true;
+      flow.rate = level;
+      for (const Share& share : flow.shares) {
+        Resource& resource = resources_[share.resource];
+        if (&resource == &full) continue;
+        resource.available = std::max(0.0, resource.available - share.weight * level);
+        resource.weight -= share.weight;
+        --resource.unfixed;
+      }
+    }
+    full.unfixed = 0;
+  }
+}
+
+void FlowNetwork::Settle() {
+  if (dirty_.empty()) return;
+  CollectChanged();
+  for (const int index : changed_flows_) {
+    Flow& flow = flows_[index];
+    flow.remaining = std::max(0.0, flow.remaining - flow.rate * (now_ - flow.updated));
+    flow.updated = now_;
+    flow.fixed = false;
+    flow.rate_before = flow.rate;
+  }
+  Fill();
+  for (const int index : changed_flows_) {
+    Flow& flow = flows_[index];
+    if (flow.rate == flow.rate_before) continue;  // it completes when it would have
+    const double completes = now_ + flow.remaining / flow.rate;
+    flow.stamp = ++stamps_;
+    completions_.push({completes, index, flow.stamp});
+  }
+}
+
+}  // namespace syncopate::cost

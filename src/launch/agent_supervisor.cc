@@ -1,0 +1,274 @@
+#include "launch/agent_supervisor.h"
+
+#include <fcntl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "launch/local_supervisor.h"
+#include "launch/process_tree.h"
+#include "launch/worker_process.h"
+
+namespace syncopate::launch {
+
+AgentSupervisor::AgentSupervisor(const Clock& clock, UniqueFd launcher, UniqueFd commands,
+                                 const sigset_t& user_mask)
+    : clock_(clock),
+      launcher_(std::move(launcher)),
+      commands_(std::move(commands)),
+      user_mask_(user_mask),
+      out_(STDOUT_FILENO) {}
+
+int AgentSupervisor::Run() {
+  sigset_t watched;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGCHLD);
+  for (int signal : kEndingSignals) sigaddset(&watched, signal);
+  signals_ = UniqueFd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  out_.bytes() = kAgentMark;
+  while (!Over()) Step();
+  EndDescendants(clock_, clock_.NowNs() + kKillNs);
+  draining_ = true;
+  while (!gone_ && std::any_of(streams_.begin(), streams_.end(),
+                               [](const Stream& stream) { return stream.fd.ok(); })) {
+    Step();
+  }
+  Say(FrameKind::kDone, 0, "");
+  while (!gone_ && !out_.Empty()) Step();
+  return gone_ ? 1 : 0;
+}
+
+bool AgentSupervisor::Over() const {
+  const bool running =
+      std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.running; });
+  if (!running) return gone_ || started_;
+  // A killed process that does not go is left behind.
+  return kill_at_ns_ != INT64_MAX && clock_.NowNs() >= kill_at_ns_ + kKillNs;
+}
+
+int64_t AgentSupervisor::NextDeadlineNs() const {
+  if (kill_at_ns_ == INT64_MAX || draining_) return INT64_MAX;
+  return clock_.NowNs() < kill_at_ns_ ? kill_at_ns_ : kill_at_ns_ + kKillNs;
+}
+
+void AgentSupervisor::Step() {
+  polls_.clear();
+  polls_.push_back({signals_.get(), POLLIN, 0});
+  polls_.push_back({launcher_.get(), POLLIN, 0});
+  polls_.push_back({exec_errors_.get(), POLLIN, 0});
+  polls_.push_back({commands_.get(), POLLIN, 0});
+  polls_.push_back({out_.Empty() ? -1 : out_.fd(), POLLOUT, 0});
+  polls_.push_back({input_bytes_.empty() ? -1 : input_.get(), POLLOUT, 0});
+  const size_t own = polls_.size();
+  bool may_read = false;
+  for (const Stream& stream : streams_) {
+    const bool read = stream.fd.ok() && !out_.Full();
+    may_read = may_read || read;
+    polls_.push_back({read ? stream.fd.get() : -1, POLLIN, 0});
+  }
+  int timeout_ms = -1;
+  if (const int64_t deadline_ns = NextDeadlineNs(); deadline_ns != INT64_MAX) {
+    const int64_t left_ms = (deadline_ns - clock_.NowNs() + 999'999) / 1'000'000;
+    timeout_ms = static_cast<int>(std::clamp<int64_t>(left_ms, 0, 3'600'000));
+  }
+  if (draining_ && may_read) timeout_ms = 0;
+  if (poll(polls_.data(), polls_.size(), timeout_ms) < 0) return;
+
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    const pollfd& ready = polls_[own + i];
+    if (ready.fd >= 0 && (ready.revents != 0 || draining_)) ReadStream(streams_[i]);
+  }
+  if (polls_[5].revents != 0) WriteInput();
+  if (polls_[2].revents != 0) ReadExecErrors();
+  if (polls_[0].revents != 0) ReadSignals();
+  if (polls_[3].revents != 0) ReadCommands();
+  if (polls_[1].revents != 0) GiveUp();
+  if (out_.Write() != 0) GiveUp();
+  if (!draining_ && clock_.NowNs() >= kill_at_ns_) SignalRanks(SIGKILL);
+}
+
+void AgentSupervisor::ReadCommands() {
+  char buffer[16 << 10];
+  const ssize_t count = read(commands_.get(), buffer, sizeof(buffer));
+  if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (count <= 0) return GiveUp();
+  reader_.Add(absl::string_view(buffer, static_cast<size_t>(count)));
+  while (true) {
+    auto frame = reader_.Next();
+    if (!frame.ok()) {
+      Say(FrameKind::kProblem, 0, frame.status().message());
+      started_ = true;
+      commands_.Reset();
+      return AskToEnd(SIGTERM);
+    }
+    if (!frame->has_value()) return;
+    Obey(**frame);
+  }
+}
+
+void AgentSupervisor::Obey(const Frame& frame) {
+  switch (frame.kind) {
+    case FrameKind::kStart: {
+      auto start = DecodeStart(frame.bytes);
+      if (started_) return;
+      if (start.ok()) return StartRanks(*start);
+      Say(FrameKind::kProblem, 0, start.status().message());
+      started_ = true;
+      return;
+    }
+    case FrameKind::kInput:
+      if (input_.ok() && input_bytes_.size() + frame.bytes.size() <= kInputWindowBytes) {
+        input_bytes_ += frame.bytes;
+        WriteInput();
+      }
+      return;
+    case FrameKind::kInputEnd:
+      input_ended_ = true;
+      return WriteInput();
+    case FrameKind::kSignal:
+      return AskToEnd(frame.rank);
+    case FrameKind::kKill:
+      kill_at_ns_ = std::min(kill_at_ns_, clock_.NowNs());
+      return SignalRanks(SIGKILL);
+    default:
+      return;  // only this side says the others
+  }
+}
+
+void AgentSupervisor::StartRanks(const RemoteStart& start) {
+  started_ = true;
+  first_rank_ = start.first_rank;
+  grace_ns_ = start.grace_ns;
+  if (chdir(start.folder.c_str()) != 0) {
+    return Say(FrameKind::kProblem, 0,
+               absl::StrCat("cannot enter the folder ", start.folder, ": ", std::strerror(errno),
+                            "; make it there, or start from a folder that all hosts have"));
+  }
+  int exec_ends[2] = {-1, -1}, input_ends[2] = {-1, -1};
+  int error = pipe2(exec_ends, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : errno;
+  if (pipe2(input_ends, O_CLOEXEC) != 0) error = errno;
+  exec_errors_ = UniqueFd(exec_ends[0]);
+  const UniqueFd exec_errors_write(exec_ends[1]);
+  const UniqueFd input_read(input_ends[0]);
+  input_ = UniqueFd(input_ends[1]);
+  if (input_.ok()) fcntl(input_.get(), F_SETFL, O_NONBLOCK);
+  const UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!signals_.ok() || !nothing.ok()) error = errno;
+  const std::vector<std::string> inherited =
+      WithVariables(InheritedEnvironment(), start.environment);
+  for (int local = 0; local < start.ranks; ++local) {
+    const int rank = start.first_rank + local;
+    WorkerProcess worker;
+    if (error == 0) {
+      error = StartWorker({.rank = rank,
+                           .command = start.command,
+                           .environment = WorkerEnvironment(
+                               inherited, {start.job, rank, start.size, local, start.ranks}),
+                           .input = rank == 0 ? input_read.get() : nothing.get(),
+                           .exec_errors = exec_errors_write.get(),
+                           .signal_mask = user_mask_},
+                          worker);
+    }
+    if (error != 0) {
+      Say(FrameKind::kCannotStart, rank, absl::StrCat(error));
+      return AskToEnd(SIGTERM);
+    }
+    ranks_.push_back({.pid = worker.pid, .running = true});
+    streams_.push_back({std::move(worker.out), FrameKind::kOut, rank});
+    streams_.push_back({std::move(worker.err), FrameKind::kErr, rank});
+  }
+  Say(FrameKind::kStarted, 0, "");
+}
+
+void AgentSupervisor::ReadSignals() {
+  signalfd_siginfo info;
+  bool children = false;
+  while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGCHLD) {
+      children = true;
+    } else {
+      AskToEnd(static_cast<int>(info.ssi_signo));
+    }
+  }
+  if (children) Reap();
+}
+
+void AgentSupervisor::ReadExecErrors() {
+  ExecError report;
+  const ssize_t count = read(exec_errors_.get(), &report, sizeof(report));
+  if (count == sizeof(report)) {
+    Say(FrameKind::kCannotRun, report.rank, absl::StrCat(report.error));
+  } else if (count == 0) {
+    exec_errors_.Reset();  // every rank has become the program
+  }
+}
+
+void AgentSupervisor::Reap() {
+  int status = 0;
+  for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
+    auto rank = std::find_if(ranks_.begin(), ranks_.end(),
+                             [&](const Rank& r) { return r.running && r.pid == pid; });
+    if (rank == ranks_.end()) continue;  // an orphan that a rank has left
+    rank->running = false;
+    if (exec_errors_.ok()) ReadExecErrors();  // that tells more than its exit code
+    Say(FrameKind::kEnded, first_rank_ + static_cast<int>(rank - ranks_.begin()),
+        absl::StrCat(status));
+  }
+}
+
+void AgentSupervisor::ReadStream(Stream& stream) {
+  char buffer[16 << 10];
+  const ssize_t count = read(stream.fd.get(), buffer, sizeof(buffer));
+  if (count > 0) {
+    return Say(stream.kind, stream.rank, absl::string_view(buffer, static_cast<size_t>(count)));
+  }
+  const bool nothing_yet = count < 0 && (errno == EAGAIN || errno == EINTR);
+  if (!nothing_yet || draining_) stream.fd.Reset();
+}
+
+void AgentSupervisor::WriteInput() {
+  if (!input_.ok()) return;
+  if (!input_bytes_.empty()) {
+    const ssize_t count = write(input_.get(), input_bytes_.data(), input_bytes_.size());
+    if (count < 0 && errno != EAGAIN && errno != EINTR) {  // the rank reads no more
+      input_bytes_.clear();
+      return input_.Reset();
+    }
+    if (count > 0) {
+      input_bytes_.erase(0, static_cast<size_t>(count));
+      Say(FrameKind::kInputTaken, 0, absl::StrCat(count));
+    }
+  }
+  if (input_ended_ && input_bytes_.empty()) input_.Reset();
+}
+
+void AgentSupervisor::Say(FrameKind kind, int rank, absl::string_view bytes) {
+  if (!gone_) AppendFrame(kind, rank, bytes, out_.bytes());
+}
+
+void AgentSupervisor::AskToEnd(int signal) {
+  if (kill_at_ns_ == INT64_MAX) kill_at_ns_ = clock_.NowNs() + grace_ns_;
+  SignalRanks(signal);
+  SignalRanks(SIGCONT);  // a stopped process would not hear of it
+}
+
+void AgentSupervisor::SignalRanks(int signal) {
+  for (const Rank& rank : ranks_) {
+    if (rank.running) kill(-rank.pid, signal);  // not reaped yet, so the number is still its own
+  }
+}
+
+void AgentSupervisor::GiveUp() {
+  gone_ = true;
+  commands_.Reset();
+  kill_at_ns_ = std::min(kill_at_ns_, clock_.NowNs());
+  SignalRanks(SIGKILL);
+}
+
+}  // namespace syncopate::launch

@@ -1,0 +1,83 @@
+// The supervisor of a job's ranks on one of many hosts: does what the launcher says on its input,
+// and says on its output what the ranks write and how they end.
+#ifndef SYNCOPATE_LAUNCH_AGENT_SUPERVISOR_H_
+#define SYNCOPATE_LAUNCH_AGENT_SUPERVISOR_H_
+
+#include <poll.h>
+#include <signal.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "launch/agent_frames.h"
+#include "launch/output_queue.h"
+
+namespace syncopate::launch {
+
+// Runs in a process as LocalSupervisor does (launch/local_supervisor.h). Not thread-safe.
+class AgentSupervisor {
+ public:
+  // `launcher` is a pidfd of the launcher on this host, `commands` what the far launcher sends.
+  AgentSupervisor(const Clock& clock, UniqueFd launcher, UniqueFd commands,
+                  const sigset_t& user_mask);
+
+  // Until all ranks have ended, or the far launcher has gone. Returns 0 if it was told everything.
+  int Run();
+
+ private:
+  struct Rank {
+    pid_t pid = -1;
+    bool running = false;
+  };
+  struct Stream {
+    UniqueFd fd;
+    FrameKind kind;
+    int rank;
+  };
+
+  void Step();
+  int64_t NextDeadlineNs() const;
+  void ReadCommands();
+  void Obey(const Frame& frame);
+  void StartRanks(const RemoteStart& start);
+  void ReadSignals();
+  void ReadExecErrors();
+  void Reap();
+  void ReadStream(Stream& stream);
+  void WriteInput();
+  void Say(FrameKind kind, int rank, absl::string_view bytes);
+  void AskToEnd(int signal);
+  void SignalRanks(int signal);
+  // Nobody listens any more: everything is killed.
+  void GiveUp();
+  bool Over() const;
+
+  const Clock& clock_;
+  const UniqueFd launcher_;
+  UniqueFd commands_;
+  const sigset_t user_mask_;
+
+  UniqueFd signals_;
+  UniqueFd exec_errors_;
+  FrameReader reader_;
+  OutputQueue out_;
+  UniqueFd input_;           // of the first rank
+  std::string input_bytes_;  // not taken yet
+  bool input_ended_ = false;
+  bool started_ = false;  // all that will ever be started is
+  bool gone_ = false;     // the far launcher is
+  bool draining_ = false;
+  int first_rank_ = 0;
+  int64_t grace_ns_ = 0;
+  int64_t kill_at_ns_ = INT64_MAX;
+  std::vector<Rank> ranks_;
+  std::vector<Stream> streams_;
+  std::vector<pollfd> polls_;
+};
+
+}  // namespace syncopate::launch
+
+#endif  // SYNCOPATE_LAUNCH_AGENT_SUPERVISOR_H_

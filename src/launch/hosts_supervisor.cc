@@ -1,0 +1,480 @@
+#include "launch/hosts_supervisor.h"
+
+#include <fcntl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/parse.h"
+#include "launch/agent_command.h"
+#include "launch/local_supervisor.h"
+#include "launch/process_tree.h"
+
+namespace syncopate::launch {
+namespace {
+
+// Workers that lost a peer may exit before the host of that peer tells of it.
+constexpr int64_t kSettleNs = 200'000'000;
+// For the way to a host and back, on top of the grace that the ranks there have.
+constexpr int64_t kAgentEndNs = 3'000'000'000;
+
+std::string OwnProgram() {
+  char path[4096];
+  const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
+  return size <= 0 ? "syncopate" : std::string(path, static_cast<size_t>(size));
+}
+
+int NumberIn(const std::string& text) {
+  return static_cast<int>(ParseInt(text, INT32_MIN, INT32_MAX).value_or(-1));
+}
+
+}  // namespace
+
+HostsSupervisor::HostsSupervisor(const LaunchOptions& options, const Clock& clock,
+                                 UniqueFd launcher, UniqueFd input, const sigset_t& user_mask)
+    : options_(options),
+      clock_(clock),
+      launcher_(std::move(launcher)),
+      input_(std::move(input)),
+      user_mask_(user_mask),
+      out_(STDOUT_FILENO),
+      err_(STDERR_FILENO) {}
+
+int HostsSupervisor::Run() {
+  const int64_t now_ns = clock_.NowNs();
+  start_by_ns_ = now_ns + options_.start_timeout_ns;
+  if (options_.timeout_ns.has_value()) timeout_at_ns_ = now_ns + *options_.timeout_ns;
+  sigset_t watched;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGCHLD);
+  for (int signal : kEndingSignals) sigaddset(&watched, signal);
+  signals_ = UniqueFd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  std::optional<Outcome> cannot = StartAgents();
+  if (!cannot.has_value()) {
+    // After the agents: it has threads, and processes with threads must not fork.
+    auto rendezvous = JobRendezvous::Start(options_, clock_);
+    if (rendezvous.ok()) {
+      rendezvous_ = *std::move(rendezvous);
+    } else {
+      cannot = Outcome{.kind = Outcome::Kind::kNoService};
+      cannot->detail = std::string(rendezvous.status().message());
+    }
+  }
+  if (cannot.has_value()) {
+    End(*cannot, SIGTERM);
+  } else {
+    SendStarts();
+  }
+  while (AgentsRun() && (kill_at_ns_ == INT64_MAX || clock_.NowNs() < kill_at_ns_ + kKillNs)) {
+    Step();
+    CheckDeadlines();
+  }
+  EndDescendants(clock_, clock_.NowNs() + kKillNs);
+  PassOnTheRest();
+  rendezvous_.reset();
+  Report();
+  return ExitCode(outcome_);
+}
+
+std::optional<Outcome> HostsSupervisor::StartAgents() {
+  int exec_ends[2] = {-1, -1};
+  if (!signals_.ok() || pipe2(exec_ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    return Outcome{.kind = Outcome::Kind::kCannotStart, .rank = 0, .number = errno};
+  }
+  exec_errors_ = UniqueFd(exec_ends[0]);
+  const UniqueFd exec_errors_write(exec_ends[1]);
+  const std::string own_name = OwnHostName(), own_program = OwnProgram();
+  for (const HostRanks& place : options_.hosts) {
+    const bool here = options_.agent.empty() && IsThisHost(place.host, own_name);
+    const std::string program =
+        options_.remote_program.empty() || here ? own_program : options_.remote_program;
+    auto command = AgentCommand(options_.agent, place.host, here, {program, "launch", "--remote"});
+    int input_ends[2] = {-1, -1};
+    int error = command.ok() && pipe2(input_ends, O_CLOEXEC) == 0 ? 0 : errno;
+    const UniqueFd input_read(input_ends[0]);
+    UniqueFd input_write(input_ends[1]);
+    WorkerProcess process;
+    if (error == 0) {
+      fcntl(input_write.get(), F_SETFL, O_NONBLOCK);
+      error = StartWorker({.rank = static_cast<int>(agents_.size()),
+                           .command = *command,
+                           .environment = InheritedEnvironment(),
+                           .input = input_read.get(),
+                           .exec_errors = exec_errors_write.get(),
+                           .signal_mask = user_mask_},
+                          process);
+    }
+    if (error != 0) {
+      Outcome outcome = {
+          .kind = Outcome::Kind::kCannotStart, .rank = place.first_rank, .number = error};
+      outcome.host = place.host;
+      return outcome;
+    }
+    agents_.push_back(
+        std::make_unique<AgentLink>(place, std::move(process), std::move(input_write)));
+    for (int rank = place.first_rank; rank < place.first_rank + place.ranks; ++rank) {
+      const std::string tag = options_.tag ? absl::StrCat("[", rank, "] ") : "";
+      ranks_.push_back(
+          {.agent = agents_.back().get(), .out = LineTagger(tag), .err = LineTagger(tag)});
+    }
+  }
+  return std::nullopt;
+}
+
+void HostsSupervisor::SendStarts() {
+  char folder[4096] = "";
+  if (getcwd(folder, sizeof(folder)) == nullptr) std::strcpy(folder, "/");
+  for (const auto& agent : agents_) {
+    RemoteStart start = {.job = options_.job,
+                         .size = options_.ranks,
+                         .first_rank = agent->place().first_rank,
+                         .ranks = agent->place().ranks,
+                         .grace_ns = options_.grace_ns,
+                         .folder = folder,
+                         .command = options_.command,
+                         .environment = options_.variables};
+    const std::vector<std::string> variables = rendezvous_->Variables();
+    start.environment.insert(start.environment.end(), variables.begin(), variables.end());
+    start.environment.push_back(absl::StrCat("SYNCOPATE_HOST=", agent->place().host));
+    agent->Send(FrameKind::kStart, 0, EncodeStart(start));
+  }
+}
+
+int64_t HostsSupervisor::NextDeadlineNs() const {
+  if (ending_) return clock_.NowNs() < kill_at_ns_ ? kill_at_ns_ : kill_at_ns_ + kKillNs;
+  return std::min({settle_at_ns_, start_by_ns_, meet_by_ns_, timeout_at_ns_});
+}
+
+void HostsSupervisor::Step() {
+  const bool may_input = input_.ok() && !ranks_.empty() && ranks_[0].agent->started &&
+                         input_unread_ < kInputWindowBytes && !draining_;
+  polls_.clear();
+  polls_.push_back({signals_.get(), POLLIN, 0});
+  polls_.push_back({launcher_.get(), POLLIN, 0});
+  polls_.push_back({exec_errors_.get(), POLLIN, 0});
+  polls_.push_back({rendezvous_ == nullptr ? -1 : rendezvous_->news_fd(), POLLIN, 0});
+  polls_.push_back({may_input ? input_.get() : -1, POLLIN, 0});
+  for (const OutputQueue* queue : {&out_, &err_}) {
+    polls_.push_back({queue->Empty() ? -1 : queue->fd(), POLLOUT, 0});
+  }
+  const size_t own = polls_.size();
+  const bool room = !out_.Full() && !err_.Full();
+  bool may_read = false;
+  for (const auto& agent : agents_) {
+    polls_.push_back({room ? agent->out() : -1, POLLIN, 0});
+    polls_.push_back({room ? agent->err() : -1, POLLIN, 0});
+    polls_.push_back(
+        {agent->running && !agent->to_agent().Empty() ? agent->to_agent().fd() : -1, POLLOUT, 0});
+    may_read = may_read || (room && (agent->out() >= 0 || agent->err() >= 0));
+  }
+  int timeout_ms = -1;
+  if (const int64_t deadline_ns = NextDeadlineNs(); deadline_ns != INT64_MAX) {
+    const int64_t left_ms = (deadline_ns - clock_.NowNs() + 999'999) / 1'000'000;
+    timeout_ms = static_cast<int>(std::clamp<int64_t>(left_ms, 0, 3'600'000));
+  }
+  if (draining_ && may_read) timeout_ms = 0;
+  if (poll(polls_.data(), polls_.size(), timeout_ms) < 0) return;
+
+  // Output first, so that a rank's last words stand before what is said about its end.
+  for (size_t i = 0; i < agents_.size(); ++i) {
+    const pollfd* ready = &polls_[own + 3 * i];
+    ReadAgent(*agents_[i], ready[0].fd >= 0 && (ready[0].revents != 0 || draining_),
+              ready[1].fd >= 0 && (ready[1].revents != 0 || draining_));
+    if (ready[2].revents != 0) agents_[i]->to_agent().Write();
+  }
+  if (out_.Write() != 0 && !ending_) {
+    End({.kind = Outcome::Kind::kOutputBroken, .number = EPIPE}, SIGTERM);
+  }
+  err_.Write();
+  if (polls_[2].revents != 0) ReadExecErrors();
+  if (polls_[3].revents != 0) ReadNews();
+  if (polls_[4].revents != 0) ReadInput();
+  if (polls_[0].revents != 0) ReadSignals();
+  for (const auto& agent : agents_) JudgeAgent(*agent);
+  if (polls_[1].revents != 0 && outcome_.kind != Outcome::Kind::kLauncherGone) {
+    outcome_ = {.kind = Outcome::Kind::kLauncherGone};
+    ending_ = true;
+    KillAgents();
+  }
+}
+
+void HostsSupervisor::ReadSignals() {
+  signalfd_siginfo info;
+  bool children = false;
+  while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    const int signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGCHLD) {
+      children = true;
+    } else if (ending_) {
+      KillAgents();  // asked twice: no more patience
+    } else {
+      End({.kind = Outcome::Kind::kInterrupted, .number = signal}, signal);
+    }
+  }
+  if (children) Reap();
+}
+
+void HostsSupervisor::ReadExecErrors() {
+  ExecError report;
+  const ssize_t count = read(exec_errors_.get(), &report, sizeof(report));
+  if (count == 0) exec_errors_.Reset();  // every agent runs
+  if (count != sizeof(report)) return;
+  AgentLink& agent = *agents_[static_cast<size_t>(report.rank)];
+  agent.judged = true;
+  FailHost(agent, absl::StrCat("cannot be reached: the agent's program cannot be run: ",
+                               std::strerror(report.error),
+                               "; install ssh, or say how to reach it with --agent"));
+}
+
+void HostsSupervisor::ReadAgent(AgentLink& agent, bool out_ready, bool err_ready) {
+  if (err_ready) agent.ReadErr(draining_ || !agent.running, err_.bytes());
+  if (!out_ready) return;
+  auto frames = agent.ReadOut(draining_ || !agent.running);
+  if (frames.ok()) {
+    for (const Frame& frame : *frames) Hear(agent, frame);
+    return;
+  }
+  agent.judged = true;
+  kill(-agent.pid(), SIGKILL);
+  FailHost(agent, absl::StrCat("cannot be understood: ", frames.status().message()));
+}
+
+void HostsSupervisor::Hear(AgentLink& agent, const Frame& frame) {
+  Rank& rank = ranks_[static_cast<size_t>(std::min<int>(frame.rank, options_.ranks - 1))];
+  Outcome outcome;
+  switch (frame.kind) {
+    case FrameKind::kStarted:
+      agent.started = true;
+      if (std::all_of(agents_.begin(), agents_.end(),
+                      [](const auto& each) { return each->started; })) {
+        start_by_ns_ = INT64_MAX;
+      }
+      return;
+    case FrameKind::kOut:
+      rank.tail.Add(frame.bytes);
+      return rank.out.Add(frame.bytes, out_.bytes());
+    case FrameKind::kErr:
+      rank.tail.Add(frame.bytes);
+      return rank.err.Add(frame.bytes, err_.bytes());
+    case FrameKind::kInputTaken:
+      input_unread_ -= std::min(input_unread_, static_cast<size_t>(NumberIn(frame.bytes)));
+      return;
+    case FrameKind::kDone:
+      agent.done = true;
+      return;
+    case FrameKind::kEnded:
+      rank.ended = true;
+      if (frame.rank == 0) input_.Reset();
+      outcome = OutcomeOf(frame.rank, NumberIn(frame.bytes));
+      if (outcome.kind == Outcome::Kind::kDone) return;
+      break;
+    case FrameKind::kCannotRun:
+    case FrameKind::kCannotStart:
+      outcome.kind = frame.kind == FrameKind::kCannotRun ? Outcome::Kind::kCannotRun
+                                                         : Outcome::Kind::kCannotStart;
+      outcome.rank = frame.rank;
+      outcome.number = NumberIn(frame.bytes);
+      break;
+    case FrameKind::kProblem:
+      return FailHost(agent, frame.bytes);
+    default:
+      return;  // only this side says the others
+  }
+  FailRank(std::move(outcome));
+}
+
+void HostsSupervisor::ReadInput() {
+  char buffer[16 << 10];
+  const size_t room = std::min(sizeof(buffer), kInputWindowBytes - input_unread_);
+  const ssize_t count = read(input_.get(), buffer, room);
+  if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  AgentLink& agent = *ranks_[0].agent;
+  if (count <= 0) {
+    agent.Send(FrameKind::kInputEnd, 0, "");
+    return input_.Reset();
+  }
+  agent.Send(FrameKind::kInput, 0, absl::string_view(buffer, static_cast<size_t>(count)));
+  input_unread_ += static_cast<size_t>(count);
+}
+
+void HostsSupervisor::ReadNews() {
+  rendezvous_->TakeNews();
+  if (rendezvous_->IsOver()) {
+    meet_by_ns_ = INT64_MAX;
+  } else if (rendezvous_->AnyCame() && meet_by_ns_ == INT64_MAX) {
+    meet_by_ns_ = clock_.NowNs() + options_.start_timeout_ns;
+  }
+}
+
+void HostsSupervisor::Reap() {
+  int status = 0;
+  for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
+    for (const auto& agent : agents_) {
+      if (!agent->running || agent->pid() != pid) continue;
+      agent->running = false;
+      agent->wait_status = status;
+    }
+  }
+}
+
+// An agent that has ended and whose output was read ends well only if its far side said so.
+void HostsSupervisor::JudgeAgent(AgentLink& agent) {
+  if (agent.judged || agent.running || agent.out_open()) return;
+  agent.judged = true;
+  for (Rank& rank : ranks_) {
+    if (rank.agent == &agent) rank.ended = true;
+  }
+  if (agent.done || ending_) return;
+  FailHost(agent, absl::StrCat(agent.started ? "is lost: its agent " : "did not start: its agent ",
+                               WaitText(agent.wait_status)));
+}
+
+std::string HostsSupervisor::WaitText(int wait_status) const {
+  if (WIFSIGNALED(wait_status)) return absl::StrCat("was killed by signal ", WTERMSIG(wait_status));
+  return absl::StrCat("exited with code ", WEXITSTATUS(wait_status));
+}
+
+void HostsSupervisor::FailHost(const AgentLink& agent, std::string detail) {
+  Outcome outcome = {.kind = Outcome::Kind::kHostFailed};
+  outcome.host = agent.place().host;
+  outcome.ranks = agent.Ranks();
+  outcome.detail = std::move(detail);
+  Fail(std::move(outcome), agent.tail().Lines(absl::StrCat("  ", agent.place().host, ": ")));
+}
+
+void HostsSupervisor::FailRank(Outcome outcome) {
+  const Rank& rank = ranks_[static_cast<size_t>(outcome.rank)];
+  outcome.host = rank.agent->place().host;
+  // Before it has met the others its own words are what the user needs.
+  std::string last_words;
+  if (rendezvous_ == nullptr || !rendezvous_->IsOver()) {
+    last_words = rank.tail.Lines(absl::StrCat("  [", outcome.rank, "] "));
+  }
+  Fail(std::move(outcome), std::move(last_words));
+}
+
+void HostsSupervisor::Fail(Outcome outcome, std::string last_words) {
+  if (ending_) return;
+  const bool better = outcome_.kind == Outcome::Kind::kExited &&
+                      outcome.kind != Outcome::Kind::kExited && settle_at_ns_ != INT64_MAX;
+  if (failed_ && !better) return;
+  failed_ = true;
+  outcome_ = std::move(outcome);
+  last_words_ = std::move(last_words);
+  if (!options_.end_on_failure) return;
+  const bool settle = outcome_.kind == Outcome::Kind::kExited;
+  settle_at_ns_ = clock_.NowNs() + (settle ? kSettleNs : 0);
+}
+
+void HostsSupervisor::CheckDeadlines() {
+  const int64_t now_ns = clock_.NowNs();
+  if (!ending_) {
+    if (now_ns >= settle_at_ns_) {
+      settle_at_ns_ = INT64_MAX;
+      End(outcome_, SIGTERM);
+    } else if (now_ns >= timeout_at_ns_) {
+      End({.kind = Outcome::Kind::kTimedOut}, SIGTERM);
+    } else if (now_ns >= start_by_ns_ || now_ns >= meet_by_ns_) {
+      NameMissing();
+    }
+  }
+  if (ending_ && now_ns >= kill_at_ns_) KillAgents();
+}
+
+// The start deadline has passed: says for whom.
+void HostsSupervisor::NameMissing() {
+  for (const auto& agent : agents_) {
+    if (agent->started || start_by_ns_ == INT64_MAX) continue;
+    start_by_ns_ = INT64_MAX;
+    if (agent->judged) continue;
+    agent->judged = true;
+    kill(-agent->pid(), SIGKILL);
+    return FailHost(*agent, absl::StrCat("did not start within ", options_.start_timeout_text,
+                                         "; --start-timeout gives more time"));
+  }
+  if (clock_.NowNs() < meet_by_ns_) return;
+  meet_by_ns_ = INT64_MAX;
+  const std::vector<int> missing = rendezvous_->Missing();
+  if (missing.empty()) return;
+  const Rank& first = ranks_[static_cast<size_t>(missing.front())];
+  Outcome outcome = {.kind = Outcome::Kind::kNotMet, .rank = missing.front()};
+  outcome.detail = absl::StrCat(first.ended ? "and has ended; waited " : "within ",
+                                options_.start_timeout_text, " for it since the first came");
+  if (missing.size() > 1) {
+    absl::StrAppend(&outcome.detail, "; missing in all: ranks ", FormatRanks(missing));
+  }
+  FailRank(std::move(outcome));
+}
+
+void HostsSupervisor::End(Outcome outcome, int signal) {
+  if (ending_) return;
+  ending_ = true;
+  outcome.others_ended = RunningRanks();
+  outcome_ = std::move(outcome);
+  kill_at_ns_ = clock_.NowNs() + options_.grace_ns + kAgentEndNs;
+  for (const auto& agent : agents_) {
+    if (!agent->running) continue;
+    if (agent->started) {
+      agent->Send(FrameKind::kSignal, signal, "");
+    } else {
+      kill(-agent->pid(), SIGKILL);  // it could not pass anything on
+    }
+  }
+}
+
+void HostsSupervisor::KillAgents() {
+  kill_at_ns_ = std::min(kill_at_ns_, clock_.NowNs());
+  for (const auto& agent : agents_) {
+    // Its far side ends everything when it sees the end of its input.
+    if (agent->running) kill(-agent->pid(), SIGKILL);
+  }
+}
+
+int HostsSupervisor::RunningRanks() const {
+  return static_cast<int>(std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
+    return !rank.ended && rank.agent->started && rank.agent->running;
+  }));
+}
+
+bool HostsSupervisor::AgentsRun() const {
+  return std::any_of(agents_.begin(), agents_.end(), [](const auto& agent) {
+    return agent->running || (agent->out_open() && !agent->judged);
+  });
+}
+
+void HostsSupervisor::PassOnTheRest() {
+  draining_ = true;
+  const auto anything_left = [this] {
+    return !out_.Empty() || !err_.Empty() ||
+           std::any_of(agents_.begin(), agents_.end(),
+                       [](const auto& agent) { return agent->out() >= 0 || agent->err() >= 0; });
+  };
+  const int64_t give_up_at_ns = clock_.NowNs() + kFlushNs;
+  while (anything_left() && outcome_.kind != Outcome::Kind::kLauncherGone) {
+    if ((ending_ || failed_) && clock_.NowNs() >= give_up_at_ns) return;
+    kill_at_ns_ = ending_ ? give_up_at_ns : INT64_MAX;
+    Step();
+  }
+  for (Rank& rank : ranks_) {
+    rank.out.Finish(out_.bytes());
+    rank.err.Finish(err_.bytes());
+  }
+}
+
+void HostsSupervisor::Report() {
+  const std::string line =
+      Explain(outcome_, options_.ranks, options_.command.front(), options_.timeout_text);
+  if (!line.empty()) {
+    absl::StrAppend(&err_.bytes(), "syncopate launch: ", line, "\n");
+    if (!last_words_.empty()) absl::StrAppend(&err_.bytes(), "its last output:\n", last_words_);
+  }
+  PassOnTheRest();
+}
+
+}  // namespace syncopate::launch

@@ -1,0 +1,248 @@
+#include "launch/local_supervisor.h"
+
+#include <fcntl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "launch/process_tree.h"
+
+namespace syncopate::launch {
+LocalSupervisor::LocalSupervisor(const LaunchOptions& options, const Clock& clock,
+                                 UniqueFd launcher, UniqueFd input, const sigset_t& user_mask)
+    : options_(options),
+      clock_(clock),
+      launcher_(std::move(launcher)),
+      input_(std::move(input)),
+      user_mask_(user_mask),
+      out_(STDOUT_FILENO),
+      err_(STDERR_FILENO) {}
+
+int LocalSupervisor::Run() {
+  if (options_.timeout_ns.has_value()) timeout_at_ns_ = clock_.NowNs() + *options_.timeout_ns;
+  sigset_t watched;
+  sigemptyset(&watched);
+  sigaddset(&watched, SIGCHLD);
+  for (int signal : kEndingSignals) sigaddset(&watched, signal);
+  signals_ = UniqueFd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  StartRanks();
+  while (Running() > 0 && (kill_at_ns_ == INT64_MAX || clock_.NowNs() < kill_at_ns_ + kKillNs)) {
+    Step(NextDeadlineNs());
+    CheckDeadlines();
+  }
+  EndDescendants(clock_, clock_.NowNs() + kKillNs);
+  PassOnTheRest();
+  const std::string line =
+      Explain(outcome_, options_.ranks, options_.command.front(), options_.timeout_text);
+  if (!line.empty()) {
+    absl::StrAppend(&err_.bytes(), "syncopate launch: ", line, "\n");
+    PassOnTheRest();
+  }
+  return ExitCode(outcome_);
+}
+
+void LocalSupervisor::StartRanks() {
+  int pipe_ends[2] = {-1, -1};
+  int error = pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : errno;
+  exec_errors_ = UniqueFd(pipe_ends[0]);
+  const UniqueFd exec_errors_write(pipe_ends[1]);
+  const UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!signals_.ok() || !nothing.ok()) error = errno;
+  const std::vector<std::string> inherited = InheritedEnvironment();
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    WorkerProcess worker;
+    if (error == 0) {
+      error =
+          StartWorker({.rank = rank,
+                       .command = options_.command,
+                       .environment = WorkerEnvironment(
+                           inherited, {options_.job, rank, options_.ranks, rank, options_.ranks}),
+                       .input = rank == 0 ? input_.get() : nothing.get(),
+                       .exec_errors = exec_errors_write.get(),
+                       .signal_mask = user_mask_},
+                      worker);
+    }
+    if (error != 0) {
+      End({.kind = Outcome::Kind::kCannotStart, .rank = rank, .number = error}, SIGTERM);
+      break;
+    }
+    const std::string tag = options_.tag ? absl::StrCat("[", rank, "] ") : "";
+    ranks_.push_back({.pid = worker.pid, .running = true});
+    streams_.push_back({std::move(worker.out), LineTagger(tag), &out_});
+    streams_.push_back({std::move(worker.err), LineTagger(tag), &err_});
+  }
+  input_.Reset();
+}
+
+int64_t LocalSupervisor::NextDeadlineNs() const {
+  if (!ending_) return timeout_at_ns_;
+  const int64_t now_ns = clock_.NowNs();
+  return now_ns < kill_at_ns_ ? kill_at_ns_ : kill_at_ns_ + kKillNs;
+}
+
+void LocalSupervisor::Step(int64_t deadline_ns) {
+  // In this order: three of our own, the two outputs, then the streams.
+  polls_.clear();
+  polls_.push_back({signals_.get(), POLLIN, 0});
+  polls_.push_back({launcher_.get(), POLLIN, 0});
+  polls_.push_back({exec_errors_.get(), POLLIN, 0});
+  for (const OutputQueue* queue : {&out_, &err_}) {
+    polls_.push_back({queue->Empty() ? -1 : queue->fd(), POLLOUT, 0});
+  }
+  bool may_read = false;
+  for (const Stream& stream : streams_) {
+    const bool read = stream.fd.ok() && !stream.queue->Full();
+    may_read = may_read || read;
+    polls_.push_back({read ? stream.fd.get() : -1, POLLIN, 0});
+  }
+  int timeout_ms = -1;
+  if (deadline_ns != INT64_MAX) {
+    const int64_t left_ms = (deadline_ns - clock_.NowNs() + 999'999) / 1'000'000;
+    timeout_ms = static_cast<int>(std::clamp<int64_t>(left_ms, 0, 3'600'000));
+  }
+  if (draining_ && may_read) timeout_ms = 0;
+  if (poll(polls_.data(), polls_.size(), timeout_ms) < 0) return;  // EINTR: the caller asks again
+
+  // Output first, so that a rank's last words stand before what is said about its end.
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    const pollfd& ready = polls_[5 + i];
+    if (ready.fd >= 0 && (ready.revents != 0 || draining_)) ReadStream(streams_[i]);
+  }
+  for (OutputQueue* queue : {&out_, &err_}) WriteQueue(*queue);
+  if (polls_[2].revents != 0) ReadExecErrors();
+  if (polls_[0].revents != 0) ReadSignals();
+  if (polls_[1].revents != 0 && outcome_.kind != Outcome::Kind::kLauncherGone) {
+    outcome_ = {.kind = Outcome::Kind::kLauncherGone};
+    ending_ = true;
+    KillRanks();
+  }
+}
+
+void LocalSupervisor::ReadSignals() {
+  signalfd_siginfo info;
+  bool children = false;
+  while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    const int signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGCHLD) {
+      children = true;
+    } else if (ending_) {
+      KillRanks();  // asked twice: no more patience
+    } else {
+      End({.kind = Outcome::Kind::kInterrupted, .number = signal}, signal);
+    }
+  }
+  if (children) Reap();
+}
+
+void LocalSupervisor::ReadExecErrors() {
+  ExecError report;
+  const ssize_t count = read(exec_errors_.get(), &report, sizeof(report));
+  if (count == sizeof(report)) {
+    End({.kind = Outcome::Kind::kCannotRun, .rank = report.rank, .number = report.error}, SIGTERM);
+  } else if (count == 0) {
+    exec_errors_.Reset();  // every rank has become the program
+  }
+}
+
+void LocalSupervisor::ReadStream(Stream& stream) {
+  char buffer[16 << 10];
+  const ssize_t count = read(stream.fd.get(), buffer, sizeof(buffer));
+  if (count > 0) {
+    stream.tagger.Add(absl::string_view(buffer, static_cast<size_t>(count)), stream.queue->bytes());
+    return;
+  }
+  const bool nothing_yet = count < 0 && (errno == EAGAIN || errno == EINTR);
+  if (nothing_yet && !draining_) return;
+  stream.tagger.Finish(stream.queue->bytes());
+  stream.fd.Reset();
+}
+
+void LocalSupervisor::WriteQueue(OutputQueue& queue) {
+  const int error = queue.Write();
+  // Without standard error there is nobody to tell, but the job can go on.
+  if (error != 0 && &queue == &out_) {
+    End({.kind = Outcome::Kind::kOutputBroken, .number = error}, SIGTERM);
+  }
+}
+
+void LocalSupervisor::Reap() {
+  std::optional<Outcome> first;
+  int status = 0;
+  for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
+    auto rank = std::find_if(ranks_.begin(), ranks_.end(),
+                             [&](const Rank& r) { return r.running && r.pid == pid; });
+    if (rank == ranks_.end()) continue;  // an orphan that a rank has left
+    rank->running = false;
+    const Outcome outcome = OutcomeOf(static_cast<int>(rank - ranks_.begin()), status);
+    if (outcome.kind == Outcome::Kind::kDone) continue;
+    // Of several that ended meanwhile the killed one is the cause, not those that noticed it.
+    if (!first.has_value() ||
+        (first->kind == Outcome::Kind::kExited && outcome.kind == Outcome::Kind::kKilled)) {
+      first = outcome;
+    }
+  }
+  if (!first.has_value()) return;
+  ReadExecErrors();  // that tells more than its exit code
+  if (!options_.end_on_failure && !ending_) {
+    if (outcome_.kind == Outcome::Kind::kDone) outcome_ = *first;  // the others go on
+    return;
+  }
+  End(*first, SIGTERM);
+}
+
+void LocalSupervisor::CheckDeadlines() {
+  const int64_t now_ns = clock_.NowNs();
+  if (!ending_ && now_ns >= timeout_at_ns_) End({.kind = Outcome::Kind::kTimedOut}, SIGTERM);
+  if (ending_ && now_ns >= kill_at_ns_) SignalRanks(SIGKILL);
+}
+
+void LocalSupervisor::End(Outcome outcome, int signal) {
+  if (ending_) return;
+  ending_ = true;
+  outcome.others_ended = Running();
+  outcome_ = outcome;
+  kill_at_ns_ = clock_.NowNs() + options_.grace_ns;
+  SignalRanks(signal);
+  SignalRanks(SIGCONT);  // a stopped process would not hear of it
+}
+
+void LocalSupervisor::KillRanks() {
+  kill_at_ns_ = std::min(kill_at_ns_, clock_.NowNs());
+  SignalRanks(SIGKILL);
+}
+
+void LocalSupervisor::SignalRanks(int signal) {
+  for (const Rank& rank : ranks_) {
+    if (rank.running) kill(-rank.pid, signal);  // not reaped yet, so the number is still its own
+  }
+}
+
+int LocalSupervisor::Running() const {
+  return static_cast<int>(
+      std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.running; }));
+}
+
+// A reader that is slow gets all of a good job's output, however long it takes (the user can
+// interrupt us). After a failure it has kFlushNs.
+void LocalSupervisor::PassOnTheRest() {
+  draining_ = true;
+  const auto anything_left = [this] {
+    return !out_.Empty() || !err_.Empty() ||
+           std::any_of(streams_.begin(), streams_.end(), [](const Stream& s) { return s.fd.ok(); });
+  };
+  const int64_t give_up_at_ns = clock_.NowNs() + kFlushNs;
+  while (anything_left() && outcome_.kind != Outcome::Kind::kLauncherGone) {
+    if (ending_ && clock_.NowNs() >= give_up_at_ns) return;
+    Step(ending_ ? give_up_at_ns : timeout_at_ns_);
+    CheckDeadlines();
+  }
+}
+
+}  // namespace syncopate::launch

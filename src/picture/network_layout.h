@@ -1,0 +1,34 @@
+// Where the nodes of a topology stand in a picture.
+//
+// Networks in which nothing but switches and hosts stands between the devices are drawn as a
+// layered tree, devices at the bottom; others, and large ones, as a circle of devices with the rest
+// inside.
+#ifndef SYNCOPATE_PICTURE_NETWORK_LAYOUT_H_
+#define SYNCOPATE_PICTURE_NETWORK_LAYOUT_H_
+
+#include <vector>
+
+#include "model/topology.h"
+
+namespace syncopate::picture {
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+struct NetworkLayout {
+  std::vector<Point> nodes;  // by node of the topology
+  // By node: the fewest links between it and a device.
+  std::vector<int> level;
+  bool circle = false;
+  double width = 0;
+  double height = 0;
+};
+
+// `topology` must be valid.
+NetworkLayout LayOut(const Topology& topology);
+
+}  // namespace syncopate::picture
+
+#endif  // SYNCOPATE_PICTURE_NETWORK_LAYOUT_H_

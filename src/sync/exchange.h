@@ -1,0 +1,29 @@
+// Texts between the workers of a group: values that are agreed on, traces that are gathered.
+#ifndef SYNCOPATE_SYNC_EXCHANGE_H_
+#define SYNCOPATE_SYNC_EXCHANGE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "syncopate/syncopate.h"
+
+namespace syncopate::sync {
+
+inline constexpr uint64_t kExchangedTextBytesMax = uint64_t{64} << 20;
+
+// `root`'s text, on all members. Only the root's own matters.
+absl::StatusOr<std::string> BroadcastText(Group& group, const std::string& text, int root);
+
+// The texts of all members, by their ranks in the group, on all of them.
+absl::StatusOr<std::vector<std::string>> AllGatherTexts(Group& group, const std::string& text);
+
+// The value's digest must be the same on all members. Otherwise an error on all of them, which
+// shows the digest of rank 0 and that of the first member that has another one.
+absl::Status CompareDigests(Group& group, const std::string& what, const std::string& digest);
+
+}  // namespace syncopate::sync
+
+#endif  // SYNCOPATE_SYNC_EXCHANGE_H_

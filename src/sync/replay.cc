@@ -1,0 +1,195 @@
+#include "sync/replay.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "strategy/bsp.h"
+
+namespace syncopate::sync {
+namespace {
+
+// Sleeping is not worth it for less; the time is made up for by the next sleep.
+constexpr int64_t kSleepNsLeast = 50'000;
+// A call of the synchronizer that took longer has waited, and was not just interrupted.
+constexpr int64_t kHeldNs = 50'000;
+
+int64_t NowNs() { return MonotonicClock().NowNs(); }
+
+// CLOCK_MONOTONIC is what MonotonicClock() reads. A deadline, not a duration: what passes between
+// reading the clock and sleeping does not add up.
+void SleepUntil(int64_t at_ns) {
+  timespec at{.tv_sec = at_ns / 1'000'000'000, .tv_nsec = at_ns % 1'000'000'000};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {
+  }
+}
+
+// Gradients that are the same in every iteration, of which a few are checked when their mean comes
+// back.
+class PlayedReplica : public Replica {
+ public:
+  PlayedReplica(const TensorTable& table, int rank, int size) : table_(table), rank_(rank) {
+    for (int i = 0; i < size; ++i) mean_ += ValueOf(i) / size;
+    uint64_t most = 0;
+    for (const TensorInfo& tensor : table.tensors) {
+      if (tensor.type == DataType::kFloat32) most = std::max(most, tensor.elements);
+    }
+    // Nothing else is computed with: other types get zeros.
+    values_.assign(most, static_cast<float>(ValueOf(rank)));
+  }
+
+  void Pack(strategy::Content, int tensor, double factor, std::byte* to) override {
+    const TensorInfo& info = table_.tensors[static_cast<size_t>(tensor)];
+    if (info.type != DataType::kFloat32) {
+      std::memset(to, 0, info.bytes());
+      return;
+    }
+    if (factor != factor_) {
+      factor_ = factor;
+      std::fill(values_.begin(), values_.end(), static_cast<float>(ValueOf(rank_) * factor));
+    }
+    std::memcpy(to, values_.data(), info.bytes());
+  }
+
+  void Apply(const strategy::ApplyUpdate& update,
+             const std::function<const std::byte*(int)>& from) override {
+    if (update.update != strategy::Update::kStepAveraged || !status_.ok()) return;
+    for (const int tensor : {update.first, update.last}) {
+      const TensorInfo& info = table_.tensors[static_cast<size_t>(tensor)];
+      if (info.type != DataType::kFloat32) continue;
+      float last = 0;
+      std::memcpy(&last, from(tensor) + info.bytes() - sizeof(last), sizeof(last));
+      if (std::abs(last - mean_) <= 1e-3 * mean_) continue;
+      status_ = absl::DataLossError(
+          absl::StrCat("the mean of ", info.name, " came as ", last, " instead of ", mean_));
+    }
+  }
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  static double ValueOf(int rank) { return 1 + rank; }
+
+  const TensorTable table_;
+  const int rank_;
+  double mean_ = 0;
+  double factor_ = 1;
+  std::vector<float> values_;
+  absl::Status status_;
+};
+
+}  // namespace
+
+void PlayedTime::Work(double seconds) {
+  const double ns = seconds * 1e9 + rest_ns_;
+  at_ns_ += static_cast<int64_t>(ns);
+  rest_ns_ = ns - std::floor(ns);
+  if (at_ns_ - NowNs() >= kSleepNsLeast) SleepUntil(at_ns_);
+}
+
+void PlayedTime::Held(int64_t now_ns) { at_ns_ = std::max(at_ns_, now_ns); }
+
+class Replay::Impl {
+ public:
+  Impl(Worker& worker, const TensorTable& table, const ReplayOptions& options)
+      : size_(worker.size()),
+        table_(table),
+        options_(options),
+        replica_(table, worker.rank(), worker.size()) {}
+
+  absl::Status Start(Worker& worker, const Schedule& schedule) {
+    SYNCOPATE_RETURN_IF_ERROR(Validate(schedule, table_.size()));
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        synchronizer_,
+        Synchronizer::Make(worker, table_, replica_,
+                           strategy::MakeBsp({worker.rank(), worker.size(), table_.size()},
+                                             std::make_shared<Schedule>(schedule)),
+                           {.timeout = options_.timeout, .recorder = options_.recorder}));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<double>> Run(int iterations) {
+    std::vector<double> seconds;
+    int64_t begin_ns = NowNs();
+    PlayedTime time(begin_ns);
+    for (int i = 0; i < iterations; ++i) {
+      SYNCOPATE_RETURN_IF_ERROR(Play(time));
+      if (!options_.overlap_forward || i + 1 == iterations) {
+        SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Finish());
+        time.Held(NowNs());
+      }
+      SYNCOPATE_RETURN_IF_ERROR(replica_.status());
+      const int64_t end_ns = NowNs();
+      seconds.push_back(static_cast<double>(end_ns - begin_ns) * 1e-9);
+      begin_ns = end_ns;
+    }
+    return seconds;
+  }
+
+  Synchronizer& synchronizer() { return *synchronizer_; }
+
+ private:
+  // One iteration, without waiting for its transfers.
+  absl::Status Play(PlayedTime& time) {
+    SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Begin(1, static_cast<uint64_t>(size_)));
+    const int iteration = static_cast<int>(synchronizer_->iterations() - 1);
+    int64_t phase_ns = NowNs();
+    for (int t = 0; t < table_.size(); ++t) {
+      const int64_t before_ns = NowNs();
+      SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Need(t));
+      const int64_t after_ns = NowNs();
+      if (after_ns - before_ns > kHeldNs) time.Held(after_ns);
+      time.Work(table_.tensors[static_cast<size_t>(t)].forward_seconds);
+    }
+    Record(SpanKind::kForward, iteration, phase_ns);
+    SYNCOPATE_RETURN_IF_ERROR(synchronizer_->BackwardBegins());
+    phase_ns = NowNs();
+    for (int t = table_.size() - 1; t >= 0; --t) {
+      time.Work(table_.tensors[static_cast<size_t>(t)].backward_seconds);
+      SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Gradient(t));
+    }
+    Record(SpanKind::kBackward, iteration, phase_ns);
+    return synchronizer_->EndBackward();
+  }
+
+  void Record(SpanKind kind, int iteration, int64_t begin_ns) {
+    if (options_.recorder != nullptr) {
+      options_.recorder->RecordUntilNow(kind, iteration, -1, begin_ns);
+    }
+  }
+
+  const int size_;
+  const TensorTable table_;
+  const ReplayOptions options_;
+  PlayedReplica replica_;
+  std::unique_ptr<Synchronizer> synchronizer_;  // uses the replica
+};
+
+Replay::Replay(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Replay::~Replay() = default;
+
+absl::StatusOr<std::unique_ptr<Replay>> Replay::Make(Worker& worker, const TensorTable& table,
+                                                     const Schedule& schedule,
+                                                     const ReplayOptions& options) {
+  SYNCOPATE_RETURN_IF_ERROR(Validate(table));
+  auto impl = std::make_unique<Impl>(worker, table, options);
+  SYNCOPATE_RETURN_IF_ERROR(impl->Start(worker, schedule));
+  return std::unique_ptr<Replay>(new Replay(std::move(impl)));
+}
+
+absl::Status Replay::SetSchedule(const Schedule& schedule) {
+  return impl_->synchronizer().SetSchedule(std::make_shared<Schedule>(schedule));
+}
+
+absl::StatusOr<std::vector<double>> Replay::Run(int iterations) { return impl_->Run(iterations); }
+
+int64_t Replay::iteration() const { return impl_->synchronizer().iterations() - 1; }
+
+}  // namespace syncopate::sync

@@ -1,0 +1,104 @@
+#include "sync/replay.h"
+
+#include <map>
+
+#include "base/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "observe/breakdown.h"
+#include "schedule/planners.h"
+#include "worker/worker_testing.h"
+
+namespace syncopate::sync {
+namespace {
+
+TensorTable Table(double forward, double backward) {
+  TensorTable table{.model = "test", .tensors = {}};
+  for (int i = 0; i < 10; ++i) {
+    table.tensors.push_back({.name = "t" + std::to_string(i),
+                             .elements = static_cast<uint64_t>(100 * (i + 1)),
+                             .type = DataType::kFloat32,
+                             .forward_seconds = forward,
+                             .backward_seconds = backward});
+  }
+  return table;
+}
+
+cost::CommunicationCosts Costs() { return {.a = 1e-4, .b = 1e-9, .gamma = {1, 1.5}, .source = ""}; }
+
+TEST(PlayedTimeTest, ShortWorksTakeWhatTheyShouldInAll) {
+  const int64_t begin_ns = MonotonicClock().NowNs();
+  PlayedTime time(begin_ns);
+  for (int i = 0; i < 3000; ++i) time.Work(1e-5);
+  EXPECT_NEAR(static_cast<double>(time.at_ns() - begin_ns), 30e6, 10);
+  // Never early by more than what is not worth a sleep; how late is the machine's business.
+  EXPECT_GE(MonotonicClock().NowNs() - begin_ns, 30'000'000 - 50'000);
+}
+
+TEST(PlayedTimeTest, WorkBeginsWhenWhatHeldItIsOver) {
+  PlayedTime time(1000);
+  time.Held(500);
+  EXPECT_EQ(time.at_ns(), 1000);
+  time.Held(3000);
+  EXPECT_EQ(time.at_ns(), 3000);
+}
+
+class ReplayTest : public testing::TestWithParam<std::tuple<std::string, bool>> {};
+
+TEST_P(ReplayTest, TakesAtLeastItsComputingAndMovesTheRightMeans) {
+  const auto& [planner, overlap] = GetParam();
+  const TensorTable table = Table(2e-4, 4e-4);
+  const Schedule schedule = *schedule::MakeSchedule(planner, table, Costs());
+  worker::RunWorkers(3, [&, overlap = overlap](Worker& worker) {
+    observe::Recorder recorder(MonotonicClock(), worker.rank(), "here");
+    const auto replay =
+        Replay::Make(worker, table, schedule, {.overlap_forward = overlap, .recorder = &recorder});
+    ASSERT_TRUE(replay.ok()) << replay.status();
+    const auto seconds = (*replay)->Run(5);
+    ASSERT_TRUE(seconds.ok()) << seconds.status();
+    ASSERT_EQ(seconds->size(), 5u);
+    EXPECT_EQ((*replay)->iteration(), 4);
+    double all = 0;
+    for (const double one : *seconds) all += one;
+    EXPECT_GE(all, 5 * 10 * 6e-4 - 1e-3);
+    const auto costs = observe::BreakDown({recorder.Trace()});
+    ASSERT_TRUE(costs.ok()) << costs.status();
+    EXPECT_EQ(costs->workers[0].iterations, 5);
+    EXPECT_EQ(costs->bytes, 5 * table.bytes());
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ReplayTest, testing::Combine(testing::Values("none", "wfbp", "search"), testing::Bool()),
+    [](const auto& test) {
+      return std::get<0>(test.param) + (std::get<1>(test.param) ? "Overlapped" : "Barrier");
+    });
+
+TEST(ReplaySchedulesTest, ChangeBetweenRuns) {
+  const TensorTable table = Table(1e-5, 1e-5);
+  worker::RunWorkers(2, [&](Worker& worker) {
+    observe::Recorder recorder(MonotonicClock(), worker.rank(), "here");
+    const auto replay = Replay::Make(worker, table, *schedule::MakeSchedule("none", table, Costs()),
+                                     {.recorder = &recorder});
+    ASSERT_TRUE(replay.ok()) << replay.status();
+    ASSERT_TRUE((*replay)->Run(2).ok());
+    ASSERT_TRUE((*replay)->SetSchedule(*schedule::MakeSchedule("wfbp", table, Costs())).ok());
+    ASSERT_TRUE((*replay)->Run(2).ok());
+    std::map<int, int> transfers;  // by iteration
+    for (const Span& span : recorder.Trace().spans) {
+      if (span.kind == SpanKind::kTransfer) ++transfers[span.iteration];
+    }
+    EXPECT_EQ(transfers, (std::map<int, int>{{0, 1}, {1, 1}, {2, 10}, {3, 10}}));
+  });
+}
+
+TEST(ReplaySchedulesTest, AScheduleOfAnotherModelIsRefused) {
+  worker::RunWorkers(1, [&](Worker& worker) {
+    Schedule schedule = *schedule::MakeSchedule("wfbp", Table(0, 0), Costs());
+    schedule.transfers.pop_back();
+    EXPECT_FALSE(Replay::Make(worker, Table(0, 0), schedule, {}).ok());
+  });
+}
+
+}  // namespace
+}  // namespace syncopate::sync

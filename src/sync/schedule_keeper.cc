@@ -1,0 +1,358 @@
+#include "sync/schedule_keeper.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "base/status.h"
+#include "schedule/timeline.h"
+#include "sync/cost_probe.h"
+#include "sync/exchange.h"
+
+namespace syncopate::sync {
+namespace {
+
+constexpr size_t kIterationsKept = 32;    // the newest count
+constexpr double kUnknown = 1e30;         // of a transfer that this worker has not seen
+constexpr char kRefused[] = "refused: ";  // rank 0 could not plan; a schedule begins otherwise
+constexpr char kUntilProfiled[] = "bucket";
+
+// These make the same of every profile and of all costs.
+bool NeedsTimes(absl::string_view planner) {
+  return planner != "none" && planner != "wfbp" && planner != "bucket";
+}
+
+TensorTable OneTensor() {
+  return {.model = "any",
+          .tensors = {{.name = "any",
+                       .elements = 1,
+                       .type = DataType::kFloat32,
+                       .forward_seconds = 0,
+                       .backward_seconds = 0}}};
+}
+
+double MedianOf(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// By place, over the vectors.
+std::vector<double> MediansOf(const std::deque<std::vector<double>>& vectors, size_t size) {
+  std::vector<double> medians(size, 0);
+  if (vectors.empty()) return medians;
+  std::vector<double> values;
+  for (size_t i = 0; i < size; ++i) {
+    values.clear();
+    for (const std::vector<double>& vector : vectors) values.push_back(vector[i]);
+    medians[i] = MedianOf(values);
+  }
+  return medians;
+}
+
+double Change(double now, double before) {
+  if (before <= 0) return now <= 0 ? 0 : 1;
+  return std::abs(now / before - 1);
+}
+
+}  // namespace
+
+ScheduleKeeper::ScheduleKeeper(Worker& worker, Group everyone, TensorTable table,
+                               std::string planner, std::optional<cost::CommunicationCosts> costs,
+                               KeeperPolicy policy)
+    : worker_(worker),
+      everyone_(std::move(everyone)),
+      table_(std::move(table)),
+      planner_(std::move(planner)),
+      costs_(costs.value_or(cost::CommunicationCosts())),
+      // One worker alone communicates for nothing.
+      costs_known_(costs.has_value() || !NeedsTimes(planner_) || everyone_.size() == 1),
+      policy_(std::move(policy)),
+      begin_ns_(policy_.clock->NowNs()) {}
+
+absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(
+    Worker& worker, TensorTable table, std::string planner,
+    std::optional<cost::CommunicationCosts> costs, KeeperPolicy policy) {
+  SYNCOPATE_RETURN_IF_ERROR(Validate(table));
+  SYNCOPATE_RETURN_IF_ERROR(Validate(costs.value_or(cost::CommunicationCosts())));
+  if (policy.first_look < 1 || policy.look_every < 1 || !(policy.threshold > 0)) {
+    return absl::InvalidArgumentError(
+        "schedule keeper: first_look and look_every must be at least 1, the threshold above 0");
+  }
+  if (!(policy.measuring_part_max >= 0) || !(policy.measure_seconds_min > 0) ||
+      !(policy.measure_seconds_max >= policy.measure_seconds_min) ||
+      !(policy.first_measure_seconds_max >= policy.measure_seconds_min)) {
+    return absl::InvalidArgumentError(
+        "schedule keeper: measuring_part_max must not be negative, measure_seconds_min be above 0 "
+        "and the longest measurements not be shorter than that");
+  }
+  // Now, not when it is first asked for a plan.
+  SYNCOPATE_RETURN_IF_ERROR(schedule::MakeSchedule(planner, OneTensor(),
+                                                   costs.value_or(cost::CommunicationCosts()),
+                                                   policy.planning)
+                                .status());
+  std::vector<int> ranks;
+  for (int rank = 0; rank < worker.size(); ++rank) ranks.push_back(rank);
+  SYNCOPATE_ASSIGN_OR_RETURN(Group everyone, worker.NewGroup(ranks));
+  std::unique_ptr<ScheduleKeeper> keeper(new ScheduleKeeper(worker, std::move(everyone),
+                                                            std::move(table), std::move(planner),
+                                                            std::move(costs), std::move(policy)));
+  if (keeper->policy_.measure_first && !keeper->costs_known_) {
+    SYNCOPATE_ASSIGN_OR_RETURN(keeper->costs_,
+                               keeper->Measure(keeper->policy_.first_measure_seconds_max, -1));
+    keeper->costs_known_ = true;
+  }
+  const bool can_plan = !NeedsTimes(keeper->planner_) ||
+                        (keeper->table_.backward_seconds() > 0 && keeper->costs_known_);
+  SYNCOPATE_ASSIGN_OR_RETURN(keeper->schedule_,
+                             keeper->Plan(can_plan ? keeper->planner_ : kUntilProfiled));
+  keeper->reason_ = can_plan               ? "planned before the first iteration"
+                    : keeper->costs_known_ ? "buckets until profiled"
+                                           : "buckets until profiled and costs are measured";
+  return keeper;
+}
+
+double ScheduleKeeper::Elapsed() const {
+  return static_cast<double>(policy_.clock->NowNs() - begin_ns_) * 1e-9;
+}
+
+std::optional<double> ScheduleKeeper::MeasuringBudget(double elapsed, double most) const {
+  const double left = policy_.measuring_part_max * elapsed - measuring_seconds_;
+  if (left < policy_.measure_seconds_min) return std::nullopt;
+  return std::min(left, most);
+}
+
+std::string ScheduleKeeper::PutOff(double elapsed) const {
+  return absl::StrFormat(
+      "measuring costs is put off: %.2f s beside the %.2f s that it has taken would be more than "
+      "%.3g %% of the %.1f s so far",
+      policy_.measure_seconds_min, measuring_seconds_, 100 * policy_.measuring_part_max, elapsed);
+}
+
+absl::StatusOr<cost::CommunicationCosts> ScheduleKeeper::Measure(double budget_seconds,
+                                                                 int64_t iteration) {
+  const double begin = Elapsed();
+  absl::StatusOr<cost::CommunicationCosts> costs;
+  if (policy_.measure) {
+    costs = policy_.measure(budget_seconds, iteration);
+  } else {
+    CostProbeOptions options;
+    options.budget_seconds = budget_seconds;
+    const absl::StatusOr<CostMeasurement> all = MeasureCosts(worker_, options);
+    costs = all.ok() ? absl::StatusOr<cost::CommunicationCosts>(all->fit.costs) : all.status();
+  }
+  measuring_seconds_ += Elapsed() - begin;
+  return costs;
+}
+
+bool ScheduleKeeper::LooksAfter(int64_t iteration) const {
+  const int64_t after = iteration + 1 - policy_.first_look;
+  if (after == 0) return true;
+  return after > 0 && after % policy_.look_every == 0 && NeedsTimes(planner_);
+}
+
+absl::StatusOr<Schedule> ScheduleKeeper::Plan(absl::string_view planner) {
+  std::string text;
+  if (everyone_.rank() == 0) {
+    const absl::StatusOr<Schedule> made =
+        schedule::MakeSchedule(planner, table_, costs_, policy_.planning);
+    text = made.ok() ? ToText(*made) : absl::StrCat(kRefused, made.status().message());
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(text, BroadcastText(everyone_, text, 0));
+  if (absl::string_view why = text; absl::ConsumePrefix(&why, kRefused)) {
+    return absl::InvalidArgumentError(why);
+  }
+  absl::StatusOr<Schedule> schedule = ParseSchedule(text);
+  if (schedule.ok()) {
+    if (absl::Status valid = Validate(*schedule, table_.size()); !valid.ok()) schedule = valid;
+  }
+  // Also a worker that cannot use it takes part: the others must not wait for it.
+  SYNCOPATE_RETURN_IF_ERROR(CompareDigests(
+      everyone_, "schedule",
+      schedule.ok() ? DigestOf(*schedule).ToString() : schedule.status().ToString()));
+  return schedule;
+}
+
+void ScheduleKeeper::Keep(const IterationTimes& times, absl::Span<const EndedTransfer> transfers) {
+  std::vector<double> forward(times.forward.size()), ready(times.backward.size());
+  double now = 0;
+  for (size_t i = 0; i < forward.size(); ++i) forward[i] = now += times.forward[i];
+  now = 0;
+  for (size_t i = ready.size(); i-- > 0;) ready[i] = now += times.backward[i];
+  forwards_.push_back(std::move(forward));
+  readies_.push_back(std::move(ready));
+  if (forwards_.size() > kIterationsKept) {
+    forwards_.pop_front();
+    readies_.pop_front();
+  }
+  for (const EndedTransfer& transfer : transfers) {
+    std::vector<double>& seconds = transfers_[transfer.first];
+    if (seconds.size() >= kIterationsKept) seconds.erase(seconds.begin());
+    seconds.push_back(transfer.seconds);
+  }
+}
+
+absl::StatusOr<std::optional<Schedule>> ScheduleKeeper::AfterIteration(
+    int64_t iteration, const IterationTimes& times, absl::Span<const EndedTransfer> transfers) {
+  const size_t tensors = static_cast<size_t>(table_.size());
+  if (times.forward.size() != tensors || times.backward.size() != tensors) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "schedule keeper: times of ", times.backward.size(), " tensors for a table of ", tensors));
+  }
+  // The first iteration sets things up; what it takes says nothing of the others.
+  if (iteration > 0 || policy_.first_look == 1) Keep(times, transfers);
+  if (!LooksAfter(iteration)) return std::nullopt;
+
+  SYNCOPATE_ASSIGN_OR_RETURN(const Profile profile, Exchange());
+  forwards_.clear();
+  readies_.clear();
+  transfers_.clear();
+  const TensorTable table = TableOf(profile);
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool known, KnowCosts(profile, iteration));
+  if (!known) {
+    reason_ = PutOff(profile.elapsed);
+    return std::nullopt;
+  }
+  const double change = profiled_ ? ChangeOf(table) : 1;
+  std::string put_off;
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool costs_changed,
+                             CostsChanged(table, profile, iteration, put_off));
+  if (change <= policy_.threshold && !costs_changed) {
+    reason_ = absl::StrFormat(
+        "times changed by %.0f %%, %s", 100 * change,
+        put_off.empty() ? "costs did not" : absl::StrCat("costs may have; ", put_off));
+    return std::nullopt;
+  }
+  reason_ = !profiled_      ? "first profile"
+            : costs_changed ? "costs changed"
+                            : absl::StrFormat("times changed by %.0f %%", 100 * change);
+  if (!put_off.empty()) absl::StrAppend(&reason_, "; ", put_off);
+  profiled_ = true;
+  table_ = table;
+  usual_ratio_ = 1;
+  SYNCOPATE_ASSIGN_OR_RETURN(Schedule schedule, Plan(planner_));
+  if (DigestOf(schedule) == DigestOf(schedule_)) {
+    absl::StrAppend(&reason_, "; the plan is the same");
+    return std::nullopt;
+  }
+  schedule_ = std::move(schedule);
+  return schedule_;
+}
+
+absl::StatusOr<ScheduleKeeper::Profile> ScheduleKeeper::Exchange() {
+  const size_t tensors = static_cast<size_t>(table_.size());
+  // A transfer begins when the slowest worker is ready for it,
+  std::vector<double> most = MediansOf(forwards_, tensors);
+  const std::vector<double> ready = MediansOf(readies_, tensors);
+  most.insert(most.end(), ready.begin(), ready.end());
+  most.insert(most.end(), {Elapsed(), measuring_seconds_});
+  SYNCOPATE_RETURN_IF_ERROR(
+      everyone_.AllReduce(Array::Of(most.data(), most.size()), ReduceOp::kMax));
+  measuring_seconds_ = most.back();
+  most.pop_back();
+  const double elapsed = most.back();
+  most.pop_back();
+  // and that worker, which waits for nobody, sees it take the least time.
+  std::vector<double> least;
+  for (const Transfer& transfer : schedule_.transfers) {
+    const auto seen = transfers_.find(transfer.first);
+    least.push_back(seen == transfers_.end() ? kUnknown : MedianOf(seen->second));
+  }
+  SYNCOPATE_RETURN_IF_ERROR(
+      everyone_.AllReduce(Array::Of(least.data(), least.size()), ReduceOp::kMin));
+  const auto middle = most.begin() + static_cast<ptrdiff_t>(tensors);
+  return Profile{.forward = {most.begin(), middle},
+                 .ready = {middle, most.end()},
+                 .transfers = std::move(least),
+                 .elapsed = elapsed};
+}
+
+TensorTable ScheduleKeeper::TableOf(const Profile& profile) const {
+  TensorTable table = table_;
+  double before = 0;
+  for (size_t i = 0; i < table.tensors.size(); ++i) {
+    table.tensors[i].forward_seconds = std::max(0.0, profile.forward[i] - before);
+    before = std::max(before, profile.forward[i]);
+  }
+  before = 0;
+  for (size_t i = table.tensors.size(); i-- > 0;) {
+    table.tensors[i].backward_seconds = std::max(0.0, profile.ready[i] - before);
+    before = std::max(before, profile.ready[i]);
+  }
+  return table;
+}
+
+double ScheduleKeeper::ChangeOf(const TensorTable& table) const {
+  const double whole = table_.forward_seconds() + table_.backward_seconds();
+  if (whole <= 0) return table.backward_seconds() > 0 ? 1 : 0;
+  double largest = std::abs(table.forward_seconds() - table_.forward_seconds());
+  const std::vector<double> now = ReadyTimes(table), before = ReadyTimes(table_);
+  for (size_t i = 0; i < now.size(); ++i) {
+    largest = std::max(largest, std::abs(now[i] - before[i]));
+  }
+  return largest / whole;
+}
+
+absl::StatusOr<std::optional<double>> ScheduleKeeper::TransferRatio(
+    const TensorTable& table, const cost::CommunicationCosts& costs, const Profile& profile) const {
+  SYNCOPATE_ASSIGN_OR_RETURN(const schedule::IterationTimeline timeline,
+                             schedule::PredictTimeline(table, costs, schedule_));
+  double measured = 0, predicted = 0;
+  for (size_t i = 0; i < profile.transfers.size(); ++i) {
+    if (profile.transfers[i] >= kUnknown) continue;
+    measured += profile.transfers[i];
+    predicted += timeline.transfers[i].end - timeline.transfers[i].start;
+  }
+  if (predicted <= 0) return std::nullopt;
+  return measured / predicted;
+}
+
+absl::StatusOr<bool> ScheduleKeeper::KnowCosts(const Profile& profile, int64_t iteration) {
+  if (costs_known_) return true;
+  const std::optional<double> budget =
+      MeasuringBudget(profile.elapsed, policy_.first_measure_seconds_max);
+  if (!budget) return false;
+  SYNCOPATE_ASSIGN_OR_RETURN(costs_, Measure(*budget, iteration));
+  costs_known_ = true;
+  return true;
+}
+
+absl::StatusOr<bool> ScheduleKeeper::CostsChanged(const TensorTable& table, const Profile& profile,
+                                                  int64_t iteration, std::string& put_off) {
+  // At the first plan the costs are those that were just measured, or that the keeper was given.
+  if (!profiled_ || everyone_.size() == 1 || !NeedsTimes(planner_)) return false;
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<double> ratio,
+                             TransferRatio(table, costs_, profile));
+  if (!ratio) return false;
+  const double off = *ratio / usual_ratio_;
+  if (std::max(off, 1 / off) <= 1 + policy_.threshold) return false;
+  const std::optional<double> budget =
+      MeasuringBudget(profile.elapsed, policy_.measure_seconds_max);
+  if (!budget) {
+    put_off = PutOff(profile.elapsed);
+    return false;
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(cost::CommunicationCosts measured, Measure(*budget, iteration));
+  if (ChangeOf(measured) <= policy_.threshold) {
+    usual_ratio_ = *ratio;  // the model is off by that, not the costs
+    return false;
+  }
+  costs_ = std::move(measured);
+  return true;
+}
+
+double ScheduleKeeper::ChangeOf(const cost::CommunicationCosts& costs) const {
+  const double all = static_cast<double>(table_.bytes());
+  const double one = all / static_cast<double>(schedule_.transfers.size());
+  double largest = std::max(Change(costs.Seconds(all), costs_.Seconds(all)),
+                            Change(costs.Seconds(one), costs_.Seconds(one)));
+  for (int k = 2; k <= static_cast<int>(costs_.gamma.size()); ++k) {
+    largest = std::max(largest, Change(costs.Gamma(k), costs_.Gamma(k)));
+  }
+  return largest;
+}
+
+}  // namespace syncopate::sync

@@ -1,0 +1,154 @@
+// Keeps the schedule of a training job right while it runs: profiles the first iterations, plans,
+// looks again from time to time, and plans anew when the model's times or the network's costs have
+// changed, at the same iteration on all workers.
+//
+// After which iterations it looks is fixed, so all workers look after the same ones; between looks
+// nothing is sent. At a look the workers take the slowest one's times for each tensor; rank 0 plans
+// and tells the others, and all compare the digest of what they got. Whether transfers take as long
+// as the plan says is looked at too: if not, the costs are measured again.
+//
+// Training stands still while costs are measured. All measurements together, the first one
+// included, take at most a small part of the time since the keeper was made (KeeperPolicy): a
+// measurement that does not fit yet is put off to a later look. Until costs are known nothing is
+// planned by them, and the job keeps its buckets. All workers agree at each look on the time that
+// has passed and on the time that was spent, so all of them measure or none does.
+#ifndef SYNCOPATE_SYNC_SCHEDULE_KEEPER_H_
+#define SYNCOPATE_SYNC_SCHEDULE_KEEPER_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/clock.h"
+#include "cost/communication_costs.h"
+#include "model/schedule.h"
+#include "model/tensor_table.h"
+#include "schedule/planners.h"
+#include "sync/synchronizer.h"
+#include "syncopate/syncopate.h"
+
+namespace syncopate::sync {
+
+struct KeeperPolicy {
+  int64_t first_look = 5;   // so many iterations are profiled before the first plan
+  int64_t look_every = 50;  // iterations from one look to the next
+  double threshold = 0.15;  // a change of times or costs by more than this part makes a new plan
+  schedule::ScheduleOptions planning;  // passed to the planner
+  // All measurements together take at most this part of the time since Make(). One that took longer
+  // than it was given counts with what it took, and the next one is put off accordingly.
+  double measuring_part_max = 0.03;
+  // A measurement is given what is left of that, but at most this long, the first one longer. Less
+  // than the least is not worth it: it is put off until that fits.
+  double first_measure_seconds_max = 2;
+  double measure_seconds_max = 1;
+  double measure_seconds_min = 0.25;
+  // Measure in Make(), with first_measure_seconds_max, whatever part of the time that is.
+  bool measure_first = false;
+  // Measures the costs within `budget_seconds`, on all workers at once, after iteration `iteration`
+  // (-1: before the first). Not set: MeasureCosts().
+  std::function<absl::StatusOr<cost::CommunicationCosts>(double budget_seconds, int64_t iteration)>
+      measure = nullptr;
+  // Must outlive the keeper.
+  const Clock* clock = &MonotonicClock();
+};
+
+// All workers make one with the same arguments, and call the same functions in the same order.
+// Not thread-safe.
+class ScheduleKeeper {
+ public:
+  // `table` has the sizes; its times, if it has any, are a profile from before. `costs` as they are
+  // at the start; nothing: they are not known and will be measured if the planner needs them.
+  // `worker` must outlive the keeper.
+  static absl::StatusOr<std::unique_ptr<ScheduleKeeper>> Make(
+      Worker& worker, TensorTable table, std::string planner,
+      std::optional<cost::CommunicationCosts> costs, KeeperPolicy policy = {});
+
+  // The schedule to begin with: the planner's if it needs neither times nor costs or both are
+  // known, else buckets.
+  const Schedule& schedule() const { return schedule_; }
+
+  // Whether AfterIteration(iteration) looks. If so, nothing of this worker may be under way when it
+  // is called: Synchronizer::Finish() first.
+  bool LooksAfter(int64_t iteration) const;
+
+  // After every iteration, from 0: its times and the transfers that ended since the last call. The
+  // schedule from the next iteration on, if it is another one.
+  absl::StatusOr<std::optional<Schedule>> AfterIteration(int64_t iteration,
+                                                         const IterationTimes& times,
+                                                         absl::Span<const EndedTransfer> transfers);
+
+  // As at the last plan: with the profile, and the costs.
+  const TensorTable& table() const { return table_; }
+  const cost::CommunicationCosts& costs() const { return costs_; }
+  // What the last look found, for people: "times changed by 23 %". It says so if costs were to be
+  // measured and that was put off.
+  const std::string& reason() const { return reason_; }
+  // Whether the planner waits for costs that are not known yet.
+  bool waits_for_costs() const { return !costs_known_; }
+  // What all measurements took; the workers agree on those before the last look.
+  double measuring_seconds() const { return measuring_seconds_; }
+
+ private:
+  struct Profile {
+    std::vector<double> forward;    // by tensor: when its forward is over
+    std::vector<double> ready;      // by tensor: when its gradient is ready
+    std::vector<double> transfers;  // by transfer of the schedule: how long; kUnknown
+    double elapsed = 0;             // since Make()
+  };
+
+  ScheduleKeeper(Worker& worker, Group everyone, TensorTable table, std::string planner,
+                 std::optional<cost::CommunicationCosts> costs, KeeperPolicy policy);
+
+  double Elapsed() const;
+  // What a measurement may take now; nothing: less than is worth it. From agreed numbers.
+  std::optional<double> MeasuringBudget(double elapsed, double most) const;
+  std::string PutOff(double elapsed) const;  // for people
+  absl::StatusOr<cost::CommunicationCosts> Measure(double budget_seconds, int64_t iteration);
+
+  // Rank 0's plan, on all workers.
+  absl::StatusOr<Schedule> Plan(absl::string_view planner);
+  void Keep(const IterationTimes& times, absl::Span<const EndedTransfer> transfers);
+  // The medians of what was kept, agreed on by all workers.
+  absl::StatusOr<Profile> Exchange();
+  TensorTable TableOf(const Profile& profile) const;
+  // How much the times of `table` differ from those planned for, as a part of the whole.
+  double ChangeOf(const TensorTable& table) const;
+  // Measured over predicted time of the transfers; nothing: no transfer was seen.
+  absl::StatusOr<std::optional<double>> TransferRatio(const TensorTable& table,
+                                                      const cost::CommunicationCosts& costs,
+                                                      const Profile& profile) const;
+  // Measures the costs for the first time, if that fits. Whether they are known now.
+  absl::StatusOr<bool> KnowCosts(const Profile& profile, int64_t iteration);
+  // Whether the costs have changed; then costs_ has the new ones. `put_off` says so if that was to
+  // be measured and did not fit.
+  absl::StatusOr<bool> CostsChanged(const TensorTable& table, const Profile& profile,
+                                    int64_t iteration, std::string& put_off);
+  double ChangeOf(const cost::CommunicationCosts& costs) const;
+
+  Worker& worker_;
+  Group everyone_;  // of its own: transfers may be under way on the world group
+  TensorTable table_;
+  const std::string planner_;
+  cost::CommunicationCosts costs_;
+  bool costs_known_;
+  const KeeperPolicy policy_;
+  const int64_t begin_ns_;
+  double measuring_seconds_ = 0;  // the workers agree on it at each look
+  Schedule schedule_;
+  bool profiled_ = false;
+  double usual_ratio_ = 1;  // of measured to predicted transfer times
+  std::string reason_;
+  std::deque<std::vector<double>> forwards_, readies_;  // by iteration since the last look
+  std::map<int, std::vector<double>> transfers_;        // seconds by the first tensor, likewise
+};
+
+}  // namespace syncopate::sync
+
+#endif  // SYNCOPATE_SYNC_SCHEDULE_KEEPER_H_

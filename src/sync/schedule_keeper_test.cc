@@ -1,0 +1,401 @@
+#include "sync/schedule_keeper.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "schedule/timeline.h"
+#include "worker/worker_testing.h"
+
+namespace syncopate::sync {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int kTensors = 12;
+constexpr int kWorkers = 3;
+
+TensorTable Sizes() {
+  TensorTable table{.model = "test", .tensors = {}};
+  for (int i = 0; i < kTensors; ++i) {
+    table.tensors.push_back({.name = "t" + std::to_string(i),
+                             .elements = 10'000,
+                             .type = DataType::kFloat32,
+                             .forward_seconds = 0,
+                             .backward_seconds = 0});
+  }
+  return table;
+}
+
+cost::CommunicationCosts Costs() {
+  return {.a = 1e-3, .b = 1e-8, .gamma = {1, 1.5}, .source = "given"};
+}
+
+KeeperPolicy Policy() {
+  KeeperPolicy policy;
+  policy.first_look = 3;
+  policy.look_every = 5;
+  return policy;
+}
+
+// Every tensor's backward takes `backward`.
+IterationTimes Times(double backward) {
+  return {.forward = std::vector<double>(kTensors, 1e-3),
+          .backward = std::vector<double>(kTensors, backward)};
+}
+
+// What transfers would take by these costs under the keeper's schedule and profile.
+std::vector<EndedTransfer> TransfersAt(const ScheduleKeeper& keeper,
+                                       const cost::CommunicationCosts& costs) {
+  const auto timeline = schedule::PredictTimeline(keeper.table(), costs, keeper.schedule());
+  std::vector<EndedTransfer> transfers;
+  for (size_t i = 0; i < timeline->transfers.size(); ++i) {
+    const Transfer& transfer = keeper.schedule().transfers[i];
+    transfers.push_back({.first = transfer.first,
+                         .last = transfer.last,
+                         .seconds = timeline->transfers[i].end - timeline->transfers[i].start});
+  }
+  return transfers;
+}
+
+// Which schedules come after which iterations, on every worker.
+class Log {
+ public:
+  void Add(int rank, int64_t iteration, const Schedule& schedule) {
+    const std::lock_guard lock(mutex_);
+    log_[rank].emplace_back(iteration, ToText(schedule));
+  }
+  std::vector<int64_t> Iterations() {
+    std::vector<int64_t> iterations;
+    for (const auto& [iteration, text] : log_[0]) iterations.push_back(iteration);
+    for (int rank = 1; rank < kWorkers; ++rank) EXPECT_EQ(log_[rank], log_[0]);
+    return iterations;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::vector<std::pair<int64_t, std::string>>> log_;
+};
+
+constexpr int64_t kMinuteNs = 60'000'000'000;
+
+// Runs 20 iterations on every worker; `times` and `costs` say how it went. Iterations take so long
+// that a measurement always fits.
+std::vector<int64_t> NewSchedules(
+    const std::function<IterationTimes(int rank, int64_t iteration)>& times,
+    const std::function<cost::CommunicationCosts(int64_t iteration)>& costs,
+    int* measured = nullptr) {
+  Log log;
+  worker::RunWorkers(kWorkers, [&](Worker& worker) {
+    KeeperPolicy policy = Policy();
+    ManualClock clock;
+    policy.clock = &clock;
+    int64_t now = 0;
+    policy.measure = [&](double, int64_t) -> absl::StatusOr<cost::CommunicationCosts> {
+      if (measured != nullptr && worker.rank() == 0) ++*measured;
+      return costs(now);
+    };
+    const auto keeper = ScheduleKeeper::Make(worker, Sizes(), "search", Costs(), policy);
+    ASSERT_TRUE(keeper.ok()) << keeper.status();
+    EXPECT_EQ((*keeper)->schedule().planner, "bucket");
+    for (now = 0; now < 20; ++now) {
+      clock.AdvanceNs(kMinuteNs);
+      const auto made = (*keeper)->AfterIteration(now, times(worker.rank(), now),
+                                                  TransfersAt(**keeper, costs(now)));
+      ASSERT_TRUE(made.ok()) << made.status();
+      EXPECT_TRUE(!made->has_value() || (*keeper)->LooksAfter(now));
+      if (*made) {
+        EXPECT_EQ(**made, (*keeper)->schedule());
+        log.Add(worker.rank(), now, **made);
+      }
+    }
+  });
+  return log.Iterations();
+}
+
+TEST(ScheduleKeeperTest, PlansOnceWhenNothingChanges) {
+  int measured = 0;
+  EXPECT_EQ(NewSchedules(
+                [](int, int64_t iteration) {
+                  // The first iteration is slow; the others differ a little.
+                  return Times(iteration == 0 ? 1 : 1e-3 * (1 + 0.01 * (iteration % 5)));
+                },
+                [](int64_t) { return Costs(); }, &measured),
+            std::vector<int64_t>{2});
+  EXPECT_EQ(measured, 0);
+}
+
+TEST(ScheduleKeeperTest, AnotherProfileMakesAnotherPlanAtTheSameIteration) {
+  // Only one worker becomes slower, but all wait for it. It is seen at the look after iteration 12:
+  // at the one after 7 the slow iterations are not yet the most.
+  EXPECT_EQ(NewSchedules(
+                [](int rank, int64_t iteration) {
+                  return Times(rank == 1 && iteration >= 6 ? 8e-3 : 1e-3);
+                },
+                [](int64_t) { return Costs(); }),
+            (std::vector<int64_t>{2, 12}));
+}
+
+TEST(ScheduleKeeperTest, OtherCostsMakeAnotherPlan) {
+  int measured = 0;
+  EXPECT_EQ(NewSchedules([](int, int64_t) { return Times(1e-3); },
+                         [](int64_t iteration) {
+                           cost::CommunicationCosts costs = Costs();
+                           if (iteration >= 8) costs.b *= 2;
+                           return costs;
+                         },
+                         &measured),
+            (std::vector<int64_t>{2, 12}));
+  EXPECT_EQ(measured, 1);
+}
+
+TEST(ScheduleKeeperTest, CostsThatProveToBeTheSameAreMeasuredOnlyOnce) {
+  Log log;
+  int measured = 0;
+  worker::RunWorkers(kWorkers, [&](Worker& worker) {
+    KeeperPolicy policy = Policy();
+    ManualClock clock;
+    policy.clock = &clock;
+    policy.measure = [&](double, int64_t) -> absl::StatusOr<cost::CommunicationCosts> {
+      if (worker.rank() == 0) ++measured;
+      return Costs();
+    };
+    const auto keeper = ScheduleKeeper::Make(worker, Sizes(), "asc-wfbp", Costs(), policy);
+    ASSERT_TRUE(keeper.ok()) << keeper.status();
+    for (int64_t i = 0; i < 20; ++i) {
+      clock.AdvanceNs(kMinuteNs);
+      // Transfers take twice what the model says, and always did.
+      cost::CommunicationCosts slow = Costs();
+      slow.a *= 2;
+      slow.b *= 2;
+      const auto made = (*keeper)->AfterIteration(i, Times(1e-3), TransfersAt(**keeper, slow));
+      ASSERT_TRUE(made.ok()) << made.status();
+      if (*made) log.Add(worker.rank(), i, **made);
+    }
+  });
+  EXPECT_EQ(log.Iterations(), std::vector<int64_t>{2});
+  EXPECT_EQ(measured, 1);
+}
+
+// ---- measuring within a part of the time
+
+// A job whose costs change all the time, so that every look has a reason to measure.
+struct Measuring {
+  int64_t iteration = 0;
+  double budget = 0;
+  double elapsed = 0;       // on the worker whose clock is furthest
+  double spent_before = 0;  // of all measurements before, on the worker that spent most
+
+  friend bool operator==(const Measuring&, const Measuring&) = default;
+};
+
+class MeasuringJob {
+ public:
+  double iteration_seconds = 0.1;
+  int64_t iterations = 1000;
+  KeeperPolicy policy = Policy();
+  // What a measurement takes on a worker.
+  std::function<double(int rank, double budget)> taken = [](int, double budget) { return budget; };
+  // After each iteration of rank 0.
+  std::function<void(int64_t iteration, double elapsed, const ScheduleKeeper&)> look =
+      [](int64_t, double, const ScheduleKeeper&) {};
+
+  // The measurements, which must be the same on all workers.
+  std::vector<Measuring> Run() {
+    std::mutex mutex;
+    std::map<int, std::vector<Measuring>> all;
+    worker::RunWorkers(kWorkers, [&](Worker& worker) {
+      std::vector<Measuring> own = RunOne(worker);
+      const std::lock_guard lock(mutex);
+      all[worker.rank()] = std::move(own);
+    });
+    for (int rank = 1; rank < kWorkers; ++rank) EXPECT_EQ(all[rank], all[0]);
+    return all[0];
+  }
+
+ private:
+  std::vector<Measuring> RunOne(Worker& worker) {
+    std::vector<Measuring> measurings;
+    // The workers' clocks run differently; all are simulated everywhere to know the largest.
+    ManualClock clocks[kWorkers];
+    double spent[kWorkers] = {};
+    ManualClock& own = clocks[worker.rank()];
+    const auto advance = [](ManualClock& clock, double seconds) {
+      clock.AdvanceNs(static_cast<int64_t>(seconds * 1e9));
+    };
+    int64_t now = 0;
+    const auto costs = [&] {
+      cost::CommunicationCosts changed = Costs();
+      changed.b *= 1 << ((now + 2) / 5 % 3);
+      return changed;
+    };
+    KeeperPolicy own_policy = policy;
+    own_policy.clock = &own;
+    own_policy.measure = [&](double budget,
+                             int64_t iteration) -> absl::StatusOr<cost::CommunicationCosts> {
+      Measuring measuring{.iteration = iteration, .budget = budget};
+      for (int rank = 0; rank < kWorkers; ++rank) {
+        measuring.elapsed =
+            std::max(measuring.elapsed, static_cast<double>(clocks[rank].NowNs()) * 1e-9);
+        measuring.spent_before = std::max(measuring.spent_before, spent[rank]);
+      }
+      for (int rank = 0; rank < kWorkers; ++rank) {
+        advance(clocks[rank], taken(rank, budget));
+        spent[rank] += taken(rank, budget);
+      }
+      measurings.push_back(measuring);
+      return costs();
+    };
+    const auto keeper = ScheduleKeeper::Make(worker, Sizes(), "search", std::nullopt, own_policy);
+    EXPECT_TRUE(keeper.ok()) << keeper.status();
+    if (!keeper.ok()) return measurings;
+    for (; now < iterations; ++now) {
+      for (int rank = 0; rank < kWorkers; ++rank) {
+        advance(clocks[rank], iteration_seconds * (1 + 0.01 * rank));
+      }
+      const auto made = (*keeper)->AfterIteration(now, Times(1e-3), TransfersAt(**keeper, costs()));
+      EXPECT_TRUE(made.ok()) << made.status();
+      if (worker.rank() == 0) look(now, static_cast<double>(own.NowNs()) * 1e-9, **keeper);
+    }
+    return measurings;
+  }
+};
+
+TEST(KeeperMeasuringTest, NeverTakesMoreThanItsPartAndIsPutOffUntilItFits) {
+  MeasuringJob job;
+  int looks_put_off = 0;
+  job.look = [&](int64_t iteration, double elapsed, const ScheduleKeeper& keeper) {
+    EXPECT_LE(keeper.measuring_seconds(), 0.03 * 1.02 * elapsed + 1e-9) << iteration;
+    if (iteration % 5 != 2) return;
+    looks_put_off += absl::StrContains(keeper.reason(), "put off");
+    if (elapsed > 8) return;
+    EXPECT_EQ(keeper.schedule().planner, "bucket");
+    EXPECT_TRUE(keeper.waits_for_costs());
+    EXPECT_THAT(keeper.reason(), HasSubstr("measuring costs is put off"));
+  };
+  const std::vector<Measuring> measurings = job.Run();
+  // 100 s allow 3 s, a measurement takes 0.25 s or a little more.
+  ASSERT_GE(measurings.size(), 6u);
+  ASSERT_LE(measurings.size(), 12u);
+  for (const Measuring& each : measurings) {
+    EXPECT_LE(each.spent_before + each.budget, 0.03 * each.elapsed + 1e-6) << each.iteration;
+    EXPECT_GE(each.budget, 0.25) << each.iteration;
+  }
+  // At the first look at which it fits.
+  EXPECT_GE(measurings[0].elapsed, 0.25 / 0.03);
+  EXPECT_LE(measurings[0].elapsed, 0.25 / 0.03 + 5 * 0.102);
+  EXPECT_GT(looks_put_off, 50);
+}
+
+TEST(KeeperMeasuringTest, WhatTookTooLongPutsOffTheNext) {
+  MeasuringJob job;
+  job.iterations = 1500;
+  job.taken = [](int rank, double budget) { return rank == 1 ? 3 : budget; };
+  const std::vector<Measuring> measurings = job.Run();
+  ASSERT_EQ(measurings.size(), 2u);
+  EXPECT_LE(measurings[0].elapsed, 9);
+  EXPECT_DOUBLE_EQ(measurings[1].spent_before, 3);
+  EXPECT_GE(measurings[1].elapsed, (3 + 0.25) / 0.03);
+  EXPECT_LE(measurings[1].elapsed, (3 + 0.25) / 0.03 + 10 * 0.102 + 3);
+}
+
+TEST(KeeperMeasuringTest, LongJobsMeasureAsLongAsIsWorthIt) {
+  MeasuringJob job;
+  job.iteration_seconds = 100;
+  job.iterations = 30;
+  const std::vector<Measuring> measurings = job.Run();
+  ASSERT_GE(measurings.size(), 3u);
+  EXPECT_EQ(measurings[0].iteration, 2);
+  EXPECT_EQ(measurings[0].budget, 2);
+  EXPECT_EQ(measurings[1].budget, 1);
+}
+
+TEST(KeeperMeasuringTest, CanComeFirstWhateverItTakes) {
+  MeasuringJob job;
+  job.iterations = 50;
+  job.policy.measure_first = true;
+  job.look = [](int64_t iteration, double, const ScheduleKeeper& keeper) {
+    EXPECT_FALSE(keeper.waits_for_costs());
+    EXPECT_EQ(keeper.schedule().planner, iteration < 2 ? "bucket" : "search");
+  };
+  const std::vector<Measuring> measurings = job.Run();
+  ASSERT_EQ(measurings.size(), 1u);  // and it counts: nothing else fits in 5 s
+  EXPECT_EQ(measurings[0].iteration, -1);
+  EXPECT_EQ(measurings[0].budget, 2);
+}
+
+TEST(KeeperMeasuringTest, PlannersWithoutCostsAndSingleWorkersNeverMeasure) {
+  for (const auto& [planner, workers] : {std::pair{"bucket", 2}, std::pair{"search", 1}}) {
+    worker::RunWorkers(workers, [&, planner = planner](Worker& worker) {
+      KeeperPolicy policy = Policy();
+      ManualClock clock;
+      policy.clock = &clock;
+      policy.measure_first = true;
+      policy.measure = [](double, int64_t) -> absl::StatusOr<cost::CommunicationCosts> {
+        ADD_FAILURE() << "measured";
+        return Costs();
+      };
+      const auto keeper = ScheduleKeeper::Make(worker, Sizes(), planner, std::nullopt, policy);
+      ASSERT_TRUE(keeper.ok()) << keeper.status();
+      for (int64_t i = 0; i < 20; ++i) {
+        clock.AdvanceNs(kMinuteNs);
+        ASSERT_TRUE((*keeper)->AfterIteration(i, Times(1e-3), {}).ok());
+      }
+      EXPECT_FALSE((*keeper)->waits_for_costs());
+      EXPECT_THAT((*keeper)->reason(), Not(HasSubstr("put off")));
+    });
+  }
+}
+
+TEST(KeeperMeasuringTest, RefusesALeastAboveTheMost) {
+  worker::RunWorkers(1, [&](Worker& worker) {
+    KeeperPolicy policy = Policy();
+    policy.measure_seconds_min = 1.5;
+    EXPECT_EQ(ScheduleKeeper::Make(worker, Sizes(), "search", Costs(), policy).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  });
+}
+
+TEST(ScheduleKeeperTest, ATableWithTimesIsPlannedAtOnce) {
+  TensorTable table = Sizes();
+  for (TensorInfo& tensor : table.tensors) tensor.backward_seconds = 1e-3;
+  worker::RunWorkers(2, [&](Worker& worker) {
+    const auto keeper = ScheduleKeeper::Make(worker, table, "mg-wfbp", Costs());
+    ASSERT_TRUE(keeper.ok()) << keeper.status();
+    EXPECT_EQ((*keeper)->schedule(), *schedule::MakeSchedule("mg-wfbp", table, Costs()));
+  });
+}
+
+TEST(ScheduleKeeperTest, PlannersWithoutTimesLookOnceForTheProfile) {
+  worker::RunWorkers(2, [&](Worker& worker) {
+    const auto keeper = ScheduleKeeper::Make(worker, Sizes(), "wfbp", Costs(), Policy());
+    ASSERT_TRUE(keeper.ok()) << keeper.status();
+    EXPECT_EQ((*keeper)->schedule().planner, "wfbp");
+    for (int64_t i = 0; i < 20; ++i) {
+      EXPECT_EQ((*keeper)->LooksAfter(i), i == 2);
+      const auto made = (*keeper)->AfterIteration(i, Times(2e-3), {});
+      ASSERT_TRUE(made.ok()) << made.status();
+      EXPECT_FALSE(made->has_value());
+    }
+    EXPECT_NEAR((*keeper)->table().backward_seconds(), kTensors * 2e-3, 1e-9);
+    EXPECT_NEAR((*keeper)->table().forward_seconds(), kTensors * 1e-3, 1e-9);
+  });
+}
+
+TEST(ScheduleKeeperTest, AnUnknownPlannerIsAnErrorOnAllWorkers) {
+  worker::RunWorkers(2, [&](Worker& worker) {
+    const auto keeper = ScheduleKeeper::Make(worker, Sizes(), "wishful", Costs());
+    const absl::Status status = keeper.status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("wishful"));
+  });
+}
+
+}  // namespace
+}  // namespace syncopate::sync

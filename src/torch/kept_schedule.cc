@@ -1,0 +1,45 @@
+#include "torch/kept_schedule.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "ATen/Parallel.h"
+#include "base/status.h"
+#include "sync/cost_probe.h"
+
+namespace syncopate::torch {
+absl::StatusOr<std::unique_ptr<sync::ScheduleKeeper>> MakeKeeper(Worker& worker,
+                                                                 const TensorTable& table,
+                                                                 const std::string& planner,
+                                                                 const KeeperOptions& options) {
+  sync::KeeperPolicy policy;
+  policy.planning.overlap_forward = options.overlap_forward;
+  policy.measure_first = options.measure_first;
+  policy.measure = [&worker, options](
+                       double budget_seconds,
+                       int64_t iteration) -> absl::StatusOr<cost::CommunicationCosts> {
+    const int64_t number = options.first_iteration + std::max<int64_t>(0, iteration);
+    const observe::ScopedSpan span(options.recorder, SpanKind::kMeasure, static_cast<int>(number));
+    sync::CostProbeOptions probe;
+    probe.budget_seconds = budget_seconds;
+    probe.computing_threads = at::get_num_threads();
+    SYNCOPATE_ASSIGN_OR_RETURN(const sync::CostMeasurement measured,
+                               sync::MeasureCosts(worker, probe));
+    return measured.fit.costs;
+  };
+  return sync::ScheduleKeeper::Make(worker, table, planner, /*costs=*/std::nullopt, policy);
+}
+
+absl::StatusOr<bool> KeepSchedule(sync::ScheduleKeeper& keeper, sync::Synchronizer& synchronizer) {
+  const int64_t iteration = synchronizer.iterations() - 1;
+  if (keeper.LooksAfter(iteration)) SYNCOPATE_RETURN_IF_ERROR(synchronizer.Finish());
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      std::optional<Schedule> next,
+      keeper.AfterIteration(iteration, synchronizer.times(), synchronizer.TakeTransfers()));
+  if (!next) return false;
+  SYNCOPATE_RETURN_IF_ERROR(synchronizer.SetSchedule(std::make_shared<Schedule>(*std::move(next))));
+  return true;
+}
+
+}  // namespace syncopate::torch

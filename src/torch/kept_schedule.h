@@ -1,0 +1,43 @@
+// A synchronizer's schedule, planned from what the job itself measures and kept right while it
+// runs.
+#ifndef SYNCOPATE_TORCH_KEPT_SCHEDULE_H_
+#define SYNCOPATE_TORCH_KEPT_SCHEDULE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "model/tensor_table.h"
+#include "observe/recorder.h"
+#include "sync/schedule_keeper.h"
+#include "sync/synchronizer.h"
+#include "syncopate/syncopate.h"
+
+namespace syncopate::torch {
+
+struct KeeperOptions {
+  // The next forward of a layer waits for its own tensors only, not for all transfers.
+  bool overlap_forward = false;
+  // Measure communication costs in MakeKeeper(), however long that takes. Otherwise the job begins
+  // with buckets, and measuring is put off until it fits within a small part of the job's time.
+  bool measure_first = false;
+  // Gets a span for each measurement; null: none. It must outlive the keeper.
+  observe::Recorder* recorder = nullptr;
+  int64_t first_iteration = 0;  // the number that the synchronizer's first iteration has there
+};
+
+// All workers call both, at the same points. Costs are measured only if the planner asks for them
+// (mg-wfbp, asc-wfbp, search).
+absl::StatusOr<std::unique_ptr<sync::ScheduleKeeper>> MakeKeeper(Worker& worker,
+                                                                 const TensorTable& table,
+                                                                 const std::string& planner,
+                                                                 const KeeperOptions& options);
+
+// After each iteration of the synchronizer: gives it the schedule from the next iteration on, if
+// there is a new one, and says whether.
+absl::StatusOr<bool> KeepSchedule(sync::ScheduleKeeper& keeper, sync::Synchronizer& synchronizer);
+
+}  // namespace syncopate::torch
+
+#endif  // SYNCOPATE_TORCH_KEPT_SCHEDULE_H_

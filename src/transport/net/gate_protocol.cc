@@ -1,0 +1,571 @@
+#include "transport/net/gate_protocol.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/bytes.h"
+#include "base/limits.h"
+
+namespace syncopate::transport::net {
+namespace {
+
+using Item = GateMessage::Item;
+using Kind = GateMessage::Kind;
+
+constexpr size_t kItemsMax = 1024;
+// Entries and passings of small operations are told when so many have come together.
+constexpr size_t kToldTogether = 8;
+
+void AppendList(std::string& out, const std::vector<int32_t>& list) {
+  Append(out, static_cast<uint16_t>(list.size()));
+  for (const int32_t member : list) Append(out, static_cast<uint16_t>(member));
+}
+
+std::vector<int32_t> ReadList(ByteReader& reader) {
+  const uint16_t count = reader.Read<uint16_t>();
+  std::vector<int32_t> list;
+  for (uint16_t i = 0; i < count && reader.ok(); ++i) list.push_back(reader.Read<uint16_t>());
+  return list;
+}
+
+bool IsState(uint8_t value) { return value <= static_cast<uint8_t>(GateState::kBroken); }
+
+GateState ToState(uint8_t value) { return static_cast<GateState>(value); }
+
+}  // namespace
+
+bool operator==(const GateMessage& a, const GateMessage& b) {
+  const auto same = [](const Hello& x, const Hello& y) {
+    return x.digest == y.digest && x.weight == y.weight && x.staged == y.staged;
+  };
+  return a.kind == b.kind && a.gate == b.gate && a.all == b.all && a.round == b.round &&
+         a.items == b.items && a.ranks == b.ranks &&
+         std::equal(a.hellos.begin(), a.hellos.end(), b.hellos.begin(), b.hellos.end(), same);
+}
+
+std::string Encode(const GateMessage& message) {
+  std::string out;
+  Append(out, static_cast<uint8_t>(message.kind));
+  Append(out, static_cast<uint8_t>(message.gate));
+  Append(out, static_cast<uint8_t>(message.all));
+  Append(out, message.round);
+  Append(out, static_cast<uint16_t>(message.items.size()));
+  for (const Item& item : message.items) {
+    Append(out, item.sequence);
+    Append(out, item.start);
+    Append(out, item.finish);
+    Append(out, static_cast<uint8_t>(item.opened | item.entered_start << 1 |
+                                     item.entered_finish << 2 | item.staged << 3));
+    Append(out, item.mode);
+    Append(out, item.provider);
+    Append(out, item.digest);
+    Append(out, item.digest_odd);
+    Append(out, item.member_odd);
+    Append(out, item.weight);
+    AppendList(out, item.not_opened);
+    AppendList(out, item.not_finished);
+  }
+  Append(out, static_cast<uint16_t>(message.hellos.size()));
+  for (const Hello& hello : message.hellos) {
+    Append(out, hello.digest);
+    Append(out, hello.weight);
+    Append(out, static_cast<uint8_t>(hello.staged));
+  }
+  AppendList(out, message.ranks);
+  return out;
+}
+
+absl::StatusOr<GateMessage> DecodeGateMessage(absl::string_view bytes) {
+  const absl::Status bad = absl::InvalidArgumentError("a message about gates that makes no sense");
+  ByteReader reader(bytes);
+  GateMessage message;
+  const uint8_t kind = reader.Read<uint8_t>();
+  const uint8_t gate = reader.Read<uint8_t>();
+  if (kind < static_cast<uint8_t>(Kind::kEnter) || kind > static_cast<uint8_t>(Kind::kDecision) ||
+      gate > static_cast<uint8_t>(Gate::kFinish)) {
+    return bad;
+  }
+  message.kind = static_cast<Kind>(kind);
+  message.gate = static_cast<Gate>(gate);
+  message.all = reader.Read<uint8_t>() != 0;
+  message.round = reader.Read<uint64_t>();
+  const uint16_t items = reader.Read<uint16_t>();
+  if (items > kItemsMax) return bad;
+  for (uint16_t i = 0; i < items && reader.ok(); ++i) {
+    Item item;
+    item.sequence = reader.Read<uint64_t>();
+    item.start = reader.Read<uint8_t>();
+    item.finish = reader.Read<uint8_t>();
+    const uint8_t flags = reader.Read<uint8_t>();
+    item.opened = (flags & 1) != 0;
+    item.entered_start = (flags & 2) != 0;
+    item.entered_finish = (flags & 4) != 0;
+    item.staged = (flags & 8) != 0;
+    item.mode = reader.Read<uint8_t>();
+    item.provider = reader.Read<int32_t>();
+    item.digest = reader.Read<uint64_t>();
+    item.digest_odd = reader.Read<uint64_t>();
+    item.member_odd = reader.Read<int32_t>();
+    item.weight = reader.Read<double>();
+    item.not_opened = ReadList(reader);
+    item.not_finished = ReadList(reader);
+    if (!IsState(item.start) || !IsState(item.finish) ||
+        item.mode > static_cast<uint8_t>(GateProtocol::Mode::kShared)) {
+      return bad;
+    }
+    message.items.push_back(std::move(item));
+  }
+  const uint16_t hellos = reader.Read<uint16_t>();
+  if (hellos > limits::kWorkersMax) return bad;
+  for (uint16_t i = 0; i < hellos && reader.ok(); ++i) {
+    Hello hello;
+    hello.digest = reader.Read<uint64_t>();
+    hello.weight = reader.Read<double>();
+    hello.staged = reader.Read<uint8_t>() != 0;
+    message.hellos.push_back(hello);
+  }
+  message.ranks = ReadList(reader);
+  if (!reader.AtEnd()) return bad;
+  return message;
+}
+
+GateProtocol::GateProtocol(std::vector<int32_t> ranks, int self)
+    : ranks_(std::move(ranks)),
+      members_(static_cast<int>(ranks_.size())),
+      self_(self),
+      lost_(ranks_.size(), false) {}
+
+GateProtocol::Record& GateProtocol::RecordOf(uint64_t sequence) {
+  Record& record = records_[sequence];
+  if (record.present[0].empty()) {
+    for (auto& present : record.present) present.resize(static_cast<size_t>(members_));
+  }
+  return record;
+}
+
+const GateProtocol::Record* GateProtocol::Find(uint64_t sequence) const {
+  const auto found = records_.find(sequence);
+  return found == records_.end() ? nullptr : &found->second;
+}
+
+void GateProtocol::Say(int to, GateMessage message) { outbox_.push_back({to, std::move(message)}); }
+
+void GateProtocol::SayToSurvivors(const GateMessage& message) {
+  for (int member = 0; member < members_; ++member) {
+    if (member != self_ && !lost_[static_cast<size_t>(member)]) Say(member, message);
+  }
+}
+
+std::vector<GateProtocol::Outgoing> GateProtocol::TakeMessages() {
+  return std::exchange(outbox_, {});
+}
+std::vector<GateProtocol::Provision> GateProtocol::TakeProvisions() {
+  return std::exchange(provisions_, {});
+}
+
+void GateProtocol::Open(uint64_t sequence, Mode mode, const Hello& hello, bool awaits_start) {
+  Record& record = RecordOf(sequence);
+  record.opened = true;
+  record.mode = mode;
+  record.hello = hello;
+  if (!awaits_start && record.states[0] == GateState::kOpen && !record.held) {
+    // Nobody waits at this gate; messages of the operation show that their sender has begun.
+    record.states[0] = GateState::kPassed;
+  }
+  // With a member lost nobody can finish, and survivors have been told that we will not begin.
+  if ((lost_count_ > 0 || promised_all_ || given_up_) && !record.decided) {
+    record.decided = true;
+    record.held = false;
+    record.states[0] = record.states[1] = GateState::kBroken;
+  }
+}
+
+bool GateProtocol::Enter(uint64_t sequence, Gate gate, bool prompt) {
+  Record& record = RecordOf(sequence);
+  if (record.held || record.fetching) return false;
+  const size_t g = static_cast<size_t>(gate);
+  if (record.entered[g] || record.decided) return true;
+  record.entered[g] = true;
+  if (gate == Gate::kStart && record.states[0] != GateState::kOpen) return true;
+  const Item item = {.sequence = sequence,
+                     .digest = record.hello.digest,
+                     .weight = record.hello.weight,
+                     .staged = record.hello.staged};
+  if (arbiter_ == self_) {
+    NoteEntry(self_, gate, item, prompt);
+  } else if (gate == Gate::kStart || prompt) {
+    GateMessage message{.kind = Kind::kEnter, .gate = gate, .items = {item}};
+    if (gate == Gate::kFinish) {
+      for (const uint64_t untold : std::exchange(untold_entries_, {})) {
+        message.items.push_back({.sequence = untold});
+      }
+    }
+    Say(arbiter_, std::move(message));
+  } else {
+    untold_entries_.push_back(sequence);
+    if (untold_entries_.size() >= kToldTogether) Flush();
+  }
+  return true;
+}
+
+void GateProtocol::Flush() {
+  if (!untold_entries_.empty() && arbiter_ != self_) {
+    GateMessage message{.kind = Kind::kEnter, .gate = Gate::kFinish};
+    for (const uint64_t sequence : untold_entries_) {
+      message.items.push_back({.sequence = sequence});
+    }
+    Say(arbiter_, std::move(message));
+  }
+  untold_entries_.clear();
+  if (!untold_passings_.empty()) {
+    GateMessage message{.kind = Kind::kPassed, .gate = Gate::kFinish};
+    for (const uint64_t sequence : std::exchange(untold_passings_, {})) {
+      message.items.push_back({.sequence = sequence});
+    }
+    SayToSurvivors(message);
+  }
+}
+
+// At the arbiter.
+void GateProtocol::NoteEntry(int from, Gate gate, const Item& item, bool prompt) {
+  if (forgotten_below_ > item.sequence || forgotten_.count(item.sequence) > 0) return;
+  Record& record = RecordOf(item.sequence);
+  const size_t g = static_cast<size_t>(gate);
+  if (record.decided || record.present[g][static_cast<size_t>(from)]) return;
+  record.present[g][static_cast<size_t>(from)] = true;
+  if (gate == Gate::kStart) {
+    record.hellos.resize(static_cast<size_t>(members_));
+    record.hellos[static_cast<size_t>(from)] = {
+        .digest = item.digest, .weight = item.weight, .staged = item.staged};
+  }
+  if (++record.count[g] == members_) Pass(item.sequence, gate, prompt);
+}
+
+void GateProtocol::Pass(uint64_t sequence, Gate gate, bool prompt) {
+  Record& record = RecordOf(sequence);
+  if (record.held) return;  // the round that runs will find it passed or not
+  record.states[static_cast<size_t>(gate)] = GateState::kPassed;
+  if (gate == Gate::kStart) {
+    SayToSurvivors({.kind = Kind::kPassed,
+                    .gate = gate,
+                    .items = {{.sequence = sequence}},
+                    .hellos = record.hellos});
+    return;
+  }
+  untold_passings_.push_back(sequence);
+  if (prompt || untold_passings_.size() >= kToldTogether) Flush();
+  Forget(sequence);
+}
+
+GateState GateProtocol::State(uint64_t sequence, Gate gate) const {
+  const Record* record = Find(sequence);
+  if (record == nullptr) return GateState::kOpen;
+  if (record->fetching && gate == Gate::kFinish) return GateState::kOpen;
+  return record->states[static_cast<size_t>(gate)];
+}
+
+bool GateProtocol::Entered(uint64_t sequence, Gate gate, int member) const {
+  const Record* record = Find(sequence);
+  if (record == nullptr) return false;
+  const size_t g = static_cast<size_t>(gate);
+  if (record->decided) {
+    const auto& missing = gate == Gate::kStart ? record->not_opened : record->not_finished;
+    return std::find(missing.begin(), missing.end(), member) == missing.end();
+  }
+  if (record->states[g] == GateState::kPassed) return true;
+  return member == self_ ? record->entered[g] : record->present[g][static_cast<size_t>(member)];
+}
+
+Hello GateProtocol::HelloOf(uint64_t sequence, int member) const {
+  const Record* record = Find(sequence);
+  if (record == nullptr || record->hellos.size() <= static_cast<size_t>(member)) {
+    return record == nullptr ? Hello{} : record->hello;
+  }
+  return record->hellos[static_cast<size_t>(member)];
+}
+
+bool GateProtocol::Held(uint64_t sequence) const {
+  const Record* record = Find(sequence);
+  return record != nullptr && (record->held || record->fetching);
+}
+
+std::optional<GateProtocol::Oddity> GateProtocol::OddityOf(uint64_t sequence) const {
+  const Record* record = Find(sequence);
+  return record == nullptr ? std::nullopt : record->oddity;
+}
+
+void GateProtocol::Ask(uint64_t sequence, int odd_member, uint64_t odd_digest) {
+  Record& record = RecordOf(sequence);
+  if (record.asked || record.decided) return;
+  record.asked = true;
+  if (odd_member >= 0) record.oddity = Oddity{odd_member, odd_digest};
+  if (arbiter_ == self_) {
+    BeginRound({sequence}, /*all=*/false);
+    return;
+  }
+  Say(arbiter_,
+      {.kind = Kind::kAsk,
+       .items = {{.sequence = sequence, .digest_odd = odd_digest, .member_odd = odd_member}}});
+}
+
+void GateProtocol::ResultArrived(uint64_t sequence) {
+  Record& record = RecordOf(sequence);
+  if (!record.fetching) {
+    record.result_here = record.held;  // it was quicker than the decision
+    return;
+  }
+  record.fetching = false;
+  record.entered[1] = true;
+  record.states[1] = GateState::kPassed;
+}
+
+void GateProtocol::Close(uint64_t sequence) {
+  Record& record = RecordOf(sequence);
+  record.closed = true;
+  Forget(sequence);
+}
+
+// Drops the record if nobody can ask for it any more, but that it passed.
+void GateProtocol::Forget(uint64_t sequence) {
+  const auto found = records_.find(sequence);
+  if (found == records_.end() || !found->second.closed || found->second.held ||
+      found->second.states[1] != GateState::kPassed) {
+    return;
+  }
+  records_.erase(found);
+  forgotten_.insert(sequence);
+  while (!forgotten_.empty() && *forgotten_.begin() == forgotten_below_) {
+    forgotten_.erase(forgotten_.begin());
+    ++forgotten_below_;
+  }
+}
+
+void GateProtocol::Lose(int member) {
+  if (lost_[static_cast<size_t>(member)]) return;
+  lost_[static_cast<size_t>(member)] = true;
+  ++lost_count_;
+  untold_entries_.clear();  // nothing passes any more by being entered
+  Flush();
+  while (arbiter_ < members_ - 1 && lost_[static_cast<size_t>(arbiter_)]) ++arbiter_;
+  for (auto& [sequence, record] : records_) record.asked = false;
+  if (arbiter_ == self_) BeginRound({}, /*all=*/true);
+}
+
+void GateProtocol::GiveUp() {
+  given_up_ = true;
+  for (auto& [sequence, record] : records_) {
+    record.held = record.fetching = false;
+    for (GateState& state : record.states) {
+      if (state == GateState::kOpen) state = GateState::kBroken;
+    }
+    record.decided = true;
+  }
+}
+
+void GateProtocol::BeginRound(std::vector<uint64_t> sequences, bool all) {
+  if (round_runs_ && !all) {
+    if (!round_all_) waiting_asks_.insert(sequences.begin(), sequences.end());
+    return;
+  }
+  const uint64_t base = static_cast<uint64_t>(lost_count_) << 32;
+  round_ = std::max({round_, promised_round_, base}) + 1;
+  round_runs_ = true;
+  round_all_ = all;
+  round_sequences_ = {sequences.begin(), sequences.end()};
+  if (all) waiting_asks_.clear();
+  reports_.clear();
+  GateMessage query{.kind = Kind::kQuery, .all = all, .round = round_, .ranks = ranks_};
+  for (const uint64_t sequence : round_sequences_) query.items.push_back({.sequence = sequence});
+  SayToSurvivors(query);
+  TakeReport(self_, MakeReport(query));
+}
+
+GateMessage GateProtocol::MakeReport(const GateMessage& query) {
+  promised_round_ = query.round;
+  promised_all_ = promised_all_ || query.all;
+  GateMessage report{.kind = Kind::kReport, .all = query.all, .round = query.round};
+  std::set<uint64_t> sequences;
+  for (const Item& item : query.items) sequences.insert(item.sequence);
+  if (query.all) {
+    for (const auto& [sequence, record] : records_) sequences.insert(sequence);
+  }
+  for (const uint64_t sequence : sequences) {
+    Item item = {.sequence = sequence};
+    if (sequence < forgotten_below_ || forgotten_.count(sequence) > 0) {
+      item.start = item.finish = static_cast<uint8_t>(GateState::kPassed);
+      item.entered_start = item.entered_finish = true;
+      report.items.push_back(item);
+      continue;
+    }
+    Record& record = RecordOf(sequence);
+    const bool fetching = record.fetching;
+    if (!record.decided || fetching) record.held = true;
+    if (fetching) {
+      // What was decided did not come true here: the one who had the result may be lost.
+      record.fetching = record.decided = false;
+      record.states[1] = GateState::kOpen;
+    }
+    item.start = static_cast<uint8_t>(record.states[0]);
+    item.finish = static_cast<uint8_t>(record.states[1]);
+    item.opened = record.opened && !record.closed;
+    item.entered_start = record.opened;
+    item.entered_finish = record.entered[1];
+    item.mode = static_cast<uint8_t>(record.mode);
+    item.digest = record.hello.digest;
+    if (record.oddity) {
+      item.member_odd = record.oddity->member;
+      item.digest_odd = record.oddity->digest;
+    }
+    report.items.push_back(item);
+  }
+  if (report.items.size() > kItemsMax) report.items.resize(kItemsMax);
+  return report;
+}
+
+void GateProtocol::AnswerQuery(int from, const GateMessage& query) {
+  if (query.round < promised_round_) return;  // of an arbiter that is not one any more
+  Say(from, MakeReport(query));
+}
+
+void GateProtocol::TakeReport(int from, const GateMessage& report) {
+  if (!round_runs_ || report.round != round_) return;
+  reports_[from] = report;
+  for (int member = 0; member < members_; ++member) {
+    if (!lost_[static_cast<size_t>(member)] && reports_.count(member) == 0) return;
+  }
+  Decide();
+}
+
+void GateProtocol::Decide() {
+  round_runs_ = false;
+  std::set<uint64_t> sequences = round_sequences_;
+  for (const auto& [member, report] : reports_) {
+    for (const Item& item : report.items) sequences.insert(item.sequence);
+  }
+  GateMessage decision{.kind = Kind::kDecision, .all = round_all_, .round = round_};
+  for (const uint64_t sequence : sequences) {
+    Item decided = {.sequence = sequence};
+    GateState start = GateState::kOpen, finish = GateState::kOpen;
+    bool shared = false;
+    std::vector<bool> opened(static_cast<size_t>(members_)), finished(opened);
+    for (const auto& [member, report] : reports_) {
+      const auto item = std::find_if(report.items.begin(), report.items.end(),
+                                     [&](const Item& i) { return i.sequence == sequence; });
+      if (item == report.items.end()) continue;
+      if (ToState(item->start) != GateState::kOpen) start = ToState(item->start);
+      if (ToState(item->finish) == GateState::kPassed) finish = GateState::kPassed;
+      if (ToState(item->finish) == GateState::kBroken && finish == GateState::kOpen) {
+        finish = GateState::kBroken;
+      }
+      opened[static_cast<size_t>(member)] = item->entered_start;
+      finished[static_cast<size_t>(member)] = item->entered_finish;
+      shared = shared || (item->opened && static_cast<Mode>(item->mode) == Mode::kShared);
+      if (item->opened && item->entered_finish && decided.provider < 0) decided.provider = member;
+      if (item->member_odd >= 0 && decided.member_odd < 0) {
+        decided.member_odd = item->member_odd;
+        decided.digest_odd = item->digest_odd;
+      }
+    }
+    if (finish == GateState::kOpen) {
+      const bool all_finished =
+          std::find(finished.begin(), finished.end(), false) == finished.end();
+      finish = all_finished || (shared && decided.provider >= 0) ? GateState::kPassed
+                                                                 : GateState::kBroken;
+    }
+    if (finish != GateState::kPassed || !shared) decided.provider = -1;
+    if (start == GateState::kOpen) start = finish;
+    decided.start = static_cast<uint8_t>(start);
+    decided.finish = static_cast<uint8_t>(finish);
+    for (int member = 0; member < members_; ++member) {
+      if (!opened[static_cast<size_t>(member)]) decided.not_opened.push_back(member);
+      if (!finished[static_cast<size_t>(member)]) decided.not_finished.push_back(member);
+    }
+    decision.items.push_back(std::move(decided));
+    if (decision.items.size() == kItemsMax) break;
+  }
+  SayToSurvivors(decision);
+  for (const Item& item : decision.items) Apply(item);
+  if (!waiting_asks_.empty()) {
+    const std::set<uint64_t> next = std::exchange(waiting_asks_, {});
+    BeginRound({next.begin(), next.end()}, /*all=*/false);
+  }
+}
+
+void GateProtocol::Apply(const Item& item) {
+  if (item.sequence < forgotten_below_ || forgotten_.count(item.sequence) > 0) return;
+  if (item.provider == self_) {
+    Provision provision{.sequence = item.sequence, .needy = {}};
+    for (const int32_t member : item.not_finished) {
+      if (member >= 0 && member < members_ && !lost_[static_cast<size_t>(member)]) {
+        provision.needy.push_back(member);
+      }
+    }
+    if (!provision.needy.empty()) provisions_.push_back(std::move(provision));
+  }
+  Record& record = RecordOf(item.sequence);
+  if (record.decided) return;
+  record.held = false;
+  record.decided = true;
+  record.not_opened = item.not_opened;
+  record.not_finished = item.not_finished;
+  if (item.member_odd >= 0) record.oddity = Oddity{item.member_odd, item.digest_odd};
+  record.states[0] = ToState(item.start);
+  record.states[1] = ToState(item.finish);
+  if (record.states[1] != GateState::kPassed) return;
+  if (record.opened && !record.entered[1] && item.provider >= 0 && item.provider != self_) {
+    record.fetching = true;
+    if (record.result_here) ResultArrived(item.sequence);
+  }
+  Forget(item.sequence);
+}
+
+void GateProtocol::Receive(int from, const GateMessage& message) {
+  switch (message.kind) {
+    case Kind::kEnter:
+      if (arbiter_ != self_) return;  // it will be asked when it learns who arbitrates
+      for (const Item& item : message.items) {
+        NoteEntry(from, message.gate, item, /*prompt=*/false);
+      }
+      Flush();
+      return;
+    case Kind::kPassed:
+      for (const Item& item : message.items) {
+        if (item.sequence < forgotten_below_ || forgotten_.count(item.sequence) > 0) continue;
+        Record& record = RecordOf(item.sequence);
+        // While it is held, this comes from an arbiter that is not one any more.
+        if (record.decided || record.held) continue;
+        record.states[static_cast<size_t>(message.gate)] = GateState::kPassed;
+        if (message.gate == Gate::kStart &&
+            message.hellos.size() == static_cast<size_t>(members_)) {
+          record.hellos = message.hellos;
+        }
+        if (message.gate == Gate::kFinish) Forget(item.sequence);
+      }
+      return;
+    case Kind::kAsk:
+      if (arbiter_ != self_) return;
+      for (const Item& item : message.items) {
+        Record& record = RecordOf(item.sequence);
+        if (item.member_odd >= 0 && !record.oddity) {
+          record.oddity = Oddity{item.member_odd, item.digest_odd};
+        }
+        if (record.decided) continue;  // the decision is on its way
+        BeginRound({item.sequence}, /*all=*/false);
+      }
+      return;
+    case Kind::kQuery:
+      AnswerQuery(from, message);
+      return;
+    case Kind::kReport:
+      TakeReport(from, message);
+      return;
+    case Kind::kDecision:
+      if (message.round < promised_round_) return;
+      for (const Item& item : message.items) Apply(item);
+      return;
+  }
+}
+
+}  // namespace syncopate::transport::net

@@ -1,0 +1,192 @@
+// How the members of a group agree about the gates of its operations by messages. A pure state
+// machine: no I/O, no clock.
+//
+// The first member that is not lost is the *arbiter*: members tell it when they enter a gate, and
+// it tells all when the gate has passed. When a member is lost, or somebody's time is up, the
+// arbiter settles what is open: it asks every survivor (who from then on holds still), and decides
+// from all answers:
+//   - a gate that somebody saw passed has passed; one that somebody saw broken is broken;
+//   - an operation whose result lies complete at a survivor (Mode::kShared) has passed: that member
+//     provides the result to those who lack it;
+//   - everything else is broken, and nobody's data has changed.
+// An arbiter that is lost meanwhile is followed by the next one, which asks again; decisions that
+// somebody has heard are among the answers, so they stay. docs/failure.md gives the argument.
+#ifndef SYNCOPATE_TRANSPORT_NET_GATE_PROTOCOL_H_
+#define SYNCOPATE_TRANSPORT_NET_GATE_PROTOCOL_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/transport.h"
+
+namespace syncopate::transport::net {
+
+// One message about a group's gates. Which fields mean something depends on the kind.
+struct GateMessage {
+  enum class Kind : uint8_t {
+    kEnter = 1,   // to the arbiter: the sender has entered `gate` of `items`
+    kPassed = 2,  // from the arbiter: `gate` of `items` has passed; start: with all hellos
+    kAsk = 3,     // to the arbiter: settle `items`
+    kQuery = 4,  // from the arbiter: hold still and say what you know (of `items`; of all if `all`)
+    kReport = 5,    // the answer
+    kDecision = 6,  // from the arbiter: what became of `items`
+  };
+  struct Item {
+    uint64_t sequence = 0;
+    uint8_t start = 0;    // GateState
+    uint8_t finish = 0;   // likewise
+    bool opened = false;  // report: the sender has begun it
+    bool entered_start = false;
+    bool entered_finish = false;
+    uint8_t mode = 0;         // report
+    int32_t provider = -1;    // decision: the member that has the result, for those who lack it
+    uint64_t digest = 0;      // enter, report: of the operation
+    uint64_t digest_odd = 0;  // ask, decision: a digest that is different, 0 if there is none
+    int32_t member_odd = -1;  // and whose it is
+    double weight = 0;        // enter
+    bool staged = false;      // enter
+    std::vector<int32_t> not_opened = {};    // decision: members
+    std::vector<int32_t> not_finished = {};  // decision: likewise
+
+    friend bool operator==(const Item&, const Item&) = default;
+  };
+
+  Kind kind = Kind::kEnter;
+  Gate gate = Gate::kStart;
+  bool all = false;
+  uint64_t round = 0;  // query, report, decision
+  std::vector<Item> items = {};
+  std::vector<Hello> hellos = {};   // passed, start gate: by member
+  std::vector<int32_t> ranks = {};  // query: the group's members, for one who has not made it yet
+
+  friend bool operator==(const GateMessage& a, const GateMessage& b);
+};
+
+std::string Encode(const GateMessage& message);
+absl::StatusOr<GateMessage> DecodeGateMessage(absl::string_view bytes);
+
+class GateProtocol {
+ public:
+  // How an operation ends.
+  enum class Mode : uint8_t {
+    kLoose,    // nothing to undo: each member ends for itself
+    kAwaited,  // nobody takes its result before all have it
+    kShared,   // every member's result is the whole result: one that has it can provide it
+  };
+  struct Outgoing {
+    int to = 0;  // member
+    GateMessage message;
+  };
+
+  // `ranks` in the job of the members; `self` is an index into it.
+  GateProtocol(std::vector<int32_t> ranks, int self);
+
+  // This member begins `sequence`.
+  void Open(uint64_t sequence, Mode mode, const Hello& hello, bool awaits_start);
+  // False: not now, the operation is held still. `prompt`: tell the others at once.
+  bool Enter(uint64_t sequence, Gate gate, bool prompt);
+  GateState State(uint64_t sequence, Gate gate) const;
+  bool Entered(uint64_t sequence, Gate gate, int member) const;
+  Hello HelloOf(uint64_t sequence, int member) const;
+  // Nothing of it may be moved: it is being settled.
+  bool Held(uint64_t sequence) const;
+  // Asks for a decision, because time is up or (`odd_member` >= 0) somebody runs something else.
+  void Ask(uint64_t sequence, int odd_member = -1, uint64_t odd_digest = 0);
+  struct Oddity {
+    int member = -1;
+    uint64_t digest = 0;
+  };
+  std::optional<Oddity> OddityOf(uint64_t sequence) const;
+  // A member that has the result sends it to these; they call ResultArrived() when they have it.
+  struct Provision {
+    uint64_t sequence = 0;
+    std::vector<int> needy;
+  };
+  std::vector<Provision> TakeProvisions();
+  void ResultArrived(uint64_t sequence);
+  // This member is done with it. Once its finish gate has passed or it is broken.
+  void Close(uint64_t sequence);
+
+  // A member is lost. In the order of the losses, which is the same for all.
+  void Lose(int member);
+  // This worker itself is out of the job: everything that is open is broken.
+  void GiveUp();
+  void Receive(int from, const GateMessage& message);
+  // Tells what has been put off.
+  void Flush();
+  std::vector<Outgoing> TakeMessages();
+
+  int arbiter() const { return arbiter_; }
+
+ private:
+  struct Record {
+    bool opened = false;
+    bool closed = false;
+    bool held = false;         // answered a query that is not decided yet
+    bool fetching = false;     // it has passed, but the result has to come first
+    bool result_here = false;  // the result came before the decision that promises it
+    bool asked = false;
+    Mode mode = Mode::kLoose;
+    Hello hello;  // own
+    GateState states[2] = {GateState::kOpen, GateState::kOpen};
+    bool entered[2] = {false, false};
+    std::vector<Hello> hellos;  // start gate: by member
+    std::optional<Oddity> oddity;
+    bool decided = false;
+    std::vector<int32_t> not_opened, not_finished;
+    // At the arbiter.
+    std::vector<bool> present[2];  // by member
+    int count[2] = {0, 0};
+  };
+
+  Record& RecordOf(uint64_t sequence);
+  const Record* Find(uint64_t sequence) const;
+  void Say(int to, GateMessage message);
+  void SayToSurvivors(const GateMessage& message);
+  void NoteEntry(int from, Gate gate, const GateMessage::Item& item, bool prompt);
+  void Pass(uint64_t sequence, Gate gate, bool prompt);
+  void BeginRound(std::vector<uint64_t> sequences, bool all);
+  void AnswerQuery(int from, const GateMessage& query);
+  GateMessage MakeReport(const GateMessage& query);
+  void TakeReport(int from, const GateMessage& report);
+  void Decide();
+  void Apply(const GateMessage::Item& item);
+  void Forget(uint64_t sequence);
+
+  const std::vector<int32_t> ranks_;
+  const int members_;
+  const int self_;
+  int arbiter_ = 0;
+  std::vector<bool> lost_;
+  int lost_count_ = 0;
+  std::map<uint64_t, Record> records_;
+  uint64_t forgotten_below_ = 0;  // all records below have been forgotten: done everywhere
+  std::set<uint64_t> forgotten_;  // likewise, single ones above
+
+  // Entries and passings that are told later, together.
+  std::vector<uint64_t> untold_entries_, untold_passings_;
+
+  // At the arbiter: the round that runs.
+  uint64_t round_ = 0;
+  bool round_runs_ = false;
+  bool round_all_ = false;
+  std::set<uint64_t> round_sequences_;
+  std::map<int, GateMessage> reports_;  // by member
+  std::set<uint64_t> waiting_asks_;     // for the next round
+
+  uint64_t promised_round_ = 0;  // decisions of earlier rounds are not heard
+  bool promised_all_ = false;    // a query about everything was answered: nothing new begins here
+  bool given_up_ = false;
+  std::vector<Provision> provisions_;
+  std::vector<Outgoing> outbox_;
+};
+
+}  // namespace syncopate::transport::net
+
+#endif  // SYNCOPATE_TRANSPORT_NET_GATE_PROTOCOL_H_

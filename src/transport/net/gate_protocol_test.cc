@@ -1,0 +1,322 @@
+// The gate protocol, played with messages that are late, and members that are lost at any
+// moment: whatever happens, the survivors end with the same.
+#include "transport/net/gate_protocol.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace syncopate::transport::net {
+namespace {
+
+using Kind = GateMessage::Kind;
+using Mode = GateProtocol::Mode;
+
+GateMessage FullMessage() {
+  GateMessage message;
+  message.kind = Kind::kDecision;
+  message.gate = Gate::kFinish;
+  message.all = true;
+  message.round = 77;
+  message.items.push_back({.sequence = 5,
+                           .start = 1,
+                           .finish = 2,
+                           .opened = true,
+                           .entered_start = true,
+                           .entered_finish = false,
+                           .mode = 2,
+                           .provider = 3,
+                           .digest = 11,
+                           .digest_odd = 12,
+                           .member_odd = 1,
+                           .weight = 0.5,
+                           .staged = true,
+                           .not_opened = {1, 2},
+                           .not_finished = {3}});
+  message.hellos.push_back({.digest = 9, .weight = 2, .staged = true});
+  message.ranks = {4, 5, 6};
+  return message;
+}
+
+TEST(GateMessageTest, RoundTrips) {
+  const GateMessage message = FullMessage();
+  absl::StatusOr<GateMessage> again = DecodeGateMessage(Encode(message));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(*again == message);
+}
+
+TEST(GateMessageTest, EveryTruncationAndAnyExtraByteIsRefused) {
+  const std::string bytes = Encode(FullMessage());
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(DecodeGateMessage(bytes.substr(0, length)).ok()) << length;
+  }
+  EXPECT_FALSE(DecodeGateMessage(bytes + "x").ok());
+}
+
+// A group in one process. Messages between two members keep their order; everything else is drawn.
+class Group {
+ public:
+  Group(int members, uint64_t seed) : random_(seed), lost_(static_cast<size_t>(members), false) {
+    std::vector<int32_t> ranks;
+    for (int member = 0; member < members; ++member) ranks.push_back(member);
+    for (int member = 0; member < members; ++member) {
+      members_.push_back(std::make_unique<GateProtocol>(ranks, member));
+      knows_.emplace_back();
+    }
+  }
+
+  int size() const { return static_cast<int>(members_.size()); }
+  GateProtocol& operator[](int member) { return *members_[static_cast<size_t>(member)]; }
+  bool lost(int member) const { return lost_[static_cast<size_t>(member)]; }
+  Random& random() { return random_; }
+
+  void Collect() {
+    for (int from = 0; from < size(); ++from) {
+      for (GateProtocol::Outgoing& outgoing : (*this)[from].TakeMessages()) {
+        if (!lost(from)) wires_[{from, outgoing.to}].push_back(std::move(outgoing.message));
+      }
+      for (const GateProtocol::Provision& provision : (*this)[from].TakeProvisions()) {
+        for (const int needy : provision.needy) {
+          if (!lost(from)) results_.push_back({from, needy, provision.sequence});
+        }
+      }
+    }
+  }
+
+  // Delivers one message, result or piece of news about a loss; false if there is none.
+  bool Step() {
+    Collect();
+    std::vector<std::pair<int, int>> ready;
+    for (const auto& [wire, queue] : wires_) {
+      if (!queue.empty() && !lost(wire.second)) ready.push_back(wire);
+    }
+    std::vector<int> uninformed;
+    for (int member = 0; member < size(); ++member) {
+      if (!lost(member) && knows_[static_cast<size_t>(member)].size() < order_.size()) {
+        uninformed.push_back(member);
+      }
+    }
+    const size_t choices = ready.size() + results_.size() + uninformed.size();
+    if (choices == 0) return false;
+    size_t choice = random_.Below(choices);
+    if (choice < ready.size()) {
+      auto& queue = wires_[ready[choice]];
+      const GateMessage message = std::move(queue.front());
+      queue.pop_front();
+      const auto [from, to] = ready[choice];
+      const auto& known = knows_[static_cast<size_t>(to)];
+      // A worker does not listen to one that it knows to be lost.
+      if (std::find(known.begin(), known.end(), from) == known.end()) {
+        (*this)[to].Receive(from, message);
+      }
+      return true;
+    }
+    choice -= ready.size();
+    if (choice < results_.size()) {
+      const Result result = results_[choice];
+      results_.erase(results_.begin() + static_cast<ptrdiff_t>(choice));
+      if (!lost(result.to) && (*this)[result.to].Held(result.sequence)) {
+        (*this)[result.to].ResultArrived(result.sequence);
+      }
+      return true;
+    }
+    Inform(uninformed[choice - results_.size()]);
+    return true;
+  }
+
+  void Lose(int member) {
+    lost_[static_cast<size_t>(member)] = true;
+    order_.push_back(member);
+    // What it had said before may still arrive; what it has not said, never.
+    for (auto& [wire, queue] : wires_) {
+      if (wire.first == member) queue.resize(random_.Below(queue.size() + 1));
+    }
+    std::erase_if(results_, [&](const Result& r) { return r.from == member; });
+  }
+
+ private:
+  struct Result {
+    int from, to;
+    uint64_t sequence;
+  };
+
+  void Inform(int member) {
+    auto& known = knows_[static_cast<size_t>(member)];
+    const int lost_member = order_[known.size()];
+    known.push_back(lost_member);
+    // Its connection is gone: results from it too.
+    (*this)[member].Lose(lost_member);
+  }
+
+  Random random_;
+  std::vector<std::unique_ptr<GateProtocol>> members_;
+  std::vector<bool> lost_;
+  std::vector<int> order_;               // of losses
+  std::vector<std::vector<int>> knows_;  // by member
+  std::map<std::pair<int, int>, std::deque<GateMessage>> wires_;
+  std::vector<Result> results_;
+};
+
+TEST(GateProtocolTest, GatesPassWhenAllHaveEntered) {
+  Group group(4, 1);
+  for (int m = 0; m < 4; ++m) {
+    group[m].Open(0, Mode::kAwaited, {.digest = 7, .weight = 1.0 + m}, /*awaits_start=*/true);
+    EXPECT_TRUE(group[m].Enter(0, Gate::kStart, true));
+    while (group.Step()) {
+    }
+    for (int other = 0; other <= m; ++other) {
+      EXPECT_EQ(group[other].State(0, Gate::kStart),
+                m == 3 ? GateState::kPassed : GateState::kOpen);
+    }
+  }
+  EXPECT_EQ(group[2].HelloOf(0, 3).weight, 4.0);
+}
+
+TEST(GateProtocolTest, SmallEndingsAreToldTogether) {
+  Group group(3, 1);
+  size_t messages = 0;
+  for (uint64_t sequence = 0; sequence < 8; ++sequence) {
+    for (int m = 0; m < 3; ++m) {
+      group[m].Open(sequence, Mode::kShared, {}, /*awaits_start=*/false);
+      EXPECT_TRUE(group[m].Enter(sequence, Gate::kFinish, /*prompt=*/false));
+      for (GateProtocol::Outgoing& outgoing : group[m].TakeMessages()) {
+        ++messages;
+        group[outgoing.to].Receive(m, outgoing.message);
+      }
+    }
+  }
+  for (int m = 0; m < 3; ++m) {
+    for (GateProtocol::Outgoing& outgoing : group[m].TakeMessages()) {
+      ++messages;
+      group[outgoing.to].Receive(m, outgoing.message);
+    }
+    EXPECT_EQ(group[m].State(0, Gate::kFinish), GateState::kPassed) << m;
+  }
+  EXPECT_LE(messages, 4u) << "two members tell the arbiter once, and it tells both once";
+}
+
+TEST(GateProtocolTest, AnswersToWhoIsLateNameTheMissing) {
+  Group group(3, 1);
+  group[0].Open(0, Mode::kShared, {}, false);
+  group[2].Open(0, Mode::kShared, {}, false);
+  group[2].Ask(0);
+  while (group.Step()) {
+  }
+  for (const int m : {0, 2}) {
+    EXPECT_EQ(group[m].State(0, Gate::kFinish), GateState::kBroken);
+    EXPECT_TRUE(group[m].Entered(0, Gate::kStart, 0));
+    EXPECT_FALSE(group[m].Entered(0, Gate::kStart, 1));
+  }
+  // Who comes now finds it broken.
+  group[1].Open(0, Mode::kShared, {}, false);
+  EXPECT_EQ(group[1].State(0, Gate::kFinish), GateState::kBroken);
+}
+
+// Operations in which members finish when all have begun, one or two members lost anywhere, and
+// somebody who asks because its time is up: survivors must agree on every operation.
+class GateStorm : public ::testing::TestWithParam<Mode> {};
+
+TEST_P(GateStorm, SurvivorsEndWithTheSame) {
+  const Mode mode = GetParam();
+  for (uint64_t seed = 1; seed <= 4000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const int n = static_cast<int>(random.Between(2, 5));
+    const uint64_t operations = random.Below(4) + 1;
+    Group group(n, seed * 31);
+    const int losses = static_cast<int>(random.Below(static_cast<uint64_t>(std::min(n, 3))));
+    const uint64_t steps = 40 + random.Below(120);
+    std::vector<uint64_t> lose_at;
+    for (int i = 0; i < losses; ++i) lose_at.push_back(random.Below(steps));
+    const uint64_t ask_at = random.Below(2 * steps);
+    std::vector<std::vector<bool>> opened(static_cast<size_t>(n)), sent(opened), finished(opened);
+    for (auto& flags : opened) flags.resize(operations);
+    for (auto& flags : sent) flags.resize(operations);
+    for (auto& flags : finished) flags.resize(operations);
+
+    const auto act = [&](int m) {  // a member does something of its own
+      const uint64_t sequence = random.Below(operations);
+      auto&& is_open = opened[static_cast<size_t>(m)][sequence];
+      if (!is_open) {
+        group[m].Open(sequence, mode, {.digest = 3}, /*awaits_start=*/false);
+        is_open = true;
+        // A member that finds it broken or held sends nothing.
+        sent[static_cast<size_t>(m)][sequence] =
+            group[m].State(sequence, Gate::kStart) == GateState::kPassed;
+        return;
+      }
+      // All data has come once all have sent it, also from those who are lost since.
+      const bool complete =
+          std::all_of(sent.begin(), sent.end(), [&](const auto& flags) { return flags[sequence]; });
+      auto&& is_finished = finished[static_cast<size_t>(m)][sequence];
+      if (!complete || is_finished || group[m].Held(sequence) ||
+          group[m].State(sequence, Gate::kFinish) != GateState::kOpen) {
+        return;
+      }
+      is_finished = group[m].Enter(sequence, Gate::kFinish, random.Below(2) == 0);
+    };
+    for (uint64_t step = 0; step < steps; ++step) {
+      for (const uint64_t at : lose_at) {
+        if (at != step) continue;
+        const int victim = static_cast<int>(random.Below(static_cast<uint64_t>(n)));
+        int left = 0;
+        for (int m = 0; m < n; ++m) left += group.lost(m) ? 0 : 1;
+        if (!group.lost(victim) && left > 1) group.Lose(victim);
+      }
+      const int m = static_cast<int>(random.Below(static_cast<uint64_t>(n)));
+      if (!group.lost(m)) {
+        if (step == ask_at) {
+          const uint64_t sequence = random.Below(operations);
+          if (opened[static_cast<size_t>(m)][sequence] &&
+              !finished[static_cast<size_t>(m)][sequence]) {
+            group[m].Ask(sequence);
+          }
+        } else {
+          act(m);
+        }
+      }
+      if (random.Below(3) > 0) group.Step();
+    }
+    // Everybody begins and finishes what it can; messages come to rest.
+    for (int round = 0; round < 8; ++round) {
+      for (int m = 0; m < n; ++m) {
+        if (group.lost(m)) continue;
+        for (uint64_t k = 0; k < 8 * operations; ++k) act(m);
+        group[m].Flush();
+      }
+      while (group.Step()) {
+      }
+    }
+    for (uint64_t sequence = 0; sequence < operations; ++sequence) {
+      SCOPED_TRACE("operation " + std::to_string(sequence));
+      std::set<GateState> seen;
+      for (int m = 0; m < n; ++m) {
+        if (group.lost(m)) continue;
+        const GateState state = group[m].State(sequence, Gate::kFinish);
+        ASSERT_NE(state, GateState::kOpen) << "member " << m << " waits for ever";
+        ASSERT_FALSE(group[m].Held(sequence));
+        seen.insert(state);
+        if (mode == Mode::kShared && finished[static_cast<size_t>(m)][sequence]) {
+          // It has given its result to the caller: nobody may end with the old data.
+          ASSERT_EQ(state, GateState::kPassed) << "member " << m;
+        }
+      }
+      ASSERT_EQ(seen.size(), 1u) << "some have new data and some old";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, GateStorm, ::testing::Values(Mode::kShared, Mode::kAwaited),
+                         [](const auto& param) {
+                           return param.param == Mode::kShared ? "Shared" : "Awaited";
+                         });
+
+}  // namespace
+}  // namespace syncopate::transport::net

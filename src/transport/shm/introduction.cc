@@ -1,0 +1,262 @@
+#include "transport/shm/introduction.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/digest.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/pidfd.h"
+#include "base/status.h"
+#include "transport/shm/control.h"
+
+namespace syncopate::transport::shm {
+namespace {
+
+// The whole conversation: each side sends this once, with its file descriptors.
+struct HelloMessage {
+  uint64_t magic;
+  uint64_t job_high;
+  uint64_t job_low;
+  uint64_t control_bytes;
+  uint64_t arena_bytes;
+  int32_t rank;
+  int32_t size;
+  int32_t pid;
+  int32_t reserved;
+};
+
+constexpr size_t kFds = 3;                   // control memory, arena, bell
+constexpr int64_t kRetryNsMin = 200'000;     // first pause before another try to connect
+constexpr int64_t kRetryNsMax = 20'000'000;  // longest one
+constexpr int64_t kHelloNs =
+    2'000'000'000;  // a peer that connected must speak within this, or is dropped
+
+sockaddr_un Address(const Digest& job, int rank, socklen_t& length) {
+  const std::string name = absl::StrCat("syncopate/", getuid(), "/", job.ToString(), "/", rank);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());  // a leading zero: abstract
+  length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
+
+absl::Status SendHello(int fd, const HelloMessage& hello, const IntroductionSpec& spec) {
+  HelloMessage copy = hello;
+  iovec part{.iov_base = &copy, .iov_len = sizeof(copy)};
+  alignas(cmsghdr) char space[CMSG_SPACE(kFds * sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = space;
+  message.msg_controllen = sizeof(space);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(kFds * sizeof(int));
+  const int fds[kFds] = {spec.control_fd, spec.arena_fd, spec.bell_fd};
+  std::memcpy(CMSG_DATA(header), fds, sizeof(fds));
+  if (sendmsg(fd, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(copy))) {
+    return absl::UnavailableError(absl::StrCat("cannot greet a peer: ", std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+struct Greeting {
+  HelloMessage hello;
+  Introduction introduction;
+};
+
+// Waits for the peer's message. SOCK_SEQPACKET keeps it in one piece.
+absl::StatusOr<Greeting> ReceiveHello(int fd, int64_t wait_ns) {
+  pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
+  if (poll(&ready, 1, static_cast<int>(wait_ns / 1'000'000) + 1) != 1) {
+    return absl::DeadlineExceededError("a peer connected and stayed silent");
+  }
+  Greeting greeting = {};
+  iovec part{.iov_base = &greeting.hello, .iov_len = sizeof(greeting.hello)};
+  alignas(cmsghdr) char space[CMSG_SPACE(kFds * sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = space;
+  message.msg_controllen = sizeof(space);
+  const ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    int fds[kFds] = {-1, -1, -1};
+    std::memcpy(fds, CMSG_DATA(header), std::min<size_t>(count, kFds) * sizeof(int));
+    greeting.introduction.control = UniqueFd(fds[0]);
+    greeting.introduction.arena = UniqueFd(fds[1]);
+    greeting.introduction.bell = UniqueFd(fds[2]);
+  }
+  if (got != static_cast<ssize_t>(sizeof(greeting.hello)) || greeting.hello.magic != kMagic ||
+      !greeting.introduction.control.ok() || !greeting.introduction.arena.ok() ||
+      !greeting.introduction.bell.ok()) {
+    return absl::InvalidArgumentError(
+        "a peer's greeting is not Syncopate's, or of another version");
+  }
+  ucred peer = {};
+  socklen_t length = sizeof(peer);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != getuid()) {
+    return absl::PermissionDeniedError("a peer belongs to another user");
+  }
+  greeting.introduction.pid = peer.pid;
+  greeting.introduction.arena_bytes = greeting.hello.arena_bytes;
+  greeting.introduction.process = OpenPidFd(peer.pid);
+  return greeting;
+}
+
+class Meeting {
+ public:
+  Meeting(const IntroductionSpec& spec, const Clock& clock, int64_t deadline_ns)
+      : spec_(spec),
+        clock_(clock),
+        deadline_ns_(deadline_ns),
+        job_(DigestOf(spec.job)),
+        hello_{kMagic,    job_.high, job_.low, sizeof(Control), spec.arena_bytes, spec.rank,
+               spec.size, getpid(),  0},
+        peers_(static_cast<size_t>(spec.size)) {}
+
+  absl::StatusOr<std::vector<Introduction>> Run() {
+    if (spec_.size == 1) return std::move(peers_);
+    SYNCOPATE_RETURN_IF_ERROR(Listen());
+    for (int rank = 0; rank < spec_.rank; ++rank) SYNCOPATE_RETURN_IF_ERROR(Connect(rank));
+    while (Missing() > 0) SYNCOPATE_RETURN_IF_ERROR(Accept());
+    return std::move(peers_);
+  }
+
+ private:
+  absl::Status Listen() {
+    listener_ = UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    socklen_t length = 0;
+    const sockaddr_un address = Address(job_, spec_.rank, length);
+    if (!listener_.ok() ||
+        bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+      if (errno == EADDRINUSE) {
+        return absl::AlreadyExistsError(
+            absl::StrCat("rank ", spec_.rank, " of job \"", spec_.job,
+                         "\" runs on this host already; give every "
+                         "worker its own rank and every job its own id"));
+      }
+      return absl::UnavailableError(absl::StrCat("cannot make a socket: ", std::strerror(errno)));
+    }
+    if (listen(listener_.get(), spec_.size) != 0) {
+      return absl::UnavailableError(absl::StrCat("cannot listen: ", std::strerror(errno)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Connect(int rank) {
+    socklen_t length = 0;
+    const sockaddr_un address = Address(job_, rank, length);
+    for (int64_t pause_ns = kRetryNsMin;; pause_ns = std::min(2 * pause_ns, kRetryNsMax)) {
+      UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+      if (!fd.ok()) {
+        return absl::UnavailableError(absl::StrCat("cannot make a socket: ", std::strerror(errno)));
+      }
+      if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0) {
+        SYNCOPATE_RETURN_IF_ERROR(SendHello(fd.get(), hello_, spec_));
+        absl::StatusOr<Greeting> greeting = ReceiveHello(fd.get(), LeftNs());
+        // The other side may have died between our connecting and its answer: then try again until
+        // the deadline.
+        if (greeting.ok()) return Admit(*std::move(greeting), rank);
+        if (greeting.status().code() == absl::StatusCode::kPermissionDenied)
+          return greeting.status();
+      }
+      if (LeftNs() <= 0) return TooLate();
+      poll(nullptr, 0, static_cast<int>(std::min(pause_ns, LeftNs()) / 1'000'000) + 1);
+    }
+  }
+
+  absl::Status Accept() {
+    pollfd ready{.fd = listener_.get(), .events = POLLIN, .revents = 0};
+    if (LeftNs() <= 0) return TooLate();
+    if (poll(&ready, 1, static_cast<int>(LeftNs() / 1'000'000) + 1) != 1) return absl::OkStatus();
+    UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!fd.ok()) return absl::OkStatus();
+    absl::StatusOr<Greeting> greeting = ReceiveHello(fd.get(), std::min(LeftNs(), kHelloNs));
+    if (!greeting.ok()) {  // whoever it was, it was not one of ours
+      Log(LogLevel::kInfo, "turned a connection away: ", greeting.status().message());
+      return absl::OkStatus();
+    }
+    SYNCOPATE_RETURN_IF_ERROR(SendHello(fd.get(), hello_, spec_));
+    const int rank = greeting->hello.rank;
+    return Admit(*std::move(greeting), rank);
+  }
+
+  absl::Status Admit(Greeting greeting, int rank) {
+    const HelloMessage& hello = greeting.hello;
+    if (hello.job_high != job_.high || hello.job_low != job_.low || hello.rank != rank ||
+        rank < 0 || rank >= spec_.size || rank == spec_.rank) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "a worker says it is rank ", hello.rank, " of another job or beyond this one's size"));
+    }
+    if (hello.size != spec_.size) {
+      return absl::FailedPreconditionError(absl::StrCat("rank ", rank, " believes in a job of ",
+                                                        hello.size, " workers, rank ", spec_.rank,
+                                                        " in one of ", spec_.size));
+    }
+    if (hello.control_bytes != sizeof(Control)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("rank ", rank, " runs another version of Syncopate"));
+    }
+    peers_[static_cast<size_t>(rank)] = std::move(greeting.introduction);
+    return absl::OkStatus();
+  }
+
+  int Missing() const {
+    return static_cast<int>(std::count_if(peers_.begin(), peers_.end(),
+                                          [](const Introduction& p) { return !p.control.ok(); })) -
+           1;  // this worker itself
+  }
+
+  absl::Status TooLate() const {
+    std::vector<int> missing;
+    for (int rank = 0; rank < spec_.size; ++rank) {
+      if (rank != spec_.rank && !peers_[static_cast<size_t>(rank)].control.ok()) {
+        missing.push_back(rank);
+      }
+    }
+    return WithBlast(absl::DeadlineExceededError(
+                         absl::StrCat("workers ", FormatRanks(missing), " of job \"", spec_.job,
+                                      "\" did not come in time; were all ", spec_.size,
+                                      " started, on this host and by the same user?")),
+                     BlastRadius::kJob, missing.empty() ? -1 : missing.front());
+  }
+
+  // At most a minute, so that it fits poll(); whoever waits looks again.
+  int64_t LeftNs() const {
+    return std::min<int64_t>(deadline_ns_ - clock_.NowNs(), 60'000'000'000);
+  }
+
+  const IntroductionSpec& spec_;
+  const Clock& clock_;
+  const int64_t deadline_ns_;
+  const Digest job_;
+  const HelloMessage hello_;
+  UniqueFd listener_;
+  std::vector<Introduction> peers_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Introduction>> MeetPeers(const IntroductionSpec& spec,
+                                                    const Clock& clock, int64_t deadline_ns) {
+  return Meeting(spec, clock, deadline_ns).Run();
+}
+
+}  // namespace syncopate::transport::shm

@@ -1,0 +1,35 @@
+// The network that a job on several hosts plans for: measured before (SYNCOPATE_TOPO_FILE) or,
+// while nobody has measured it, a guess.
+#ifndef SYNCOPATE_WORKER_NETWORK_H_
+#define SYNCOPATE_WORKER_NETWORK_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/environment.h"
+#include "model/topology.h"
+
+namespace syncopate::worker {
+
+struct Network {
+  Topology topology;
+  std::vector<int> placement;  // by rank: the device that it is on
+};
+
+// `hosts` by rank. A file must know every host, or have as many devices as there are workers:
+// worker i is then on the i-th. It must be the same for all workers: programs are compared before
+// they run.
+absl::StatusOr<Network> LoadNetwork(const Environment& environment,
+                                    const std::vector<std::string>& hosts);
+
+// Equal NICs around one switch.
+Network GuessNetwork(const std::vector<std::string>& hosts);
+
+// Where the workers are in `topology`.
+absl::StatusOr<std::vector<int>> PlaceByHost(const Topology& topology,
+                                             const std::vector<std::string>& hosts);
+
+}  // namespace syncopate::worker
+
+#endif  // SYNCOPATE_WORKER_NETWORK_H_

@@ -1,0 +1,130 @@
+#include "worker/program_cache.h"
+
+#include <bit>
+#include <utility>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "plan/collective/planners.h"
+#include "plan/collective/quick_select.h"
+#include "plan/collective/select.h"
+
+namespace syncopate::worker {
+namespace {
+
+// Calls of more bytes are chosen for by their own size.
+constexpr uint64_t kAlikeBytesMax = 4 << 20;
+
+// A size that stands for those near it: the next below with two binary digits. Blocks have sizes of
+// their own, and few calls have many of them.
+uint64_t AlikeElements(const plan::ProgramKey& key) {
+  const uint64_t elements = key.request.elements;
+  if (elements < 4 || elements * key.element_bytes > kAlikeBytesMax ||
+      !key.request.block_elements.empty()) {
+    return elements;
+  }
+  const int digits = std::bit_width(elements);
+  return elements >> (digits - 2) << (digits - 2);
+}
+
+}  // namespace
+
+absl::StatusOr<Program> ProgramCache::PlanForHost(const plan::ProgramKey& key) const {
+  absl::string_view algorithm = key.algorithm;
+  if (algorithm.empty()) {
+    HostCosts costs;
+    costs.cores = cores_;
+    algorithm = plan::QuickSelect(static_cast<int>(key.request.active.size()), costs)
+                    .Algorithm(key.request.collective, key.request.elements * key.element_bytes);
+  }
+  if (algorithm == plan::kForest) {
+    return absl::InvalidArgumentError(
+        "a forest needs a network, but these workers share the memory of one host; leave the "
+        "algorithm open, or choose direct");
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(const plan::PlannerInfo* planner,
+                             plan::FindPlanner(key.request.collective, algorithm));
+  return planner->plan(key.request, {});
+}
+
+std::optional<std::vector<int>> ProgramCache::PlacementOf(const plan::ProgramKey& key) const {
+  if (!network_ || key.ranks.empty()) return std::nullopt;
+  std::vector<int> placement;
+  bool one_host = true;
+  const auto host_of = [&](int device) {
+    const int host = network_->topology.nodes[static_cast<size_t>(device)].host;
+    return host >= 0 ? host : device;
+  };
+  for (const int rank : key.ranks) {
+    placement.push_back(network_->placement[static_cast<size_t>(rank)]);
+    one_host = one_host && host_of(placement.back()) == host_of(placement.front());
+  }
+  if (one_host) return std::nullopt;
+  return placement;
+}
+
+absl::StatusOr<std::shared_ptr<const plan::Selection>> ProgramCache::ChoiceFor(
+    plan::ProgramKey key, const Topology& topology, const std::vector<int>& placement) {
+  key.request.elements = AlikeElements(key);
+  key.self = 0;
+  key.chunk_bytes = 0;
+  const auto found = choices_.find(key);
+  if (found != choices_.end()) return found->second;
+  SYNCOPATE_ASSIGN_OR_RETURN(plan::Selection selection,
+                             plan::SelectProgram(key.request, key.element_bytes, topology,
+                                                 placement, {.algorithm = key.algorithm}));
+  Log(LogLevel::kInfo, Name(key.request.collective), " of about ",
+      key.request.elements * key.element_bytes, " bytes: ", selection.why);
+  selection.program = {};  // of that size; nobody asks for it again
+  if (choices_.size() >= kProgramsMax) choices_.clear();
+  auto choice = std::make_shared<const plan::Selection>(std::move(selection));
+  choices_[key] = choice;
+  return choice;
+}
+
+absl::StatusOr<PlannedProgram> ProgramCache::Plan(const plan::ProgramKey& key) {
+  const std::optional<std::vector<int>> placement = PlacementOf(key);
+  PlannedProgram planned;
+  if (!placement || key.request.elements == 0) {
+    SYNCOPATE_ASSIGN_OR_RETURN(Program program, PlanForHost(key));
+    SYNCOPATE_ASSIGN_OR_RETURN(planned.program,
+                               engine::CompileProgram(std::move(program), key.self));
+    return planned;
+  }
+  const bool newer = published_ && key.network_version == published_->first;
+  const Topology& topology = newer ? published_->second : network_->topology;
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::shared_ptr<const plan::Selection> choice,
+                             ChoiceFor(key, topology, *placement));
+  SYNCOPATE_ASSIGN_OR_RETURN(Program program,
+                             plan::PlanAlike(*choice, key.request, key.element_bytes, topology,
+                                             *placement, key.chunk_bytes));
+  planned.chunk_bytes =
+      key.chunk_bytes > 0 ? key.chunk_bytes : choice->candidates.front().chunk_bytes;
+  SYNCOPATE_ASSIGN_OR_RETURN(planned.program, engine::CompileProgram(std::move(program), key.self));
+  return planned;
+}
+
+absl::StatusOr<PlannedProgram> ProgramCache::Get(const plan::ProgramKey& key) {
+  MutexLock lock(&mutex_);
+  const auto found = programs_.find(key);
+  if (found != programs_.end()) return found->second;
+  SYNCOPATE_ASSIGN_OR_RETURN(PlannedProgram planned, Plan(key));
+  if (programs_.size() >= kProgramsMax) programs_.clear();
+  programs_[key] = planned;
+  return planned;
+}
+
+void ProgramCache::Publish(uint64_t version, const Topology& topology) {
+  MutexLock lock(&mutex_);
+  if (published_) {
+    absl::erase_if(programs_, [&](const auto& entry) {
+      return entry.first.network_version == published_->first;
+    });
+    absl::erase_if(choices_, [&](const auto& entry) {
+      return entry.first.network_version == published_->first;
+    });
+  }
+  published_ = {version, topology};
+}
+
+}  // namespace syncopate::worker

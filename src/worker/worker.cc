@@ -1,0 +1,408 @@
+// The public interface (syncopate/syncopate.h) over the planners, the engine and the transports.
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "adapt/chunk_tuner.h"
+#include "adapt/network_watch.h"
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/environment.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "engine/engine.h"
+#include "syncopate/syncopate.h"
+#include "worker/engine_exchange.h"
+#include "worker/network.h"
+#include "worker/program_cache.h"
+#include "worker/start_transport.h"
+
+namespace syncopate {
+namespace internal {
+
+// What a worker is made of. Groups, buffers and handles keep it alive.
+class WorkerImpl {
+ public:
+  WorkerImpl(worker::StartedTransport started, const std::optional<worker::Network>& network_in)
+      : job(std::move(started.job)),
+        timeout_ns(started.timeout_ns),
+        transport(std::move(started.transport)),
+        network(network_in),
+        programs(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), network_in),
+        engine(*transport, MonotonicClock()) {}
+
+  absl::StatusOr<std::shared_ptr<engine::EngineGroup>> MakeGroup(const std::vector<int>& members) {
+    MutexLock lock(&mutex);
+    const uint64_t instance = group_instances[members]++;
+    const std::string name = absl::StrCat("group ", absl::StrJoin(members, ","), " ", instance);
+    return engine.MakeGroup(DigestOf(name).low | 1, members);  // 0 means no group
+  }
+
+  // Looks for changes of the network from now on.
+  absl::Status WatchNetwork(const std::vector<int>& everyone) {
+    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> group, MakeGroup(everyone));
+    watch = std::make_unique<adapt::NetworkWatch>(
+        network->topology, network->placement, job.rank,
+        [this] { return transport->TakeTraffic(); },
+        worker::MakeEngineExchange(engine, programs, std::move(group), timeout_ns),
+        [this](uint64_t version, const Topology& topology) { programs.Publish(version, topology); },
+        MonotonicClock());
+    return absl::OkStatus();
+  }
+
+  // Looks for the best sub-chunks of forests from now on.
+  absl::Status TuneChunks(const std::vector<int>& everyone) {
+    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> group, MakeGroup(everyone));
+    tuner = std::make_unique<adapt::ChunkTuner>(
+        worker::MakeEngineExchange(engine, programs, std::move(group), timeout_ns));
+    return absl::OkStatus();
+  }
+
+  const Job job;
+  const int64_t timeout_ns;
+  const std::unique_ptr<transport::Transport> transport;
+  const std::optional<worker::Network>
+      network;  // that the job began with, if it is on several hosts
+  worker::ProgramCache programs;
+  std::unique_ptr<adapt::NetworkWatch> watch;  // null: nobody looks. The engine goes first.
+  std::unique_ptr<adapt::ChunkTuner> tuner;    // likewise
+  engine::Engine engine;
+  Mutex mutex;
+  std::map<std::vector<int>, uint64_t> group_instances ABSL_GUARDED_BY(mutex);
+};
+
+struct BufferOwner {
+  BufferOwner(std::shared_ptr<WorkerImpl> worker_in, std::byte* memory_in)
+      : worker(std::move(worker_in)), memory(memory_in) {}
+  BufferOwner(const BufferOwner&) = delete;
+  ~BufferOwner() { worker->transport->Free(memory); }
+  const std::shared_ptr<WorkerImpl> worker;
+  std::byte* const memory;
+};
+
+class OperationState {
+ public:
+  const std::shared_ptr<WorkerImpl> worker;
+  const std::shared_ptr<engine::Operation> operation;  // null: it never started
+  const absl::Status refusal;                          // why
+};
+
+class GroupImpl {
+ public:
+  // `watch_in`: follows the versions of the network; `tuner_in`: refines plans. May be null.
+  GroupImpl(std::shared_ptr<WorkerImpl> worker_in, std::shared_ptr<engine::EngineGroup> group_in,
+            adapt::NetworkWatch* watch_in = nullptr, adapt::ChunkTuner* tuner_in = nullptr)
+      : worker(std::move(worker_in)),
+        group(std::move(group_in)),
+        watch(watch_in),
+        tuner(tuner_in) {}
+
+  int size() const { return static_cast<int>(group->members.size()); }
+
+  absl::StatusOr<engine::OperationSpec> Prepare(const Call& call) {
+    SYNCOPATE_RETURN_IF_ERROR(Check(call));
+    const uint64_t version =
+        watch == nullptr ? 0 : watch->BeforeCall(call.data.elements * SizeOf(call.data.type));
+    std::shared_ptr<std::atomic<int64_t>> took;
+    absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> program =
+        ProgramFor(call, version, took);
+    if (!program.ok()) {
+      if (watch != nullptr) watch->Ended();
+      return program.status();
+    }
+    if (watch != nullptr) watch->Planned((*program)->digest);
+    const int64_t timeout_ns =
+        call.timeout ? absl::ToInt64Nanoseconds(*call.timeout) : worker->timeout_ns;
+    const int64_t now_ns = MonotonicClock().NowNs();
+    engine::OperationSpec spec{.group = group,
+                               .program = *std::move(program),
+                               .data = call.data.data,
+                               .type = call.data.type,
+                               .op = Reduces(call.collective) ? call.op : ReduceOp::kSum,
+                               .weight = IsActive(call) ? call.weight : 0,
+                               .priority = call.priority,
+                               .deadline_ns = now_ns + timeout_ns};
+    if (took != nullptr || watch != nullptr) {
+      // The engine goes before the watch.
+      spec.completed = [took, now_ns, watch = watch,
+                        ended = call.ended](const absl::Status& status) {
+        if (took != nullptr && status.ok()) took->store(MonotonicClock().NowNs() - now_ns);
+        if (watch != nullptr) watch->Ended();
+        if (ended) ended(status);
+      };
+    } else {
+      spec.completed = call.ended;
+    }
+    return spec;
+  }
+
+  const std::shared_ptr<WorkerImpl> worker;
+  const std::shared_ptr<engine::EngineGroup> group;
+  adapt::NetworkWatch* const watch;  // of the worker
+  adapt::ChunkTuner* const tuner;    // likewise
+
+ private:
+  bool IsActive(const Call& call) const {
+    return call.active.empty() ||
+           std::find(call.active.begin(), call.active.end(), group->self) != call.active.end();
+  }
+
+  absl::Status Check(const Call& call) const {
+    auto refuse = [&](const auto&... why) {
+      return WithBlast(
+          absl::InvalidArgumentError(absl::StrCat(Name(call.collective), ": ", why...)),
+          BlastRadius::kOperation);
+    };
+    if (call.data.elements > limits::kElementsMax) {
+      return refuse(call.data.elements, " elements are more than the limit of ",
+                    limits::kElementsMax);
+    }
+    if (!call.active.empty()) {
+      if (call.collective != Collective::kAllReduce) {
+        return refuse("only an all-reduce can do without some of the workers' data");
+      }
+      std::vector<int> sorted = call.active;
+      std::sort(sorted.begin(), sorted.end());
+      if (sorted.front() < 0 || sorted.back() >= size()) {
+        return refuse("active rank ", sorted.front() < 0 ? sorted.front() : sorted.back(),
+                      " is not a rank of a group of ", size());
+      }
+      const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+      if (twice != sorted.end()) return refuse("active rank ", *twice, " stands there twice");
+    }
+    const bool active = IsActive(call);
+    if (active && call.data.elements > 0 && call.data.data == nullptr) {
+      return refuse("data is null");
+    }
+    if (HasRoot(call.collective) && (call.root < 0 || call.root >= size())) {
+      return refuse("root ", call.root, " is not a rank of a group of ", size());
+    }
+    if (call.collective == Collective::kSendReceive && (call.target < 0 || call.target >= size())) {
+      return refuse("target ", call.target, " is not a rank of a group of ", size());
+    }
+    if (Reduces(call.collective) && call.op == ReduceOp::kWeightedAverage) {
+      if (!IsFloating(call.data.type)) {
+        return refuse("a weighted average needs a floating type, not ", Name(call.data.type));
+      }
+      if (active && (!std::isfinite(call.weight) || call.weight < 0)) {
+        return refuse("weight ", call.weight, " is not a finite number of 0 or more");
+      }
+    }
+    if (HasBlocks(call.collective)) {
+      const uint64_t n = static_cast<uint64_t>(size());
+      if (call.block_elements.empty() && call.data.elements % n != 0) {
+        return refuse(call.data.elements, " elements cannot be cut into ", n,
+                      " equal blocks; give block_elements");
+      }
+      if (!call.block_elements.empty() &&
+          (call.block_elements.size() != n ||
+           std::accumulate(call.block_elements.begin(), call.block_elements.end(), uint64_t{0}) !=
+               call.data.elements)) {
+        return refuse("block_elements must have ", n, " entries that add up to the ",
+                      call.data.elements, " elements of data");
+      }
+    }
+    if (call.timeout && *call.timeout <= absl::ZeroDuration())
+      return refuse("the timeout is not positive");
+    return absl::OkStatus();
+  }
+
+  // `took`: where the time of this call is wanted, if it is.
+  absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> ProgramFor(
+      const Call& call, uint64_t network_version, std::shared_ptr<std::atomic<int64_t>>& took) {
+    const uint64_t element_bytes = SizeOf(call.data.type);
+    MutexLock lock(&mutex_);
+    // The same call again is the usual case.
+    const bool same =
+        last_.program != nullptr && last_key_.request.collective == call.collective &&
+        last_key_.request.elements == call.data.elements &&
+        last_key_.network_version == network_version && last_key_.element_bytes == element_bytes &&
+        last_key_.algorithm == call.algorithm &&
+        (!HasRoot(call.collective) || last_key_.request.root == call.root) &&
+        (call.collective != Collective::kSendReceive || last_key_.request.target == call.target) &&
+        last_blocks_ == call.block_elements && last_active_ == call.active;
+    if (same) return Refined(took);
+    plan::ProgramKey key;
+    key.request.collective = call.collective;
+    key.request.workers = size();
+    key.request.active = call.active;
+    std::sort(key.request.active.begin(), key.request.active.end());
+    if (call.active.empty()) {
+      key.request.active.resize(static_cast<size_t>(size()));
+      std::iota(key.request.active.begin(), key.request.active.end(), 0);
+    }
+    if (HasRoot(call.collective)) key.request.root = call.root;
+    if (call.collective == Collective::kSendReceive) key.request.target = call.target;
+    key.request.elements = call.data.elements;
+    if (HasBlocks(call.collective)) {
+      key.request.block_elements = call.block_elements;
+      if (call.block_elements.empty()) {
+        key.request.block_elements.assign(static_cast<size_t>(size()),
+                                          call.data.elements / static_cast<uint64_t>(size()));
+      }
+    }
+    key.element_bytes = element_bytes;
+    key.algorithm = call.algorithm;
+    key.self = group->self;
+    key.ranks = group->members;
+    key.network_version = network_version;
+    SYNCOPATE_ASSIGN_OR_RETURN(last_, worker->programs.Get(key));
+    last_key_ = std::move(key);
+    last_blocks_ = call.block_elements;
+    last_active_ = call.active;
+    return Refined(took);
+  }
+
+  // What the tuner makes of the program that the last key gave.
+  absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> Refined(
+      std::shared_ptr<std::atomic<int64_t>>& took) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (tuner == nullptr || last_.chunk_bytes == 0) return last_.program;
+    adapt::ChunkTuner::Advice advice = tuner->BeforeCall(last_key_, last_.chunk_bytes);
+    took = std::move(advice.took);
+    if (advice.chunk_bytes == 0) return last_.program;
+    plan::ProgramKey key = last_key_;
+    key.chunk_bytes = advice.chunk_bytes;
+    absl::StatusOr<worker::PlannedProgram> planned = worker->programs.Get(key);
+    if (planned.ok()) return planned->program;
+    // Too many steps, say; for all workers alike. The size is then not among those measured.
+    took = nullptr;
+    return last_.program;
+  }
+
+  Mutex mutex_;
+  plan::ProgramKey last_key_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> last_blocks_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> last_active_ ABSL_GUARDED_BY(mutex_);
+  worker::PlannedProgram last_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace internal
+
+namespace {
+
+absl::StatusOr<bool> IsOn(const Environment& environment, const char* name) {
+  const std::string text = environment(name).value_or("1");
+  if (text == "1" || text == "0") return text == "1";
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": \"", text, "\" is neither 1 (the default) nor 0"));
+}
+
+}  // namespace
+
+bool Handle::Done() const { return state_->operation == nullptr || state_->operation->done(); }
+
+absl::Status Handle::Wait() {
+  if (state_->operation == nullptr) return state_->refusal;
+  return state_->worker->engine.Wait(state_->operation);
+}
+
+int Group::rank() const { return impl_->group->self; }
+int Group::size() const { return impl_->size(); }
+const std::vector<int>& Group::members() const { return impl_->group->members; }
+
+Handle Group::Start(const Call& call) {
+  absl::StatusOr<engine::OperationSpec> spec = impl_->Prepare(call);
+  std::shared_ptr<engine::Operation> operation;
+  if (spec.ok()) operation = impl_->worker->engine.Start(*std::move(spec));
+  return Handle(std::make_shared<internal::OperationState>(internal::OperationState{
+      .worker = impl_->worker, .operation = std::move(operation), .refusal = spec.status()}));
+}
+
+absl::Status Group::Run(const Call& call) {
+  SYNCOPATE_ASSIGN_OR_RETURN(engine::OperationSpec spec, impl_->Prepare(call));
+  if (impl_->watch == nullptr) return impl_->worker->engine.Run(std::move(spec));
+  const int64_t begin_ns = MonotonicClock().NowNs();
+  absl::Status status = impl_->worker->engine.Run(std::move(spec));
+  impl_->watch->Waited(MonotonicClock().NowNs() - begin_ns);
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
+  const Environment environment = ProcessEnvironment();
+  SYNCOPATE_ASSIGN_OR_RETURN(worker::StartedTransport started,
+                             worker::StartTransport(options, environment));
+  std::optional<syncopate::worker::Network> network;
+  if (!started.hosts.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(network, worker::LoadNetwork(environment, started.hosts));
+  }
+  auto impl = std::make_shared<internal::WorkerImpl>(std::move(started), network);
+  std::vector<int> everyone(static_cast<size_t>(impl->job.size));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> world, impl->MakeGroup(everyone));
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool upkeep, IsOn(environment, "SYNCOPATE_UPKEEP"));
+  if (network && upkeep) SYNCOPATE_RETURN_IF_ERROR(impl->WatchNetwork(everyone));
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool tune, IsOn(environment, "SYNCOPATE_TUNE"));
+  if (network && tune) SYNCOPATE_RETURN_IF_ERROR(impl->TuneChunks(everyone));
+  auto group = std::make_shared<internal::GroupImpl>(impl, std::move(world), impl->watch.get(),
+                                                     impl->tuner.get());
+  return std::unique_ptr<Worker>(new Worker(std::move(impl), Group(std::move(group))));
+}
+
+Worker::Worker(std::shared_ptr<internal::WorkerImpl> impl, Group world)
+    : impl_(std::move(impl)), world_(std::move(world)) {}
+Worker::~Worker() = default;
+
+int Worker::rank() const { return impl_->job.rank; }
+int Worker::size() const { return impl_->job.size; }
+int Worker::local_rank() const { return impl_->job.local_rank; }
+int Worker::local_size() const { return impl_->job.local_size; }
+
+absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members) {
+  const std::string list = absl::StrCat("group {", absl::StrJoin(members, ","), "}");
+  for (int member : members) {
+    if (member < 0 || member >= size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(list, ": ", member, " is not a rank of a job of ", size()));
+    }
+  }
+  if (std::set<int>(members.begin(), members.end()).size() != members.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(list, ": a rank stands there twice"));
+  }
+  for (const transport::Loss& loss : impl_->transport->Lost()) {
+    if (std::find(members.begin(), members.end(), loss.rank) == members.end()) continue;
+    return WithBlast(
+        absl::FailedPreconditionError(absl::StrCat(list, ": worker ", loss.rank, " ", loss.cause)),
+        loss.rank == rank() ? BlastRadius::kJob : BlastRadius::kOperation, loss.rank);
+  }
+  absl::StatusOr<std::shared_ptr<engine::EngineGroup>> group = impl_->MakeGroup(members);
+  if (!group.ok()) return At(list, group.status());
+  return Group(std::make_shared<internal::GroupImpl>(impl_, *std::move(group)));
+}
+
+NetworkVersion Worker::Network() const {
+  if (impl_->watch != nullptr) return impl_->watch->Newest();
+  if (!impl_->network) return {};
+  const Topology& topology = impl_->network->topology;
+  return {
+      .version = topology.version, .reason = topology.source, .topology_json = ToJson(topology)};
+}
+
+std::vector<int> Worker::Lost() const {
+  std::vector<int> ranks;
+  for (const transport::Loss& loss : impl_->transport->Lost()) ranks.push_back(loss.rank);
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+absl::StatusOr<Buffer> Worker::Allocate(size_t bytes) {
+  SYNCOPATE_ASSIGN_OR_RETURN(std::byte * memory, impl_->transport->Allocate(bytes));
+  return Buffer(std::make_shared<internal::BufferOwner>(impl_, memory), memory, bytes);
+}
+
+}  // namespace syncopate
