@@ -42,15 +42,6 @@ absl::StatusOr<std::vector<double>> SideChannel::Sum(std::vector<double> values)
   return values;
 }
 
-absl::StatusOr<std::string> SideChannel::FromFirst(std::string text) {
-  int64_t bytes = static_cast<int64_t>(text.size());
-  SYNCOPATE_RETURN_IF_ERROR(group_.Broadcast(Array::Of(&bytes, 1), 0));
-  std::vector<int32_t> words = ToWords(text);
-  words.resize(Words(static_cast<size_t>(bytes)));
-  SYNCOPATE_RETURN_IF_ERROR(group_.Broadcast(Array::Of(words.data(), words.size()), 0));
-  return ToText(words.data(), static_cast<size_t>(bytes));
-}
-
 absl::Status SideChannel::Agree(const absl::Status& own) {
   int64_t first = own.ok() ? worker_.size() : worker_.rank();
   SYNCOPATE_RETURN_IF_ERROR(group_.AllReduce(Array::Of(&first, 1), ReduceOp::kMin));

@@ -24,8 +24,6 @@ class SideChannel {
 
   // The sums over all workers.
   absl::StatusOr<std::vector<double>> Sum(std::vector<double> values);
-  // Rank 0's text.
-  absl::StatusOr<std::string> FromFirst(std::string text);
   // How a step went that all workers take: OK where it went well for all. Else the first worker
   // that failed keeps its error, which tells enough, and the others get Cancelled.
   absl::Status Agree(const absl::Status& own);
