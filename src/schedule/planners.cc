@@ -19,10 +19,10 @@ using Plan = Schedule (*)(const TensorTable&, const cost::CommunicationCosts&,
 
 // In the order of kPlans.
 constexpr SchedulePlanner kPlanners[] = {
-    {"none", "one transfer after the backward pass"},
-    {"wfbp", "each tensor alone, one after the other"},
+    {"none", "one transfer after the backward pass", false},
+    {"wfbp", "each tensor alone, one after the other", false},
     {"mg-wfbp", "merged where that hides a start-up"},
-    {"bucket", "buckets of a fixed size"},
+    {"bucket", "buckets of a fixed size", false},
     {"asc-wfbp", "normal, merged or two at once, by the greedy rule"},
     {"search", "the best found on the exact model"},
 };
@@ -32,6 +32,13 @@ static_assert(std::size(kPlanners) == std::size(kPlans));
 }  // namespace
 
 absl::Span<const SchedulePlanner> SchedulePlanners() { return kPlanners; }
+
+bool PlansByMeasurements(absl::string_view planner) {
+  for (const SchedulePlanner& known : kPlanners) {
+    if (known.name == planner) return known.by_measurements;
+  }
+  return true;
+}
 
 absl::StatusOr<Schedule> MakeSchedule(absl::string_view planner, const TensorTable& table,
                                       const cost::CommunicationCosts& costs,

@@ -27,7 +27,8 @@ struct ScheduleOptions {
 
 struct SchedulePlanner {
   absl::string_view name;
-  absl::string_view summary;  // half a line for people
+  absl::string_view summary;    // half a line for people
+  bool by_measurements = true;  // it looks at times and costs
 };
 
 // All planners, the simplest first.
@@ -38,6 +39,10 @@ struct SchedulePlanner {
 //   asc-wfbp  the published greedy rule: normal, merged or simultaneous, two at once at most
 //   search    the best that a search on the exact model finds; never worse than the others on it
 absl::Span<const SchedulePlanner> SchedulePlanners();
+
+// Whether the planner looks at the tensors' times and at the communication costs. Those that do not
+// (none, wfbp, bucket) make the same schedule whatever is measured. True for an unknown name.
+bool PlansByMeasurements(absl::string_view planner);
 
 // InvalidArgument if the name is unknown, with the names that there are, or if a value is not
 // valid.

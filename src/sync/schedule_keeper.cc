@@ -20,11 +20,6 @@ constexpr double kUnknown = 1e30;         // of a transfer that this worker has 
 constexpr char kRefused[] = "refused: ";  // rank 0 could not plan; a schedule begins otherwise
 constexpr char kUntilProfiled[] = "bucket";
 
-// These make the same of every profile and of all costs.
-bool NeedsTimes(absl::string_view planner) {
-  return planner != "none" && planner != "wfbp" && planner != "bucket";
-}
-
 TensorTable OneTensor() {
   return {.model = "any",
           .tensors = {{.name = "any",
@@ -69,7 +64,8 @@ ScheduleKeeper::ScheduleKeeper(Worker& worker, Group everyone, TensorTable table
       planner_(std::move(planner)),
       costs_(costs.value_or(cost::CommunicationCosts())),
       // One worker alone communicates for nothing.
-      costs_known_(costs.has_value() || !NeedsTimes(planner_) || everyone_.size() == 1),
+      costs_known_(costs.has_value() || !schedule::PlansByMeasurements(planner_) ||
+                   everyone_.size() == 1),
       policy_(std::move(policy)),
       begin_ns_(policy_.clock->NowNs()) {}
 
@@ -105,7 +101,7 @@ absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(
                                keeper->Measure(keeper->policy_.first_measure_seconds_max, -1));
     keeper->costs_known_ = true;
   }
-  const bool can_plan = !NeedsTimes(keeper->planner_) ||
+  const bool can_plan = !schedule::PlansByMeasurements(keeper->planner_) ||
                         (keeper->table_.backward_seconds() > 0 && keeper->costs_known_);
   SYNCOPATE_ASSIGN_OR_RETURN(keeper->schedule_,
                              keeper->Plan(can_plan ? keeper->planner_ : kUntilProfiled));
@@ -151,7 +147,7 @@ absl::StatusOr<cost::CommunicationCosts> ScheduleKeeper::Measure(double budget_s
 bool ScheduleKeeper::LooksAfter(int64_t iteration) const {
   const int64_t after = iteration + 1 - policy_.first_look;
   if (after == 0) return true;
-  return after > 0 && after % policy_.look_every == 0 && NeedsTimes(planner_);
+  return after > 0 && after % policy_.look_every == 0 && schedule::PlansByMeasurements(planner_);
 }
 
 absl::StatusOr<Schedule> ScheduleKeeper::Plan(absl::string_view planner) {
@@ -323,7 +319,7 @@ absl::StatusOr<bool> ScheduleKeeper::KnowCosts(const Profile& profile, int64_t i
 absl::StatusOr<bool> ScheduleKeeper::CostsChanged(const TensorTable& table, const Profile& profile,
                                                   int64_t iteration, std::string& put_off) {
   // At the first plan the costs are those that were just measured, or that the keeper was given.
-  if (!profiled_ || everyone_.size() == 1 || !NeedsTimes(planner_)) return false;
+  if (!profiled_ || everyone_.size() == 1 || !schedule::PlansByMeasurements(planner_)) return false;
   SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<double> ratio,
                              TransferRatio(table, costs_, profile));
   if (!ratio) return false;

@@ -24,6 +24,7 @@
 #include "lab/lab.h"
 #include "lab/scoped_lab.h"
 #include "lab/spec.h"
+#include "schedule/planners.h"
 #include "tools/bench/interrupt.h"
 #include "tools/bench/lab_plan.h"
 #include "tools/bench/launch_plan.h"
@@ -219,7 +220,7 @@ class TrainBench {
     } else {
       options.schedule = contestant.name;
       // Short jobs are compared here by their iterations after planning.
-      options.measure_first = true;
+      options.measure_first = schedule::PlansByMeasurements(options.schedule);
       plan.arguments.insert(plan.arguments.end(), {worker_, ToJson(options)});
       if (place_) plan.environment["SYNCOPATE_TOPO_FILE"] = place_->topology;
     }
