@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/median.h"
 #include "base/parse.h"
 
 namespace syncopate::adapt {
@@ -13,13 +14,6 @@ namespace {
 constexpr double kWorthwhile = 0.97;
 constexpr uint64_t kChunkMin = 8 << 10;
 constexpr uint64_t kChunkMax = 2 << 20;
-
-int64_t Median(std::vector<int64_t> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -60,7 +54,7 @@ ChunkTuner::Advice ChunkTuner::BeforeCall(const plan::ProgramKey& key, uint64_t 
       for (size_t i = 1; i < all.size(); ++i) {
         if (const int64_t ns = all[i]->load(); ns > 0) known.push_back(ns);
       }
-      mine.push_back(Median(std::move(known)));
+      mine.push_back(known.empty() ? 0 : MedianOf(std::move(known)));
     }
     absl::StatusOr<std::unique_ptr<RecordExchange::Pending>> records =
         exchange_->Start(std::move(mine));

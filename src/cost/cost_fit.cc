@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/limits.h"
+#include "base/median.h"
 
 namespace syncopate::cost {
 namespace {
@@ -60,10 +61,7 @@ Line RobustLine(const std::vector<CostPoint>& points) {
       errors.push_back(
           std::abs((line.a + line.b * static_cast<double>(point.bytes)) / point.seconds - 1));
     }
-    std::vector<double> sorted = errors;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2),
-                     sorted.end());
-    const double far_off = std::max(kErrorLeast, kFarOff * sorted[sorted.size() / 2]);
+    const double far_off = std::max(kErrorLeast, kFarOff * MedianOf(errors));
     for (size_t i = 0; i < errors.size(); ++i) weights[i] = std::min(1.0, far_off / errors[i]);
   }
   return line;

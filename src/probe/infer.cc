@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/median.h"
 #include "base/status.h"
 #include "probe/evidence.h"
 #include "probe/experiments.h"
@@ -301,9 +302,7 @@ void FillLinks(const Evidence& evidence, NetworkShape& shape) {
       if (evidence.rate(from, to) > 0) seen.push_back(evidence.rate(from, to));
     }
   }
-  std::nth_element(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(seen.size() / 2),
-                   seen.end());
-  const double median = seen[seen.size() / 2];
+  const double median = MedianOf(std::move(seen));
   shape.links.assign(static_cast<size_t>(hosts),
                      std::vector<double>(static_cast<size_t>(hosts), 0));
   for (int from = 0; from < hosts; ++from) {

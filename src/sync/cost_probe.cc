@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/median.h"
 #include "base/status.h"
 #include "strategy/bsp.h"
 #include "sync/synchronizer.h"
@@ -40,13 +41,6 @@ constexpr int kLongRepetitions = 2, kShortFactor = 3;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
-
-// Iterations meet the usual disturbances, too, so the least would promise too much.
-double Median(std::vector<double> seconds) {
-  const auto median = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), median, seconds.end());
-  return *median;
-}
 
 // Zeros for gradients, and no parameters.
 class NoReplica : public Replica {
@@ -188,7 +182,7 @@ class CostProbe {
     enough = true;
     for (std::thread& thread : threads) thread.join();
     SYNCOPATE_RETURN_IF_ERROR(seconds.status());
-    startup_beside_computing_ = Median(*std::move(seconds));
+    startup_beside_computing_ = MedianOf(*std::move(seconds));
     return absl::OkStatus();
   }
 
@@ -225,7 +219,8 @@ class CostProbe {
     SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds,
                                Rows(bytes, at_once, plan.length, plan.lead + plan.repetitions));
     seconds.erase(seconds.begin(), seconds.begin() + plan.lead);
-    const double counted = Median(std::move(seconds));
+    // Iterations meet the usual disturbances, too, so the least would promise too much.
+    const double counted = MedianOf(std::move(seconds));
     overhead_ = std::max(0.0, spent_ - begin - plan.Seconds(counted));
     points_.push_back({bytes, at_once, counted});
     return absl::OkStatus();

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "base/median.h"
 #include "base/status.h"
 #include "schedule/timeline.h"
 #include "sync/cost_probe.h"
@@ -27,12 +28,6 @@ TensorTable OneTensor() {
                        .type = DataType::kFloat32,
                        .forward_seconds = 0,
                        .backward_seconds = 0}}};
-}
-
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // By place, over the vectors.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/median.h"
 #include "base/status.h"
 #include "syncopate/torch.h"
 #include "train/training_testing.h"
@@ -26,12 +27,6 @@ inline double SecondsOf(clockid_t clock) {
   timespec now = {};
   clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
-inline double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 struct LoopTimes {
