@@ -17,6 +17,47 @@ absl::Status CheckLength(int64_t bytes) {
       "a text of ", bytes, " bytes is exchanged, the limit is ", kExchangedTextBytesMax));
 }
 
+// What the texts of a group's members look like one after the other.
+struct Layout {
+  std::vector<int64_t> bytes;     // by member
+  std::vector<uint64_t> words;    // likewise
+  std::vector<uint64_t> offsets;  // in words
+  uint64_t total = 0;             // words
+};
+
+absl::StatusOr<Layout> AgreeOnLayout(Group& group, const std::string& text) {
+  Layout layout;
+  layout.bytes.resize(static_cast<size_t>(group.size()));
+  layout.bytes[static_cast<size_t>(group.rank())] = static_cast<int64_t>(text.size());
+  SYNCOPATE_RETURN_IF_ERROR(group.AllGather(Array::Of(layout.bytes.data(), layout.bytes.size())));
+  for (const int64_t length : layout.bytes) {
+    SYNCOPATE_RETURN_IF_ERROR(CheckLength(length));
+    layout.offsets.push_back(layout.total);
+    layout.words.push_back(WordsOf(static_cast<uint64_t>(length)));
+    layout.total += layout.words.back();
+  }
+  return layout;
+}
+
+// Moves the texts by `call`. All of them, where it brings them; elsewhere nothing.
+absl::StatusOr<std::vector<std::string>> MoveTexts(Group& group, const std::string& text,
+                                                   const Layout& layout, Call call) {
+  const bool here = !HasRoot(call.collective) || call.root == group.rank();
+  std::vector<std::string> texts(here ? layout.bytes.size() : 0);
+  if (layout.total == 0) return texts;
+  std::vector<int32_t> words(layout.total);
+  std::memcpy(words.data() + layout.offsets[static_cast<size_t>(group.rank())], text.data(),
+              text.size());
+  call.block_elements = layout.words;
+  call.data = Array::Of(words.data(), words.size());
+  SYNCOPATE_RETURN_IF_ERROR(group.Run(call));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    texts[i].assign(reinterpret_cast<const char*>(words.data() + layout.offsets[i]),
+                    static_cast<size_t>(layout.bytes[i]));
+  }
+  return texts;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> BroadcastText(Group& group, const std::string& text, int root) {
@@ -31,31 +72,15 @@ absl::StatusOr<std::string> BroadcastText(Group& group, const std::string& text,
 }
 
 absl::StatusOr<std::vector<std::string>> AllGatherTexts(Group& group, const std::string& text) {
-  const size_t size = static_cast<size_t>(group.size()), self = static_cast<size_t>(group.rank());
-  std::vector<int64_t> lengths(size);
-  lengths[self] = static_cast<int64_t>(text.size());
-  SYNCOPATE_RETURN_IF_ERROR(group.AllGather(Array::Of(lengths.data(), size)));
-  Call call{.collective = Collective::kAllGather};
-  uint64_t total = 0;
-  std::vector<uint64_t> offsets;
-  for (const int64_t length : lengths) {
-    SYNCOPATE_RETURN_IF_ERROR(CheckLength(length));
-    offsets.push_back(total);
-    call.block_elements.push_back(WordsOf(static_cast<uint64_t>(length)));
-    total += call.block_elements.back();
-  }
-  SYNCOPATE_RETURN_IF_ERROR(CheckLength(static_cast<int64_t>(total * sizeof(int32_t))));
-  std::vector<std::string> texts(size);
-  if (total == 0) return texts;
-  std::vector<int32_t> words(total);
-  std::memcpy(words.data() + offsets[self], text.data(), text.size());
-  call.data = Array::Of(words.data(), total);
-  SYNCOPATE_RETURN_IF_ERROR(group.Run(call));
-  for (size_t i = 0; i < size; ++i) {
-    texts[i].assign(reinterpret_cast<const char*>(words.data() + offsets[i]),
-                    static_cast<size_t>(lengths[i]));
-  }
-  return texts;
+  SYNCOPATE_ASSIGN_OR_RETURN(const Layout layout, AgreeOnLayout(group, text));
+  SYNCOPATE_RETURN_IF_ERROR(CheckLength(static_cast<int64_t>(layout.total * sizeof(int32_t))));
+  return MoveTexts(group, text, layout, {.collective = Collective::kAllGather});
+}
+
+absl::StatusOr<std::vector<std::string>> GatherTexts(Group& group, const std::string& text,
+                                                     int root) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const Layout layout, AgreeOnLayout(group, text));
+  return MoveTexts(group, text, layout, {.collective = Collective::kGather, .root = root});
 }
 
 absl::Status CompareDigests(Group& group, const std::string& what, const std::string& digest) {

@@ -20,6 +20,11 @@ absl::StatusOr<std::string> BroadcastText(Group& group, const std::string& text,
 // The texts of all members, by their ranks in the group, on all of them.
 absl::StatusOr<std::vector<std::string>> AllGatherTexts(Group& group, const std::string& text);
 
+// The texts of all members, by their ranks in the group, on `root`; elsewhere nothing. For texts
+// that are too long to be sent to everybody.
+absl::StatusOr<std::vector<std::string>> GatherTexts(Group& group, const std::string& text,
+                                                     int root);
+
 // The value's digest must be the same on all members. Otherwise an error on all of them, which
 // shows the digest of rank 0 and that of the first member that has another one.
 absl::Status CompareDigests(Group& group, const std::string& what, const std::string& digest);

@@ -37,6 +37,18 @@ TEST(ExchangeTest, TextsMayHaveDifferentLengths) {
   });
 }
 
+TEST(ExchangeTest, OnlyTheRootGathersTexts) {
+  worker::RunWorkers(3, [](Worker& worker) {
+    for (const size_t length : {size_t{0}, size_t{7}}) {
+      const auto all = GatherTexts(
+          worker.world(), std::string(static_cast<size_t>(worker.rank()) * length, 'x'), 1);
+      ASSERT_TRUE(all.ok()) << all.status();
+      ASSERT_EQ(all->size(), worker.rank() == 1 ? 3u : 0u);
+      for (size_t i = 0; i < all->size(); ++i) EXPECT_EQ((*all)[i], std::string(i * length, 'x'));
+    }
+  });
+}
+
 TEST(ExchangeTest, DifferentDigestsAreAnErrorThatShowsBoth) {
   worker::RunWorkers(3, [](Worker& worker) {
     EXPECT_TRUE(CompareDigests(worker.world(), "schedule", "same").ok());

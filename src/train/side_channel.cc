@@ -1,7 +1,5 @@
 #include "train/side_channel.h"
 
-#include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -13,19 +11,6 @@ namespace syncopate::train {
 namespace {
 
 constexpr int kClockExchanges = 8;
-
-// Texts travel as whole numbers of four bytes.
-uint64_t Words(size_t bytes) { return (bytes + 3) / 4; }
-
-std::vector<int32_t> ToWords(const std::string& text) {
-  std::vector<int32_t> words(Words(text.size()));
-  if (!text.empty()) std::memcpy(words.data(), text.data(), text.size());
-  return words;
-}
-
-std::string ToText(const int32_t* words, size_t bytes) {
-  return std::string(reinterpret_cast<const char*>(words), bytes);
-}
 
 }  // namespace
 
@@ -48,35 +33,6 @@ absl::Status SideChannel::Agree(const absl::Status& own) {
   if (first == worker_.rank()) return own;
   if (first == worker_.size()) return absl::OkStatus();
   return absl::CancelledError(absl::StrCat("rank ", first, " failed"));
-}
-
-absl::StatusOr<std::vector<std::string>> SideChannel::GatherTexts(const std::string& text) {
-  const size_t size = static_cast<size_t>(worker_.size());
-  const size_t rank = static_cast<size_t>(worker_.rank());
-  std::vector<int64_t> bytes(size, 0);
-  bytes[rank] = static_cast<int64_t>(text.size());
-  SYNCOPATE_RETURN_IF_ERROR(group_.AllReduce(Array::Of(bytes.data(), size), ReduceOp::kSum));
-  std::vector<uint64_t> blocks;
-  std::vector<size_t> begins;
-  size_t total = 0;
-  for (const int64_t one : bytes) {
-    begins.push_back(total);
-    blocks.push_back(Words(static_cast<size_t>(one)));
-    total += blocks.back();
-  }
-  std::vector<int32_t> words(total);
-  const std::vector<int32_t> own = ToWords(text);
-  std::copy(own.begin(), own.end(), words.begin() + static_cast<ptrdiff_t>(begins[rank]));
-  SYNCOPATE_RETURN_IF_ERROR(group_.Run({.collective = Collective::kGather,
-                                        .data = Array::Of(words.data(), words.size()),
-                                        .root = 0,
-                                        .block_elements = std::move(blocks)}));
-  std::vector<std::string> texts;
-  if (rank != 0) return texts;
-  for (size_t i = 0; i < size; ++i) {
-    texts.push_back(ToText(words.data() + begins[i], static_cast<size_t>(bytes[i])));
-  }
-  return texts;
 }
 
 absl::StatusOr<observe::ClockOffset> SideChannel::CompareClocks() {

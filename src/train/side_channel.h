@@ -27,8 +27,6 @@ class SideChannel {
   // How a step went that all workers take: OK where it went well for all. Else the first worker
   // that failed keeps its error, which tells enough, and the others get Cancelled.
   absl::Status Agree(const absl::Status& own);
-  // On rank 0 the texts of all workers, by rank; elsewhere nothing.
-  absl::StatusOr<std::vector<std::string>> GatherTexts(const std::string& text);
   // How far this worker's clock is from rank 0's.
   absl::StatusOr<observe::ClockOffset> CompareClocks();
 

@@ -23,6 +23,7 @@
 #include "observe/run_directory.h"
 #include "observe/timeline_file.h"
 #include "strategy/bsp.h"
+#include "sync/exchange.h"
 #include "sync/synchronizer.h"
 #include "torch/gradient_hooks.h"
 #include "torch/kept_schedule.h"
@@ -476,7 +477,7 @@ absl::StatusOr<Summary> Trainer::Conclude() {
     SYNCOPATE_RETURN_IF_ERROR(timeline_->Close());
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
-                             side_->GatherTexts(Encode(trace)));
+                             sync::GatherTexts(side_->group(), Encode(trace), 0));
   Summary summary{.strategy = options_.strategy,
                   .schedule = options_.schedule,
                   .workers = worker_.size(),
