@@ -207,7 +207,6 @@ void Engine::Retire() {
 // One poll of each operation. After a quantum of work of one, those of higher priority are asked
 // again before the next one of its own priority, which it has let pass.
 Operation::Outcome Engine::PollAll(bool lingering) {
-  const int64_t now_ns = 0;  // polling needs no time; LookAround() does
   Operation::Outcome outcome = Operation::Outcome::kBlocked;
   bool retired = false;
   const EngineGroup* asked = nullptr;
@@ -216,7 +215,7 @@ Operation::Outcome Engine::PollAll(bool lingering) {
     const bool was_done = operation.done();
     // Those of a group mostly end in order: where one still lingers, so do those after it.
     if (was_done && (!lingering || asked == &operation.group())) continue;
-    const Operation::Outcome moved = operation.Poll(now_ns);
+    const Operation::Outcome moved = operation.Poll();
     if (was_done && moved == Operation::Outcome::kBlocked) asked = &operation.group();
     completed_ |= !was_done && operation.done();
     retired |= operation.retired();

@@ -85,7 +85,7 @@ FoldOp Operation::fold_op() const {
   return FoldOp::kSum;
 }
 
-Operation::Outcome Operation::Poll(int64_t) {
+Operation::Outcome Operation::Poll() {
   switch (state_) {
     case State::kQueued:
       return Prepare();

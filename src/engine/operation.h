@@ -71,7 +71,7 @@ class Operation {
     kWorked,   // a quantum of bytes was moved: others may want a turn
   };
   // One step forward. By the driving thread only.
-  Outcome Poll(int64_t now_ns);
+  Outcome Poll();
   // A loss or the deadline may have changed what this operation waits for. By the driving thread
   // only, when it is blocked.
   Outcome CheckTroubles(int64_t now_ns, absl::Span<const transport::Loss> losses);

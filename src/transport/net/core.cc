@@ -238,11 +238,10 @@ void Core::Offer(NetGroup& group, NetOperation& operation, uint32_t step, int to
     }
     early += size;
   }
-  SendMessage(operation, rank, header, bytes, cookie);
+  SendMessage(rank, header, bytes, cookie);
 }
 
-void Core::SendMessage(NetOperation&, int rank, FrameHeader header, const std::byte* bytes,
-                       uint64_t cookie) {
+void Core::SendMessage(int rank, FrameHeader header, const std::byte* bytes, uint64_t cookie) {
   const uint64_t size = header.total;
   header.sent_ns = clock_.NowNs();  // it may have waited until the member was there
   for (uint64_t offset = 0; offset == 0 || offset < size; offset += kFragmentBytes) {
@@ -257,7 +256,7 @@ void Core::PeerHasBegun(NetOperation& operation, int peer) {
   std::vector<NetOperation::Waiting> waiting = std::exchange(operation.waiting, {});
   for (NetOperation::Waiting& message : waiting) {
     if (message.rank == peer) {
-      SendMessage(operation, peer, message.header, message.bytes, message.cookie);
+      SendMessage(peer, message.header, message.bytes, message.cookie);
     } else {
       operation.waiting.push_back(message);
     }
@@ -307,7 +306,7 @@ void Core::Provide(NetGroup& group, const GateProtocol::Provision& provision) {
                          .fragments = static_cast<uint32_t>(
                              std::max<uint64_t>((size + kFragmentBytes - 1) / kFragmentBytes, 1)),
                          .result = true};
-    SendMessage(operation, rank, header, operation.spec.data, cookie);
+    SendMessage(rank, header, operation.spec.data, cookie);
   }
 }
 

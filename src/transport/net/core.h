@@ -167,8 +167,7 @@ class Core final : public WireHandler {
   void ExpectShares();
   void PeerHasBegun(NetOperation& operation, int peer);
   FrameHeader HeaderFor(FrameType type, uint64_t group, uint64_t sequence) const;
-  void SendMessage(NetOperation& operation, int rank, FrameHeader header, const std::byte* bytes,
-                   uint64_t cookie);
+  void SendMessage(int rank, FrameHeader header, const std::byte* bytes, uint64_t cookie);
   void Provide(NetGroup& group, const GateProtocol::Provision& provision);
   // After anything that may have changed who is lost.
   void Conclude();
