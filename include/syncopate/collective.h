@@ -10,19 +10,27 @@
 namespace syncopate {
 
 enum class Collective : uint8_t {
-  kAllReduce,      // data = reduction of all active workers' data
-  kReduce,         // likewise, on `root` only; the others' data is undefined after
-  kBroadcast,      // data = root's data
-  kAllGather,      // block i = block i of the i-th active worker, for all i
-  kReduceScatter,  // the i-th active worker's block i = reduction of all blocks i; its other blocks
-                   // are undefined after
-  kGather,  // on `root`, block i = block i of the i-th active worker; the others' data is undefined
-            // after
-  kScatter,   // the i-th active worker's block i = root's block i; its other blocks are undefined
-              // after
-  kAllToAll,  // the i-th active worker's block j = the j-th active worker's block i
-  kBarrier,   // no data; nobody finishes before everybody has started
-  kSendReceive,  // target's data = root's data; all other data is as before
+  // data = reduction of all active workers' data.
+  kAllReduce,
+  // data of `root` = reduction of all active workers' data; the others' data is undefined after.
+  kReduce,
+  // data = root's data.
+  kBroadcast,
+  // Block i = block i of the i-th active worker, for all i.
+  kAllGather,
+  // The i-th active worker's block i = reduction of all blocks i; its other blocks are undefined
+  // after.
+  kReduceScatter,
+  // On `root`, block i = block i of the i-th active worker; the others' data is undefined after.
+  kGather,
+  // The i-th active worker's block i = root's block i; its other blocks are undefined after.
+  kScatter,
+  // The i-th active worker's block j = the j-th active worker's block i.
+  kAllToAll,
+  // No data; nobody finishes before everybody has started.
+  kBarrier,
+  // target's data = root's data; all other data is as before.
+  kSendReceive,
 };
 inline constexpr Collective kCollectives[] = {Collective::kAllReduce,     Collective::kReduce,
                                               Collective::kBroadcast,     Collective::kAllGather,

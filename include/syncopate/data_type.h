@@ -29,8 +29,8 @@ inline constexpr ReduceOp kReduceOps[] = {
 
 size_t SizeOf(DataType type);
 bool IsFloating(DataType type);
-absl::string_view Name(
-    DataType type);  // "float32", as nccl-tests spells it: "float" and "half" are read too
+// "float32", as nccl-tests spells it; "float" and "half" are read too.
+absl::string_view Name(DataType type);
 absl::string_view Name(ReduceOp op);  // "sum", "avg", "wavg", "min", "max", "prod"
 absl::StatusOr<DataType> ParseDataType(absl::string_view name);
 absl::StatusOr<ReduceOp> ParseReduceOp(absl::string_view name);

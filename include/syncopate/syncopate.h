@@ -1,8 +1,8 @@
 // Syncopate's C++ interface: start as a worker of a job, make groups, run collectives.
 //
-//   auto worker = syncopate::Worker::Start();                  // rank and size from the
-//   environment auto buffer = (*worker)->Allocate(n * sizeof(float));      // shared with the
-//   peers: no staging absl::Status status = (*worker)->world().AllReduce(
+//   auto worker = syncopate::Worker::Start();              // rank and size from the environment
+//   auto buffer = (*worker)->Allocate(n * sizeof(float));  // shared with the peers: no staging
+//   absl::Status status = (*worker)->world().AllReduce(
 //       syncopate::Array::Of(buffer->as<float>(), n), syncopate::ReduceOp::kAverage);
 //
 // Thread safety: a Worker, a Group and a Handle may be used from several threads. The members of a
@@ -44,8 +44,8 @@ struct BufferOwner;
 
 // Who this worker is. Normally read from the environment (docs/launch.md lists the variables).
 struct Job {
-  std::string
-      id;  // the same on all workers of the job, different from every other job on the machine
+  // The same on all workers of the job, different from every other job on the machine.
+  std::string id;
   int rank = 0;
   int size = 1;
   int local_rank = 0;
@@ -53,11 +53,12 @@ struct Job {
 };
 
 struct Options {
-  std::optional<Job> job;  // nothing: from the environment; alone if that says nothing
-  std::optional<absl::Duration>
-      timeout;  // of every wait; nothing: SYNCOPATE_TIMEOUT, else 5 minutes
-  std::optional<uint64_t>
-      arena_bytes;  // for Allocate(); nothing: SYNCOPATE_ARENA_BYTES, else 1/4 of memory / size
+  // Nothing: read from the environment; if that says nothing either, this worker is alone.
+  std::optional<Job> job;
+  // Of every wait. Nothing: SYNCOPATE_TIMEOUT, else 5 minutes.
+  std::optional<absl::Duration> timeout;
+  // For Allocate(). Nothing: SYNCOPATE_ARENA_BYTES, else a quarter of the memory / size.
+  std::optional<uint64_t> arena_bytes;
 };
 
 // Numbers in memory. The memory may come from Allocate() or from anywhere else; from Allocate() is
@@ -148,12 +149,13 @@ class Group {
  public:
   int rank() const;  // of this worker in the group
   int size() const;
-  const std::vector<int>& members()
-      const;  // their ranks in the job, in the order of their group ranks
+  // Ranks of the members in the job, in the order of their group ranks.
+  const std::vector<int>& members() const;
 
-  Handle Start(
-      const Call& call);  // returns at once; the data belongs to the operation until it is done
-  absl::Status Run(const Call& call);  // Start and Wait, without waking another thread
+  // Returns at once; the data belongs to the operation until it is done.
+  Handle Start(const Call& call);
+  // Start and Wait, without waking another thread.
+  absl::Status Run(const Call& call);
 
   absl::Status AllReduce(Array data, ReduceOp op, double weight = 1) {
     return Run({.collective = Collective::kAllReduce, .data = data, .op = op, .weight = weight});

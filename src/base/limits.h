@@ -13,10 +13,9 @@ inline constexpr uint64_t kElementsMax = uint64_t{1} << 40;        // in one buf
 inline constexpr uint64_t kChunksMax = uint64_t{1} << 20;          // in one space of a program
 inline constexpr uint64_t kStepsPerWorkerMax = uint64_t{1} << 16;  // in a program
 inline constexpr uint64_t kAlgorithmBytesMax = 256;  // the name of a planner in a program
-inline constexpr uint64_t kProofCellsMax =
-    uint64_t{1} << 26;  // (worker, chunk) pairs, and accesses to chunks, in a proof
-inline constexpr uint64_t kProofBytesMax = uint64_t{1}
-                                           << 30;  // of sets of contributions in a proof
+// (worker, chunk) pairs, and accesses to chunks, in a proof; and bytes of its sets of contributions.
+inline constexpr uint64_t kProofCellsMax = uint64_t{1} << 26;
+inline constexpr uint64_t kProofBytesMax = uint64_t{1} << 30;
 inline constexpr uint64_t kProgramTextBytesMax = uint64_t{256} << 20;
 inline constexpr uint64_t kTopologyTextBytesMax = uint64_t{64} << 20;
 inline constexpr uint64_t kTopologyNodesMax = uint64_t{1} << 17;
@@ -26,8 +25,8 @@ inline constexpr uint64_t kTopologyRoutesMax = uint64_t{1} << 20;
 inline constexpr uint64_t kTopologyNameBytesMax = 256;  // an id, a group, a source
 inline constexpr double kTopologyLatencySecondsMax = 60;
 inline constexpr uint64_t kTensorsMax = uint64_t{1} << 16;  // of a model
-inline constexpr uint64_t kTensorTextBytesMax = uint64_t{64}
-                                                << 20;  // a tensor table, a schedule, costs
+// A tensor table, a schedule, costs.
+inline constexpr uint64_t kTensorTextBytesMax = uint64_t{64} << 20;
 inline constexpr uint64_t kTensorNameBytesMax = 256;
 inline constexpr double kTensorSecondsMax = 1e6;  // a tensor's forward or backward
 inline constexpr int kBesideMax = 63;             // transfers that run beside one

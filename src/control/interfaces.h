@@ -27,11 +27,11 @@ absl::StatusOr<std::vector<InterfaceAddress>> ListInterfaces();
 
 // The addresses to use, best first, one for each interface (IPv4 where it has both kinds). `text`
 // is the user's choice:
-//   "eth0,ib"  interfaces whose names begin so, in this order
-//   "=eth0"    exactly these names
+//   "eth0,ib"     interfaces whose names begin so, in this order
+//   "=eth0"       exactly these names
 //   "^lo,docker"  all but those whose names begin so; "^=lo" all but exactly these
-//   ""         the first that is up and neither loopback nor a bridge of virtual machines; if there
-//              is none, whatever else is up, loopback last
+//   ""            the first that is up and neither loopback nor a bridge of virtual machines; if
+//                 there is none, whatever else is up, loopback last
 // An interface that is down is never chosen. If nothing is left: an error that shows what there is.
 absl::StatusOr<std::vector<InterfaceAddress>> ChooseInterfaces(
     absl::string_view text, const std::vector<InterfaceAddress>& list);

@@ -81,8 +81,8 @@ class Engine {
   std::atomic<bool> stopping_{false};  // written under the mutex
   std::atomic<int> waiters_{0};        // threads in Wait(); written under the mutex
   std::vector<std::shared_ptr<Operation>> inbox_ ABSL_GUARDED_BY(mutex_);
-  bool pump_needed_ ABSL_GUARDED_BY(mutex_) =
-      false;                             // an operation that nobody waits for is under way
+  // An operation that nobody waits for is under way.
+  bool pump_needed_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> inbox_full_{false};  // inbox_ is not empty; to look without the mutex
 
   // By the driving thread only.

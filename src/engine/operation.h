@@ -8,8 +8,9 @@
 // (docs/failure.md):
 //   one-shot  everything needed lies in the scratch memory of all: the survivors finish
 //   exchange  a survivor does the lost worker's share, whose journal says how far it came: the
-//   survivors finish steps     reductions run on a copy that becomes the data only when the finish
-//   gate has passed; else it is dropped
+//             survivors finish
+//   steps     reductions run on a copy that becomes the data only when the finish gate has passed;
+//             else it is dropped
 #ifndef SYNCOPATE_ENGINE_OPERATION_H_
 #define SYNCOPATE_ENGINE_OPERATION_H_
 
@@ -197,8 +198,8 @@ class Operation {
   // they are written to all.
   bool pulls_ = false;
   uint64_t moved_ = 0;  // elements staged, folded or copied out in the present state
-  absl::InlinedVector<std::byte*, 8>
-      memory_;                              // exchange: members' data; one-shot: members' scratch
+  // Exchange: the members' data; one-shot: the members' scratch.
+  absl::InlinedVector<std::byte*, 8> memory_;
   absl::InlinedVector<uint64_t, 8> taken_;  // exchange that pulls: by member, elements taken up to
   absl::InlinedVector<double, 8> factors_;  // by member, when averaging floating numbers
   // Steps only.

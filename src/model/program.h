@@ -16,9 +16,10 @@
 // worker) are done.
 //   send            offers the chunks to `peer`; done when the peer has done the matching receive
 //   receive         waits for the matching send to have started, then writes the chunks
-//   receive-reduce  likewise, then reduces the received values into the chunks: chunk = chunk (op)
-//   received copy, reduce    local: from `source_space`/`source_chunk` into `space`/`chunk`;
-//   reduce: chunk = chunk (op) source
+//   receive-reduce  waits as receive does, then reduces the received values into the chunks:
+//                   chunk = chunk (op) received
+//   copy, reduce    local: from `source_space`/`source_chunk` into `space`/`chunk`;
+//                   reduce: chunk = chunk (op) source
 // The k-th send from p to q in p's list matches the k-th receive(-reduce) from p in q's list,
 // however the messages travel.
 //
@@ -61,13 +62,14 @@ struct Program {
   Collective collective = Collective::kAllReduce;
   std::string algorithm;  // which planner made it, for people: "ring", "direct", ...
   int workers = 0;        // ranks 0 .. workers-1
-  std::vector<int>
-      active;       // sorted ranks whose data takes part; the others may relay through scratch
+  // Sorted ranks whose data takes part; the others may relay through scratch.
+  std::vector<int> active;
   int root = -1;    // where HasRoot(collective)
   int target = -1;  // send-receive only
-  std::vector<uint64_t> data_bounds = {
-      0};  // strictly: first 0, never decreasing, last = elements of data
-  std::vector<uint64_t> scratch_bounds = {0};  // likewise for scratch
+  // The first is 0, none is less than the one before, the last is the number of elements of data, or
+  // of scratch.
+  std::vector<uint64_t> data_bounds = {0};
+  std::vector<uint64_t> scratch_bounds = {0};
   // Where HasBlocks(collective): block i is the chunks [blocks[i], blocks[i+1]) of data;
   // active.size() + 1 entries.
   std::vector<uint32_t> blocks;

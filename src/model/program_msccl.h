@@ -9,15 +9,13 @@
 //
 // What cannot be said in that form is refused:
 //   - collectives other than all-reduce, all-gather and reduce-scatter: the file names no root,
-//   all-to-
-//     all is never in place there, and the others have no counterpart;
+//     all-to-all is never in place there, and the others have no counterpart;
 //   - inactive workers: every rank's data takes part;
 //   - chunks of unequal size: all chunks of MSCCL have one size, in scratch too. An even cut, whose
 //     sizes differ by one element at most, passes, and MSCCL will run it with equal chunks;
 //   - blocks with different numbers of chunks;
-//   - programs in which two messages from p to q must go in another order than that of the lists,
-//   or
-//     two local steps: a thread block would wait for itself through its peers;
+//   - programs in which two messages from p to q, or two local steps, must go in another order than
+//     that of the lists: a thread block would wait for itself through its peers;
 //   - programs past MSCCL's limits: 256 steps a thread block, 32 thread blocks that send or receive
 //     a channel, 32 channels.
 // The program that MSCCL would run, with equal chunks and the order of its thread blocks, is proved

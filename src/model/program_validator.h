@@ -2,12 +2,12 @@
 //
 // ProveProgram() accepts a program if and only if, at every possible message delay,
 //   - it ends (no deadlock, no receive without a send and no send without a receive, equal sizes at
-//   both ends);
+//     both ends);
 //   - two conflicting accesses to a chunk of one worker are ordered by `after` edges;
 //   - nothing undefined is read (scratch before it was written);
 //   - every worker ends with what the collective promises, each active contribution exactly once;
 //   - data of inactive workers is neither mixed in nor changed: no step of an inactive worker
-//   touches its data, which may not be there at all.
+//     touches its data, which may not be there at all.
 // It assumes the strictest transport: a send is done only when its receive is. A program that
 // passes is safe on any transport that buffers more.
 #ifndef SYNCOPATE_MODEL_PROGRAM_VALIDATOR_H_

@@ -49,8 +49,8 @@ struct Topology {
     // Capacities that memory traffic here draws on. A device that names none uses its host's. None
     // at all: copying and adding cost nothing.
     std::vector<int> memory;
-    double message_overhead =
-        0;  // devices: seconds of the device's own time for each message, each way
+    // Devices: seconds of the device's own time for each message, each way.
+    double message_overhead = 0;
 
     friend bool operator==(const Node&, const Node&) = default;
   };

@@ -44,8 +44,8 @@ TEST(RecorderTest, KeepsTheFirstAndTheLastWholeIterations) {
   ASSERT_TRUE(Validate(trace).ok()) << Validate(trace);
   ASSERT_EQ(trace.spans.size(), 18u);
   EXPECT_EQ(trace.spans[8].iteration, 2);
-  EXPECT_EQ(trace.spans[9].iteration,
-            27);  // 3 is cut by the head's end, 26 by the tail's beginning
+  // Iteration 3 is cut by the head's end, 26 by the tail's beginning.
+  EXPECT_EQ(trace.spans[9].iteration, 27);
   EXPECT_EQ(trace.dropped, 72u);
   EXPECT_EQ(trace.dropped_bytes, 72u);
   EXPECT_EQ(trace.dropped_first, 3);

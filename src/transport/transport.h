@@ -34,8 +34,9 @@ struct Extent {
 enum class Ending : uint8_t {
   kLoose,    // nothing to undo: each member ends for itself
   kAwaited,  // nobody takes its result before all have it
-  kShared,   // all of `data` is the result at every member that has entered the finish gate: one of
-             // them can give it to those who cannot finish
+  // All of `data` is the result at every member that has entered the finish gate: one of them can give
+  // it to those who cannot finish.
+  kShared,
 };
 
 struct SessionSpec {
@@ -49,10 +50,10 @@ struct SessionSpec {
   // Bytes that each member will send to this one; null: unknown. The caller keeps it until the
   // session is gone.
   const std::vector<uint64_t>* incoming = nullptr;
-  std::byte* data =
-      nullptr;  // on a direct transport: memory of Allocate(), or null if peers need not reach it
+  // On a direct transport: memory of Allocate(), or null if peers need not reach it.
+  std::byte* data = nullptr;
   uint64_t data_bytes = 0;
-  std::byte* scratch = nullptr;  // likewise
+  std::byte* scratch = nullptr;  // the same holds for it
   uint64_t scratch_bytes = 0;
   uint32_t steps = 0;  // step numbers in use are below this
 };
@@ -99,8 +100,8 @@ class Session {
   // them where Arrived() says, and consumes them under the number of its own step, which the sender
   // then sees. The bytes must not change between Offer() and Consumed().
   virtual void Offer(uint32_t step, int to, const std::byte* bytes, Extent where) = 0;
-  virtual const std::byte* Arrived(int from, uint32_t their_step,
-                                   Extent where) = 0;  // null: not yet
+  // Null: not yet.
+  virtual const std::byte* Arrived(int from, uint32_t their_step, Extent where) = 0;
   virtual void Consume(uint32_t step, int from, uint32_t their_step) = 0;
   virtual bool Consumed(int to, uint32_t step, uint32_t their_step) = 0;
 

@@ -9,8 +9,8 @@ namespace syncopate::transport::net {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
-constexpr int64_t kApart =
-    -7'000'000'000 * kMs;  // the clock of the receiver less that of the sender
+// The clock of the receiver less that of the sender.
+constexpr int64_t kApart = -7'000'000'000 * kMs;
 
 TEST(FlightTimesTest, CountsWhatTakesLongerThanTheQuickest) {
   FlightTimes times;

@@ -330,8 +330,8 @@ TEST(LossConsensusTest, ASecondFaultAtAnyStepDoesNotDivideTheRest) {
       for (int second = 0; second < size; ++second) {
         for (int kind = 0; kind < 6; ++kind) {
           if (second == first) continue;
-          const bool slow =
-              kind >= 3;  // the first one is only silent: the interesting part is later
+          // The first one is only silent: the interesting part is later.
+          const bool slow = kind >= 3;
           for (int64_t step = 0;; ++step) {
             LossSimulation simulation({.size = size, .seed = 11});
             simulation.RunFor(kSecond);

@@ -14,8 +14,8 @@ namespace syncopate::transport::shm {
 enum class Cause : uint8_t {
   kLeft = 1,  // it ended its part in the job in good order
   kDied = 2,  // its process ended
-  kStuck =
-      3,  // its heart stopped beating; its process was ended, so that it cannot wake up and write
+  // Its heart stopped beating; its process was ended, so that it cannot wake up and write.
+  kStuck = 3,
   kLate = 4,  // it did not finish what it had begun; ended likewise
 };
 

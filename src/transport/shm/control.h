@@ -37,8 +37,8 @@ struct alignas(64) Slot {
   uint64_t data_offset;     // in the owner's arena, or kNowhere
   uint64_t scratch_offset;  // likewise
   uint32_t generation;      // a flag that holds it is up; never used before by this owner
-  uint32_t
-      heap_flag;  // first flag in the heap if the session has more than kInlineFlags, else unused
+  // The first flag in the heap if the session has more than kInlineFlags, else unused.
+  uint32_t heap_flag;
   uint32_t steps;
   uint32_t staged;    // 1: the data is a copy that only the operation uses
   GateWord gates[2];  // written by all members; used in the slot of the group's first member only
@@ -55,8 +55,8 @@ struct GroupEntry {
 // there, stays.
 struct Board {
   std::atomic<uint64_t> count;  // verdicts given out
-  std::atomic<uint64_t>
-      verdicts[limits::kLocalWorkersMax];  // 0: not lost; else order << 16 | cause << 8 | by whom
+  // 0: not lost; else order << 16 | cause << 8 | by whom.
+  std::atomic<uint64_t> verdicts[limits::kLocalWorkersMax];
 };
 
 struct Control {
@@ -68,8 +68,8 @@ struct Control {
   std::atomic<uint32_t> sleepers;              // by the owner: threads that are in Park()
   std::atomic<uint32_t> bell;                  // by the owner: 1 if it waits for its bell too
   alignas(64) Board board;
-  alignas(64) std::atomic<uint64_t> keys[kGroupsMax];  // by the owner: which group an entry belongs
-                                                       // to, 0 none
+  // By the owner: which group an entry belongs to; 0: none.
+  alignas(64) std::atomic<uint64_t> keys[kGroupsMax];
   GroupEntry groups[kGroupsMax];
   std::atomic<uint32_t> heap_flags[kHeapFlags];
 };

@@ -41,8 +41,8 @@ struct HelloMessage {
 constexpr size_t kFds = 3;                   // control memory, arena, bell
 constexpr int64_t kRetryNsMin = 200'000;     // first pause before another try to connect
 constexpr int64_t kRetryNsMax = 20'000'000;  // longest one
-constexpr int64_t kHelloNs =
-    2'000'000'000;  // a peer that connected must speak within this, or is dropped
+// A peer that connected must speak within this, or is dropped.
+constexpr int64_t kHelloNs = 2'000'000'000;
 
 sockaddr_un Address(const Digest& job, int rank, socklen_t& length) {
   const std::string name = absl::StrCat("syncopate/", getuid(), "/", job.ToString(), "/", rank);

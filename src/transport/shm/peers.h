@@ -59,8 +59,8 @@ class Peers {
   MemoryFile control_memory_;
   Arena arena_;
   std::vector<MemoryFile> mapped_;  // peers' memory
-  std::vector<UniqueFd>
-      processes_;                // pidfds by rank; invalid for this process and where there is none
+  // Pidfds by rank; invalid for this process and where there is none.
+  std::vector<UniqueFd> processes_;
   std::vector<UniqueFd> bells_;  // eventfds by rank
   std::vector<Control*> controls_;
   std::vector<std::byte*> arenas_;
