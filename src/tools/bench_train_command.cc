@@ -303,7 +303,7 @@ void AddBenchTrainCommand(CLI::App& bench, int& exit_code) {
   command->add_option("--batch", options.batch, "Samples of all workers together")
       ->capture_default_str();
   command->add_option("--iterations", options.iterations, "Of every run")
-      ->check(CLI::PositiveNumber)
+      ->check(WholeNumberFrom(1))
       ->capture_default_str();
   command->add_option("--lr", options.rate.base, "Learning rate")->capture_default_str();
   command->add_option("--optimizer", options.optimizer.name, "sgd or adam")->capture_default_str();

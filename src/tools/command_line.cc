@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iostream>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/parse.h"
+#include "tools/usage_message.h"
 
 namespace syncopate::tools {
 namespace {
@@ -54,6 +57,23 @@ int Complain(absl::string_view command, const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? kBadUsage : kFailed;
 }
 
+CLI::Validator WholeNumber(int64_t min, int64_t max) {
+  return CLI::Validator(
+      [min, max](const std::string& text) {
+        return std::string(ParseInt(text, min, max).status().message());
+      },
+      absl::StrCat(min, "..", max));
+}
+
+CLI::Validator WholeNumberFrom(int64_t min) {
+  return CLI::Validator(
+      [min](const std::string& text) {
+        if (ParseInt(text, min, std::numeric_limits<int64_t>::max()).ok()) return std::string();
+        return absl::StrCat("\"", text, "\" is not a whole number of at least ", min);
+      },
+      absl::StrCat(">=", min));
+}
+
 int RunCommandLine(CLI::App& app, int argc, const char* const* argv, const int& exit_code) {
   if (argc <= 1) {
     std::cout << app.help() << std::flush;
@@ -68,13 +88,8 @@ int RunCommandLine(CLI::App& app, int argc, const char* const* argv, const int& 
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       return app.exit(error);  // help or version was asked for
     }
-    std::string command;
-    for (const CLI::App* deeper = &app; !deeper->get_subcommands().empty();) {
-      deeper = deeper->get_subcommands().front();
-      absl::StrAppend(&command, command.empty() ? "" : " ", deeper->get_name());
-    }
-    SayOneLine(command, absl::StrCat(error.what(), "; syncopate ", command,
-                                     command.empty() ? "" : " ", "--help shows what is possible"));
+    const UsageMessage message = DescribeUsageError(app, {argv + 1, argv + argc}, error);
+    SayOneLine(message.command, message.text);
     return kBadUsage;
   }
 }

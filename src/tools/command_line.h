@@ -1,6 +1,9 @@
-// What all sub-commands of `syncopate` share: how errors look and which exit code they give.
+// What all sub-commands of `syncopate` share: how errors look and which exit code they give, and
+// the checks of options' values.
 #ifndef SYNCOPATE_TOOLS_COMMAND_LINE_H_
 #define SYNCOPATE_TOOLS_COMMAND_LINE_H_
+
+#include <cstdint>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
@@ -15,6 +18,12 @@ inline constexpr int kBadUsage = 2;
 // Says `syncopate COMMAND: message` in one line on standard error and returns the exit code:
 // kBadUsage for what the user gave (invalid arguments, files not found), else kFailed.
 int Complain(absl::string_view command, const absl::Status& status);
+
+// Checks of an option's value whose messages a user can read, as in
+//   command->add_option("--rounds", rounds)->check(WholeNumber(1, 1000));
+// Those of the library name bounds of the machine's numbers.
+CLI::Validator WholeNumber(int64_t min, int64_t max);
+CLI::Validator WholeNumberFrom(int64_t min);
 
 // Parses and runs. Wrong usage becomes one line and kBadUsage; no arguments print the help.
 // `exit_code` is the one that the sub-commands set; returns what the process shall exit with.

@@ -3,7 +3,10 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "tools/command_line.h"
 #include "tools/lab/actions.h"
+#include "tools/usage_message.h"
 
 namespace syncopate::tools {
 namespace {
@@ -43,6 +46,13 @@ class Adder {
     AddLabOption(command, arguments);
     int& exit_code = exit_code_;
     command->callback([command, arguments, action, verb, &exit_code] {
+      // The words of `run` go to launch, which checks them; those of changes may hold options.
+      const absl::Status usage =
+          action == labtool::Exec ? CheckWordsLeft(*command) : absl::OkStatus();
+      if (!usage.ok()) {
+        exit_code = Complain(absl::StrCat("lab ", command->get_name()), usage);
+        return;
+      }
       if (!verb.empty()) arguments->words.push_back(verb);
       for (const std::string& word : command->remaining()) arguments->words.push_back(word);
       exit_code = action(*arguments);

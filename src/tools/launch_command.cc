@@ -22,6 +22,7 @@
 #include "launch/launcher.h"
 #include "launch/worker_process.h"
 #include "tools/command_line.h"
+#include "tools/usage_message.h"
 
 namespace syncopate::tools {
 namespace {
@@ -231,8 +232,9 @@ void AddLaunchCommand(CLI::App& app, int& exit_code) {
       "  syncopate launch -H a,b --agent \"ssh -p 2222 {host}\" -- hostname\n"
       "  syncopate launch -n 2 --timeout 10m --no-tag -- sh -c 'echo rank $SYNCOPATE_RANK'");
   launch->callback([launch, arguments, &exit_code] {
+    const absl::Status usage = CheckWordsLeft(*launch);
     arguments->command = launch->remaining();
-    exit_code = RunLaunch(*arguments);
+    exit_code = usage.ok() ? RunLaunch(*arguments) : Complain("launch", usage);
   });
 }
 

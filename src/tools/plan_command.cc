@@ -356,34 +356,34 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   plan->add_option("--topology", arguments->topology,
                    "file that describes the network; without, all workers are on this machine");
   plan->add_option("--cores", arguments->cores, "cores of the machine where there is no topology")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(WholeNumber(1, 1 << 20))
       ->capture_default_str();
   plan->add_option_function<std::string>(
       "--active", [arguments](const std::string& ranks) { arguments->active = ranks; },
       "workers that take part, as 0-3,6 (all)");
   plan->add_option("--root", arguments->root, "the root, or who sends (the first active worker)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumberFrom(0));
   plan->add_option("--target", arguments->target,
                    "send-receive: who receives (the last active worker)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumberFrom(0));
   plan->add_option("--strategy,--algorithm", arguments->algorithm,
                    "consider only this one: ring, forest, ... (auto: all)");
   plan->add_flag("--no-relays", arguments->forest.no_relays,
                  "forest: workers that are not active pass nothing on");
   plan->add_option("--trees", arguments->forest.trees, "forest: at most so many pairs of trees")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(WholeNumber(1, 1 << 20));
   plan->add_option("--depth", arguments->forest.depth, "forest: trees of at most this depth")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(WholeNumber(1, 1 << 20));
   plan->add_option("--loss", arguments->forest.loss,
                    "forest: how much slower fewer trees may be, as 1% or 0.01 (1%)");
   plan->add_option("--stages", arguments->forest.stages,
                    "forest: one (the default), two; to compare, separate or paper: the published "
                    "linear programs (4) and (8)");
   plan->add_option("--pieces", arguments->pieces, "consider only this number of pieces")
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumberFrom(1));
   plan->add_option("--steps-max", arguments->steps_max,
                    "leave out programs of more steps, which take long to predict")
-      ->check(CLI::PositiveNumber)
+      ->check(WholeNumberFrom(1))
       ->capture_default_str();
   plan->add_flag("--explain", arguments->explain,
                  "show all candidates, why one won and what its time goes to");

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "schedule/models/model_tables.h"
 #include "schedule/search.h"
+#include "tools/command_line.h"
 
 namespace syncopate::tools {
 namespace {
@@ -154,7 +155,7 @@ void AddScheduleOptions(CLI::App& plan, ScheduleArguments& arguments) {
   plan.add_option(
           "--ways", arguments.ways,
           "schedule: at most so many transfers at once in a search (as many as --costs has)")
-      ->check(CLI::Range(1, limits::kBesideMax + 1));
+      ->check(WholeNumber(1, limits::kBesideMax + 1));
   plan.add_flag("--overlap-forward", arguments.overlap_forward,
                 "schedule: the next forward of a layer waits for its own tensors only");
 }

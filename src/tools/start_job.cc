@@ -114,7 +114,7 @@ void AddJobPlaceOptions(CLI::App& command, JobPlace& place) {
   command.add_option("--agent", place.agent, "How to run a command on a host (see launch)")
       ->type_name("CMD");
   command.add_option("-n,--ranks", place.ranks, "How many ranks (see launch)")
-      ->check(CLI::PositiveNumber)
+      ->check(WholeNumberFrom(1))
       ->type_name("N");
   command
       .add_option("--lab", place.lab, "In a lab: one that is up, or the one of a file, made for it")

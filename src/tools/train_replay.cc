@@ -322,13 +322,13 @@ void AddReplayOptions(CLI::App& command, ReplayArguments& arguments) {
       ->capture_default_str();
   command.add_option("--bucket", arguments.bucket, "Size of buckets (25M, scaled as the bytes)");
   command.add_option("--iterations", arguments.iterations, "Of each schedule, measured")
-      ->check(CLI::Range(1, 100'000))
+      ->check(WholeNumber(1, 100'000))
       ->capture_default_str();
   command.add_option("--rounds", arguments.rounds, "In which schedules take turns")
-      ->check(CLI::Range(1, 1000))
+      ->check(WholeNumber(1, 1000))
       ->capture_default_str();
   command.add_option("--ways", arguments.ways, "search: at most so many at once (as measured)")
-      ->check(CLI::Range(1, limits::kBesideMax + 1));
+      ->check(WholeNumber(1, limits::kBesideMax + 1));
   command.add_flag("--overlap-forward", arguments.overlap_forward,
                    "The next forward of a layer waits for its own tensors only");
 }
