@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lab/lab_testing.h"
 #include "lab/requirements.h"
 #include "lab/spec.h"
 #include "lab/state.h"
@@ -27,25 +28,13 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr const char* kLab = R"([lab]
-name = "tiny"
-nic = "200mbit"
-
-[[switch]]
-name = "s"
-
-[[host]]
-name = "h"
-count = 2
-switch = "s"
-)";
-
 class BenchLabTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::create_directory(folder_);
-    std::ofstream(file_) << kLab;
-    const absl::Status can = lab::CheckRequirements(*lab::ParseLab(kLab, "kLab"));
+    std::ofstream(file_) << lab::TwoHostsToml("tiny");
+    const absl::Status can =
+        lab::CheckRequirements(*lab::ParseLab(lab::TwoHostsToml("tiny"), file_));
     if (!can.ok()) GTEST_SKIP() << can.message();
   }
   void TearDown() override {

@@ -3,12 +3,8 @@
 #ifndef SYNCOPATE_TESTS_HOST_WORKERS_H_
 #define SYNCOPATE_TESTS_HOST_WORKERS_H_
 
-#include <sys/prctl.h>
-#include <sys/types.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -16,14 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "lab/lab.h"
 #include "syncopate/syncopate.h"
+#include "tests/forked.h"
+#include "tests/worker_processes.h"
 
 namespace syncopate {
 
-class HostWorkers {
+class HostWorkers : public Forked {
  public:
   using Body = std::function<int(Worker&)>;
 
@@ -50,46 +46,6 @@ class HostWorkers {
         body));
   }
 
-  HostWorkers(const HostWorkers&) = delete;
-  ~HostWorkers() {
-    for (const pid_t pid : pids_) {
-      if (pid <= 0) continue;
-      kill(pid, SIGKILL);
-      waitpid(pid, nullptr, 0);
-    }
-  }
-
-  const std::vector<pid_t>& pids() const { return pids_; }  // by rank; -1 after Join()
-  bool AnyHasEnded() const {
-    siginfo_t info = {};
-    for (const pid_t pid : pids_) {
-      info.si_pid = 0;
-      waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT);
-      if (info.si_pid != 0) return true;
-    }
-    return false;
-  }
-  void Signal(int rank, int signal) { kill(pids_[static_cast<size_t>(rank)], signal); }
-
-  // The wait status of every worker; -1 for one that did not end within `limit`.
-  std::vector<int> Join(absl::Duration limit = absl::Seconds(60)) {
-    std::vector<int> codes(pids_.size(), -1);
-    const absl::Time until = absl::Now() + limit;
-    size_t left = pids_.size();
-    while (left > 0 && absl::Now() < until) {
-      for (size_t i = 0; i < pids_.size(); ++i) {
-        int status = 0;
-        if (pids_[i] > 0 && waitpid(pids_[i], &status, WNOHANG) == pids_[i]) {
-          codes[i] = status;
-          pids_[i] = -1;
-          --left;
-        }
-      }
-      usleep(1000);
-    }
-    return codes;
-  }
-
  private:
   // The workers meet as under torchrun.
   HostWorkers(const std::vector<std::string>& hosts, int slots, const std::string& master,
@@ -98,48 +54,28 @@ class HostWorkers {
     const int size = static_cast<int>(hosts.size()) * slots;
     const std::string port = std::to_string(20000 + (getpid() * 7 + ++jobs * 31) % 20000);
     for (int rank = 0; rank < size; ++rank) {
-      const pid_t parent = getpid();
-      const pid_t pid = fork();
-      if (pid != 0) {
-        pids_.push_back(pid);
-        continue;
-      }
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (getppid() != parent) _exit(99);
-      const std::string& host = hosts[static_cast<size_t>(rank / slots)];
-      if (const absl::Status placed = place(host); !placed.ok()) {
-        std::fprintf(stderr, "rank %d: %s\n", rank, placed.ToString().c_str());
-        _exit(97);
-      }
-      const auto set = [](const char* name, const std::string& value) {
-        setenv(name, value.c_str(), 1);
-      };
-      set("RANK", std::to_string(rank));
-      set("WORLD_SIZE", std::to_string(size));
-      set("LOCAL_RANK", std::to_string(rank % slots));
-      set("LOCAL_WORLD_SIZE", std::to_string(slots));
-      set("MASTER_ADDR", master);
-      set("MASTER_PORT", port);
-      set("TORCHELASTIC_RUN_ID", "test-" + port);
-      set("SYNCOPATE_HOST", host);
-      set("SYNCOPATE_TIMEOUT", "30s");
-      int code = 98;
-      {
-        Options options;
-        options.arena_bytes = uint64_t{64} << 20;
-        absl::StatusOr<std::unique_ptr<Worker>> worker = Worker::Start(options);
-        if (worker.ok()) {
-          code = body(**worker);
-        } else {
-          std::fprintf(stderr, "rank %d: %s\n", rank, worker.status().ToString().c_str());
+      Fork([&] {
+        const std::string& host = hosts[static_cast<size_t>(rank / slots)];
+        if (const absl::Status placed = place(host); !placed.ok()) {
+          std::fprintf(stderr, "rank %d: %s\n", rank, placed.ToString().c_str());
+          return 97;
         }
-      }
-      std::fflush(nullptr);
-      _exit(code);
+        const auto set = [](const char* name, const std::string& value) {
+          setenv(name, value.c_str(), 1);
+        };
+        set("RANK", std::to_string(rank));
+        set("WORLD_SIZE", std::to_string(size));
+        set("LOCAL_RANK", std::to_string(rank % slots));
+        set("LOCAL_WORLD_SIZE", std::to_string(slots));
+        set("MASTER_ADDR", master);
+        set("MASTER_PORT", port);
+        set("TORCHELASTIC_RUN_ID", "test-" + port);
+        set("SYNCOPATE_HOST", host);
+        set("SYNCOPATE_TIMEOUT", "30s");
+        return RunAsWorker({}, body);
+      });
     }
   }
-
-  std::vector<pid_t> pids_;
 };
 
 }  // namespace syncopate

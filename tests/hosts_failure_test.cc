@@ -13,37 +13,18 @@
 
 #include "base/clock.h"
 #include "gtest/gtest.h"
+#include "lab/lab_testing.h"
 #include "lab/scoped_lab.h"
 #include "lab/spec.h"
 #include "syncopate/status.h"
+#include "tests/forked.h"
 #include "tests/host_workers.h"
-#include "tests/worker_processes.h"
 
 namespace syncopate {
 namespace {
 
 constexpr int kSize = 8;
 constexpr uint64_t kElements = 1 << 19;  // 2 MiB: 150 ms at 200 Mbit/s
-
-constexpr char kLab[] = R"(
-[lab]
-name = "failure"
-nic = "200mbit"
-uplink = "200mbit"
-[[switch]]
-name = "rack0"
-[[switch]]
-name = "rack1"
-parent = "rack0"
-[[host]]
-name = "h"
-count = 4
-switch = "rack0"
-[[host]]
-name = "h"
-count = 4
-switch = "rack1"
-)";
 
 // What the workers tell the test.
 struct Story {
@@ -59,7 +40,8 @@ class HostsFailureTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     if (geteuid() != 0) return;
-    absl::StatusOr<lab::Spec> spec = lab::ParseLab(kLab, "the test's lab");
+    absl::StatusOr<lab::Spec> spec = lab::ParseLab(
+        lab::TwoRacksToml("failure", kSize / 2, "200mbit", "200mbit"), "the test's lab");
     ASSERT_TRUE(spec.ok()) << spec.status();
     absl::StatusOr<std::unique_ptr<lab::ScopedLab>> made =
         lab::ScopedLab::Up(*spec, "failure-" + std::to_string(getpid()), MonotonicClock());

@@ -27,6 +27,7 @@
 #include "lab/child_process.h"
 #include "lab/cpu_share.h"
 #include "lab/flow.h"
+#include "lab/lab_testing.h"
 #include "lab/netns.h"
 #include "lab/requirements.h"
 #include "lab/state.h"
@@ -115,25 +116,7 @@ class LabTest : public ::testing::Test {
 
   // Two racks of two hosts.
   std::string SmallLab() const {
-    return Write("small.toml", R"(
-[lab]
-name = "small"
-nic = "100mbit"
-uplink = "50mbit"
-[[switch]]
-name = "rack0"
-[[switch]]
-name = "rack1"
-parent = "rack0"
-[[host]]
-name = "h"
-count = 2
-switch = "rack0"
-[[host]]
-name = "h"
-count = 2
-switch = "rack1"
-)");
+    return Write("small.toml", TwoRacksToml("small", 2, "100mbit", "50mbit"));
   }
 
   Outcome Up(const std::string& which) const {

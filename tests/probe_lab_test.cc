@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lab/lab.h"
+#include "lab/lab_testing.h"
 #include "lab/state.h"
 #include "nlohmann/json.hpp"
 #include "subprocess.h"
@@ -65,24 +66,12 @@ class ProbeOfAFileTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "labs need root";
-    std::ofstream(file_) << kTwoHosts;
+    std::ofstream(file_) << lab::TwoHostsToml("two-hosts");
   }
   ~ProbeOfAFileTest() override { std::filesystem::remove(file_); }
 
   static std::string LabOf(const Subprocess& probe) { return absl::StrCat("probe-", probe.pid()); }
 
-  static constexpr char kTwoHosts[] = R"([lab]
-name = "two-hosts"
-nic = "200mbit"
-
-[[switch]]
-name = "s"
-
-[[host]]
-name = "h"
-count = 2
-switch = "s"
-)";
   const std::string file_ = absl::StrCat(::testing::TempDir(), "/probe-", getpid(), ".toml");
 };
 

@@ -1,7 +1,6 @@
 // A running job notices that the network between its hosts has changed, and says so, on an emulated
 // cluster; and nothing else makes it say so. Needs root. SYNCOPATE_TEST_REPEATS=5 repeats each case
 // so often.
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,16 +15,16 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_replace.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lab/lab_testing.h"
 #include "lab/scoped_lab.h"
 #include "lab/spec.h"
 #include "model/topology.h"
+#include "tests/forked.h"
 #include "tests/host_workers.h"
-#include "tests/worker_processes.h"
 
 namespace syncopate {
 namespace {
@@ -40,26 +39,6 @@ constexpr int kLastRounds = 40;          // after it, so that programs follow it
 
 constexpr uint64_t kFlowBytes = 1 << 20;
 
-constexpr char kLab[] = R"(
-[lab]
-name = "upkeep"
-nic = "200mbit"
-uplink = "UPLINK"
-[[switch]]
-name = "rack0"
-[[switch]]
-name = "rack1"
-parent = "rack0"
-[[host]]
-name = "h"
-count = 4
-switch = "rack0"
-[[host]]
-name = "h"
-count = 4
-switch = "rack1"
-)";
-
 // What the workers tell the test.
 struct Story {
   std::atomic<int> rounds[kSize];   // all-reduces done
@@ -72,43 +51,23 @@ struct Story {
 };
 
 // Keeps the processors busy now and then, as other work on a machine does, and ends by itself.
-class CpuNoise {
+class CpuNoise : public Forked {
  public:
   CpuNoise(int processes, int seconds, uint64_t seed) {
     for (int i = 0; i < processes; ++i) {
-      const pid_t parent = getpid();
-      const pid_t pid = fork();
-      if (pid != 0) {
-        pids_.push_back(pid);
-        continue;
-      }
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (getppid() != parent) _exit(1);
-      Random random(seed * 100 + static_cast<uint64_t>(i));
-      const int64_t end_ns = MonotonicClock().NowNs() + int64_t{seconds} * 1'000'000'000;
-      while (MonotonicClock().NowNs() < end_ns) {
-        const int64_t until_ns =
-            MonotonicClock().NowNs() + static_cast<int64_t>(random.Between(5, 200)) * 1'000'000;
-        while (MonotonicClock().NowNs() < until_ns) continue;
-        usleep(static_cast<useconds_t>(random.Between(5, 400) * 1000));
-      }
-      _exit(0);
+      Fork([&] {
+        Random random(seed * 100 + static_cast<uint64_t>(i));
+        const int64_t end_ns = MonotonicClock().NowNs() + int64_t{seconds} * 1'000'000'000;
+        while (MonotonicClock().NowNs() < end_ns) {
+          const int64_t until_ns =
+              MonotonicClock().NowNs() + static_cast<int64_t>(random.Between(5, 200)) * 1'000'000;
+          while (MonotonicClock().NowNs() < until_ns) continue;
+          usleep(static_cast<useconds_t>(random.Between(5, 400) * 1000));
+        }
+        return 0;
+      });
     }
   }
-  CpuNoise(const CpuNoise&) = delete;
-  ~CpuNoise() {
-    for (const pid_t pid : pids_) {
-      kill(pid, SIGKILL);
-      waitpid(pid, nullptr, 0);
-    }
-  }
-  bool AllRun() const {
-    return std::all_of(pids_.begin(), pids_.end(),
-                       [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) == 0; });
-  }
-
- private:
-  std::vector<pid_t> pids_;
 };
 
 class UpkeepTest : public ::testing::Test {
@@ -121,7 +80,7 @@ class UpkeepTest : public ::testing::Test {
       return false;
     }
     absl::StatusOr<lab::Spec> spec =
-        lab::ParseLab(absl::StrReplaceAll(kLab, {{"UPLINK", uplink}}), "the test's lab");
+        lab::ParseLab(lab::TwoRacksToml("upkeep", kSize / 2, "200mbit", uplink), "the test's lab");
     EXPECT_TRUE(spec.ok()) << spec.status();
     if (!spec.ok()) return false;
     absl::StatusOr<std::unique_ptr<lab::ScopedLab>> made =
@@ -278,7 +237,7 @@ TEST_F(UpkeepTest, NoFalseAlarmInAThousandIterationsUnderCpuNoise) {
     const auto workers =
         HostWorkers::InLab(**lab_, 1, [&](Worker& worker) { return Body(worker, *story, 1000); });
     EXPECT_THAT(workers->Join(absl::Seconds(280)), ::testing::Each(0));
-    EXPECT_TRUE(noise.AllRun());
+    EXPECT_FALSE(noise.AnyHasEnded());
     for (size_t rank = 0; rank < kSize; ++rank) {
       EXPECT_EQ(story->noticed[rank], 0) << "rank " << rank << ": " << story->reason[rank];
     }

@@ -4,6 +4,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lab/lab_testing.h"
 #include "lab/plan.h"
 #include "lab/scenario.h"
 #include "lab/state.h"
@@ -17,29 +18,7 @@ using ::testing::Not;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-Spec TwoRacks() {
-  return ParseLab(R"(
-[lab]
-name = "two"
-nic = "200mbit"
-uplink = "100mbit"
-[[switch]]
-name = "rack0"
-[[switch]]
-name = "rack1"
-parent = "rack0"
-[[host]]
-name = "h"
-count = 2
-switch = "rack0"
-[[host]]
-name = "h"
-count = 2
-switch = "rack1"
-)",
-                  "x")
-      .value();
-}
+Spec TwoRacks() { return ParseLab(TwoRacksToml("two", 2, "200mbit", "100mbit"), "x").value(); }
 
 absl::StatusOr<Change> Parse(const std::string& text) {
   return ParseChange(TwoRacks(), absl::StrSplit(text, ' ', absl::SkipEmpty()));

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "lab/check.h"
 #include "lab/cpu_share.h"
+#include "lab/lab_testing.h"
 #include "lab/load.h"
 #include "lab/picture.h"
 #include "lab/requirements.h"
@@ -27,27 +28,8 @@ Spec Read(const std::string& rest) {
 }
 
 Spec TwoRacks() {
-  return Read(R"(
-nic = "200mbit"
-uplink = "100mbit"
-[[switch]]
-name = "rack0"
-[[switch]]
-name = "rack1"
-parent = "rack0"
-[[host]]
-name = "h"
-count = 2
-switch = "rack0"
-[[host]]
-name = "h"
-count = 2
-switch = "rack1"
-[[host]]
-name = "b"
-switch = "rack1"
-bystander = true
-)");
+  const std::string bystander = "[[host]]\nname = \"b\"\nswitch = \"rack1\"\nbystander = true\n";
+  return ParseLab(TwoRacksToml("l", 2, "200mbit", "100mbit") + bystander, "x").value();
 }
 
 Spec Pairs() {
