@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,8 +39,6 @@ constexpr int kSegmentsLeast = 8;
 // A smaller buffer drops what the peer may still send, so it must have been wanted so often in a
 // row.
 constexpr int kShrinkAfter = 8;
-
-bool IsData(FrameType type) { return type == FrameType::kData || type == FrameType::kResult; }
 
 // Reads, and tells when the last of these bytes came to this host by the kernel's real-time clock,
 // whether or not this process was running then; 0: not known.
@@ -130,17 +129,8 @@ void TcpWire::Send(int rank, const FrameHeader& header, const std::byte* payload
     if (cookie != 0) handler_.Sent(cookie);
     return;
   }
-  Outgoing frame;
-  frame.header = Encode(header);
-  frame.payload = payload;
-  frame.payload_bytes = header.payload_bytes;
-  frame.cookie = cookie;
-  const bool data = IsData(header.type);
-  std::deque<Outgoing>& queue = data ? peer.data[header.priority] : peer.control;
-  if (cookie == 0 && header.payload_bytes > 0) {
-    frame.copy.assign(reinterpret_cast<const char*>(payload), header.payload_bytes);
-  }
-  queue.push_back(std::move(frame));
+  peer.queue.Add(header, payload, cookie);
+  const bool data = CarriesData(header.type);
   for (auto& lane : peer.lanes) {
     if (!lane->writable || !(data || lane->first)) continue;
     Write(*lane);
@@ -151,21 +141,14 @@ void TcpWire::Send(int rank, const FrameHeader& header, const std::byte* payload
 bool TcpWire::Take(Lane& lane) {
   Peer& peer = peers_[static_cast<size_t>(lane.peer)];
   size_t bytes = 0;
-  for (const Outgoing& frame : lane.active) bytes += kFrameHeaderBytes + frame.payload_bytes;
+  for (const OutgoingFrame& frame : lane.active) bytes += kFrameHeaderBytes + frame.payload_bytes;
   while (lane.active.size() < kTakenFrames && bytes < kTakenBytes) {
-    std::deque<Outgoing>* queue = nullptr;
-    if (lane.first && !peer.control.empty()) queue = &peer.control;
-    while (queue == nullptr && !peer.data.empty()) {
-      if (peer.data.begin()->second.empty()) {
-        peer.data.erase(peer.data.begin());
-      } else {
-        queue = &peer.data.begin()->second;
-      }
-    }
-    if (queue == nullptr) break;
-    bytes += kFrameHeaderBytes + queue->front().payload_bytes;
-    lane.active.push_back(std::move(queue->front()));
-    queue->pop_front();
+    std::optional<OutgoingFrame> frame;
+    if (lane.first) frame = peer.queue.TakeControl();
+    if (!frame.has_value()) frame = peer.queue.TakeData();
+    if (!frame.has_value()) break;
+    bytes += kFrameHeaderBytes + frame->payload_bytes;
+    lane.active.push_back(*std::move(frame));
   }
   return !lane.active.empty();
 }
@@ -185,10 +168,9 @@ bool TcpWire::Write(Lane& lane) {
                         size - skipped};
       wanted += size - skipped;
     };
-    for (const Outgoing& frame : lane.active) {
+    for (const OutgoingFrame& frame : lane.active) {
       add(frame.header.data(), kFrameHeaderBytes);
-      add(frame.copy.empty() ? static_cast<const void*>(frame.payload) : frame.copy.data(),
-          frame.payload_bytes);
+      add(frame.bytes(), frame.payload_bytes);
     }
     msghdr message = {};
     message.msg_iov = parts;
@@ -360,18 +342,15 @@ bool TcpWire::Progress() {
 }
 
 void TcpWire::Detach(uint64_t cookie) {
-  const auto is_it = [&](const Outgoing& frame) { return frame.cookie == cookie; };
   for (Peer& peer : peers_) {
-    for (auto& [priority, queue] : peer.data) std::erase_if(queue, is_it);
-    std::erase_if(peer.control, is_it);
+    peer.queue.Remove(cookie);
     for (auto& lane : peer.lanes) {
       for (size_t i = 0; i < lane->active.size();) {
-        Outgoing& frame = lane->active[i];
-        if (!is_it(frame)) {
+        OutgoingFrame& frame = lane->active[i];
+        if (frame.cookie != cookie) {
           ++i;
         } else if (i == 0 && lane->written > 0) {
-          frame.copy.assign(reinterpret_cast<const char*>(frame.payload), frame.payload_bytes);
-          frame.cookie = 0;
+          frame.Keep();
           ++i;
         } else {
           lane->active.erase(lane->active.begin() + static_cast<ptrdiff_t>(i));
@@ -384,10 +363,8 @@ void TcpWire::Detach(uint64_t cookie) {
 bool TcpWire::Flushed(int rank) const {
   const Peer& peer = peers_[static_cast<size_t>(rank)];
   if (!peer.open) return true;
-  const auto empty = [](const auto& queue) { return queue.second.empty(); };
-  return peer.control.empty() && std::all_of(peer.data.begin(), peer.data.end(), empty) &&
-         std::all_of(peer.lanes.begin(), peer.lanes.end(),
-                     [](const auto& lane) { return lane->active.empty(); });
+  return peer.queue.empty() && std::all_of(peer.lanes.begin(), peer.lanes.end(),
+                                           [](const auto& lane) { return lane->active.empty(); });
 }
 
 void TcpWire::End(int rank, absl::Status why) {
@@ -400,21 +377,16 @@ void TcpWire::End(int rank, absl::Status why) {
     lane->fd.Reset();
     lane->readable = lane->writable = false;
   }
-  DropQueues(peer);
+  DropQueue(peer);
 }
 
-void TcpWire::DropQueues(Peer& peer) {
-  std::vector<uint64_t> cookies;
-  const auto drop = [&](std::deque<Outgoing>& queue) {
-    for (const Outgoing& frame : queue) {
+void TcpWire::DropQueue(Peer& peer) {
+  std::vector<uint64_t> cookies = peer.queue.Clear();
+  for (auto& lane : peer.lanes) {
+    for (const OutgoingFrame& frame : lane->active) {
       if (frame.cookie != 0) cookies.push_back(frame.cookie);
     }
-    queue.clear();
-  };
-  drop(peer.control);
-  for (auto& [priority, queue] : peer.data) drop(queue);
-  for (auto& lane : peer.lanes) {
-    drop(lane->active);
+    lane->active.clear();
     lane->written = 0;
   }
   for (const uint64_t cookie : cookies) handler_.Sent(cookie);

@@ -5,14 +5,12 @@
 #define SYNCOPATE_TRANSPORT_NET_TCP_WIRE_H_
 
 #include <deque>
-#include <functional>
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
+#include "transport/net/send_queue.h"
 #include "transport/net/wire.h"
 
 namespace syncopate::transport::net {
@@ -38,13 +36,6 @@ class TcpWire final : public Wire {
   int64_t ArrivalNs(int64_t /*now_ns*/) const override { return read_ns_; }
 
  private:
-  struct Outgoing {
-    EncodedHeader header;
-    const std::byte* payload = nullptr;
-    uint32_t payload_bytes = 0;
-    uint64_t cookie = 0;
-    std::string copy;  // the payload, where there is no cookie
-  };
   struct Lane {
     UniqueFd fd;
     int peer = -1;
@@ -55,8 +46,8 @@ class TcpWire final : public Wire {
     bool hung_up = false;  // the end of the stream or an error is to be read
     bool ended = false;    // it has been read
     // Writing.
-    std::deque<Outgoing> active;  // taken from the peer's queues
-    size_t written = 0;           // bytes of active.front() that are gone
+    std::deque<OutgoingFrame> active;  // taken from the peer's queues
+    size_t written = 0;                // bytes of active.front() that are gone
     // Reading.
     std::vector<std::byte> staging;
     size_t begin = 0, end = 0;  // what of it is not parsed yet
@@ -72,8 +63,7 @@ class TcpWire final : public Wire {
   };
   struct Peer {
     std::vector<std::unique_ptr<Lane>> lanes;
-    std::deque<Outgoing> control;
-    std::map<int, std::deque<Outgoing>, std::greater<int>> data;  // by priority
+    SendQueue queue;
     bool open = false;
     bool closing = false;  // politely: after what is queued
     bool shut = false;     // we have said that nothing more comes
@@ -92,7 +82,7 @@ class TcpWire final : public Wire {
   void PayloadRead(Lane& lane);
   // Ends the connection; Closed() is told by the next Progress().
   void End(int peer, absl::Status why);
-  void DropQueues(Peer& peer);
+  void DropQueue(Peer& peer);
   void FinishClosing(int peer);
 
   const UniqueFd epoll_;

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -30,8 +32,6 @@ constexpr int kRounds = 64;
 constexpr int kLastRounds = 1000;
 // A good end: how many frames were sent.
 constexpr size_t kFarewellBytes = sizeof(uint64_t);
-
-bool IsData(FrameType type) { return type == FrameType::kData || type == FrameType::kResult; }
 
 absl::Status SystemError(absl::string_view what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
@@ -195,15 +195,7 @@ void UcxWire::Send(int rank, const FrameHeader& header, const std::byte* payload
     if (cookie != 0) handler_.Sent(cookie);
     return;
   }
-  Outgoing frame;
-  frame.header = Encode(header);
-  frame.payload = payload;
-  frame.payload_bytes = header.payload_bytes;
-  frame.cookie = cookie;
-  if (cookie == 0 && header.payload_bytes > 0) {
-    frame.copy.assign(reinterpret_cast<const char*>(payload), header.payload_bytes);
-  }
-  (IsData(header.type) ? peer.data[header.priority] : peer.control).push_back(std::move(frame));
+  peer.queue.Add(header, payload, cookie);
   Pump(rank);
 }
 
@@ -212,36 +204,22 @@ void UcxWire::Pump(int rank) {
   if (peer.pumping) return;  // Sent() led here again
   peer.pumping = true;
   while (peer.open) {
-    std::deque<Outgoing>* queue = nullptr;
-    if (!peer.control.empty()) {
-      queue = &peer.control;
-    } else if (peer.in_flight_bytes < kInFlightBytes) {
-      while (!peer.data.empty() && peer.data.begin()->second.empty()) {
-        peer.data.erase(peer.data.begin());
-      }
-      if (!peer.data.empty()) queue = &peer.data.begin()->second;
-    }
-    if (queue == nullptr) break;
-    Outgoing frame = std::move(queue->front());
-    queue->pop_front();
-    if (!Post(rank, std::move(frame))) break;
+    std::optional<OutgoingFrame> frame = peer.queue.TakeControl();
+    if (!frame.has_value() && peer.in_flight_bytes < kInFlightBytes) frame = peer.queue.TakeData();
+    if (!frame.has_value() || !Post(rank, *std::move(frame))) break;
   }
   peer.pumping = false;
   if (peer.closing) FinishClosing(rank);
 }
 
-bool UcxWire::Post(int rank, Outgoing frame) {
+bool UcxWire::Post(int rank, OutgoingFrame frame) {
   Peer& peer = this->peer(rank);
   Transfer& transfer = NewTransfer(rank, kPrefixBytes + frame.payload_bytes);
   std::byte* bytes = transfer.buffer.bytes.get();
   std::memcpy(bytes, peer.prefix.data(), peer.prefix.size());
   std::memcpy(bytes + peer.prefix.size(), frame.header.data(), kFrameHeaderBytes);
   std::byte* payload = bytes + kPrefixBytes;
-  if (frame.payload_bytes > 0) {
-    std::memcpy(payload,
-                frame.copy.empty() ? static_cast<const void*>(frame.payload) : frame.copy.data(),
-                frame.payload_bytes);
-  }
+  if (frame.payload_bytes > 0) std::memcpy(payload, frame.bytes(), frame.payload_bytes);
   const uint64_t cookie = frame.cookie;
   peer.in_flight_bytes += transfer.bytes;
   ++peer.frames_sent;
@@ -277,18 +255,12 @@ void UcxWire::OnSent(void* request, ucs_status_t /*status*/, void* argument) {
 }
 
 void UcxWire::Detach(uint64_t cookie) {
-  const auto is_it = [&](const Outgoing& frame) { return frame.cookie == cookie; };
-  for (Peer& peer : peers_) {
-    for (auto& [priority, queue] : peer.data) std::erase_if(queue, is_it);
-    std::erase_if(peer.control, is_it);
-  }
+  for (Peer& peer : peers_) peer.queue.Remove(cookie);
 }
 
 bool UcxWire::Flushed(int rank) const {
   const Peer& peer = peers_[static_cast<size_t>(rank)];
-  const auto empty = [](const auto& queue) { return queue.second.empty(); };
-  return !peer.open || (peer.control.empty() && peer.in_flight_bytes == 0 &&
-                        std::all_of(peer.data.begin(), peer.data.end(), empty));
+  return !peer.open || (peer.queue.empty() && peer.in_flight_bytes == 0);
 }
 
 // ---- receiving
@@ -468,20 +440,11 @@ void UcxWire::End(int rank, absl::Status why) {
   if (!peer.hung_up) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, peer.socket.get(), nullptr);
   peer.socket.Reset();
   if (peer.endpoint != nullptr) to_close_.push_back(std::exchange(peer.endpoint, nullptr));
-  DropQueues(peer);
+  DropQueue(peer);
 }
 
-void UcxWire::DropQueues(Peer& peer) {
-  std::vector<uint64_t> cookies;
-  const auto drop = [&](std::deque<Outgoing>& queue) {
-    for (const Outgoing& frame : queue) {
-      if (frame.cookie != 0) cookies.push_back(frame.cookie);
-    }
-    queue.clear();
-  };
-  drop(peer.control);
-  for (auto& [priority, queue] : peer.data) drop(queue);
-  for (const uint64_t cookie : cookies) handler_.Sent(cookie);
+void UcxWire::DropQueue(Peer& peer) {
+  for (const uint64_t cookie : peer.queue.Clear()) handler_.Sent(cookie);
 }
 
 void UcxWire::FinishClosing(int rank) {

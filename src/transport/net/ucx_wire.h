@@ -13,10 +13,7 @@
 #define SYNCOPATE_TRANSPORT_NET_UCX_WIRE_H_
 
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <list>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,6 +23,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "transport/net/buffer_pool.h"
+#include "transport/net/send_queue.h"
 #include "transport/net/ucx_worker.h"
 #include "transport/net/wire.h"
 
@@ -63,20 +61,12 @@ class UcxWire final : public Wire {
   // What is in front of each payload: {u32 rank, u32 0, secret, frame header}.
   static constexpr size_t kPrefixBytes = 8 + kSecretBytes + kFrameHeaderBytes;
 
-  struct Outgoing {
-    EncodedHeader header;
-    const std::byte* payload = nullptr;
-    uint32_t payload_bytes = 0;
-    uint64_t cookie = 0;
-    std::string copy;  // the payload, where there is no cookie
-  };
   struct Peer {
     ucp_ep_h endpoint = nullptr;
     UniqueFd socket;
     std::string secret;  // that it must show us
     std::string prefix;  // of what we send to it, without the frame's header
-    std::deque<Outgoing> control;
-    std::map<int, std::deque<Outgoing>, std::greater<int>> data;  // by priority
+    SendQueue queue;
     size_t in_flight_bytes = 0;
     uint64_t frames_sent = 0;
     uint64_t frames_got = 0;
@@ -108,13 +98,13 @@ class UcxWire final : public Wire {
   void EndTransfer(Transfer& transfer);
   // Hands queued frames to UCX while it has not too much of them.
   void Pump(int rank);
-  bool Post(int rank, Outgoing frame);
+  bool Post(int rank, OutgoingFrame frame);
   void FinishClosing(int rank);
   void ReadSocket(int rank);
   // Ends connections that failed or ended and have nothing left to come.
   void Settle();
   void End(int rank, absl::Status why);
-  void DropQueues(Peer& peer);
+  void DropQueue(Peer& peer);
 
   ucs_status_t Message(const void* prefix, size_t prefix_bytes, void* data, size_t bytes,
                        const ucp_am_recv_param_t& param);
