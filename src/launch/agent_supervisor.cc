@@ -1,8 +1,6 @@
 #include "launch/agent_supervisor.h"
 
 #include <fcntl.h>
-#include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "launch/keeper_waits.h"
 #include "launch/local_supervisor.h"
 #include "launch/process_tree.h"
 #include "launch/worker_process.h"
@@ -26,11 +25,7 @@ AgentSupervisor::AgentSupervisor(const Clock& clock, UniqueFd launcher, UniqueFd
       out_(STDOUT_FILENO) {}
 
 int AgentSupervisor::Run() {
-  sigset_t watched;
-  sigemptyset(&watched);
-  sigaddset(&watched, SIGCHLD);
-  for (int signal : kEndingSignals) sigaddset(&watched, signal);
-  signals_ = UniqueFd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  signals_ = WatchSignals();
   out_.bytes() = kAgentMark;
   while (!Over()) Step();
   EndDescendants(clock_, clock_.NowNs() + kKillNs);
@@ -45,9 +40,7 @@ int AgentSupervisor::Run() {
 }
 
 bool AgentSupervisor::Over() const {
-  const bool running =
-      std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.running; });
-  if (!running) return gone_ || started_;
+  if (ranks_.Running() == 0) return gone_ || started_;
   // A killed process that does not go is left behind.
   return kill_at_ns_ != INT64_MAX && clock_.NowNs() >= kill_at_ns_ + kKillNs;
 }
@@ -72,12 +65,7 @@ void AgentSupervisor::Step() {
     may_read = may_read || read;
     polls_.push_back({read ? stream.fd.get() : -1, POLLIN, 0});
   }
-  int timeout_ms = -1;
-  if (const int64_t deadline_ns = NextDeadlineNs(); deadline_ns != INT64_MAX) {
-    const int64_t left_ms = (deadline_ns - clock_.NowNs() + 999'999) / 1'000'000;
-    timeout_ms = static_cast<int>(std::clamp<int64_t>(left_ms, 0, 3'600'000));
-  }
-  if (draining_ && may_read) timeout_ms = 0;
+  const int timeout_ms = draining_ && may_read ? 0 : PollTimeoutMs(clock_, NextDeadlineNs());
   if (poll(polls_.data(), polls_.size(), timeout_ms) < 0) return;
 
   for (size_t i = 0; i < streams_.size(); ++i) {
@@ -90,7 +78,7 @@ void AgentSupervisor::Step() {
   if (polls_[3].revents != 0) ReadCommands();
   if (polls_[1].revents != 0) GiveUp();
   if (out_.Write() != 0) GiveUp();
-  if (!draining_ && clock_.NowNs() >= kill_at_ns_) SignalRanks(SIGKILL);
+  if (!draining_ && clock_.NowNs() >= kill_at_ns_) ranks_.Signal(SIGKILL);
 }
 
 void AgentSupervisor::ReadCommands() {
@@ -135,7 +123,7 @@ void AgentSupervisor::Obey(const Frame& frame) {
       return AskToEnd(frame.rank);
     case FrameKind::kKill:
       kill_at_ns_ = std::min(kill_at_ns_, clock_.NowNs());
-      return SignalRanks(SIGKILL);
+      return ranks_.Signal(SIGKILL);
     default:
       return;  // only this side says the others
   }
@@ -179,7 +167,7 @@ void AgentSupervisor::StartRanks(const RemoteStart& start) {
       Say(FrameKind::kCannotStart, rank, absl::StrCat(error));
       return AskToEnd(SIGTERM);
     }
-    ranks_.push_back({.pid = worker.pid, .running = true});
+    ranks_.Add(worker.pid);
     streams_.push_back({std::move(worker.out), FrameKind::kOut, rank});
     streams_.push_back({std::move(worker.err), FrameKind::kErr, rank});
   }
@@ -187,16 +175,7 @@ void AgentSupervisor::StartRanks(const RemoteStart& start) {
 }
 
 void AgentSupervisor::ReadSignals() {
-  signalfd_siginfo info;
-  bool children = false;
-  while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
-    if (info.ssi_signo == SIGCHLD) {
-      children = true;
-    } else {
-      AskToEnd(static_cast<int>(info.ssi_signo));
-    }
-  }
-  if (children) Reap();
+  if (TakeSignals(signals_, [this](int signal) { AskToEnd(signal); })) Reap();
 }
 
 void AgentSupervisor::ReadExecErrors() {
@@ -210,16 +189,10 @@ void AgentSupervisor::ReadExecErrors() {
 }
 
 void AgentSupervisor::Reap() {
-  int status = 0;
-  for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
-    auto rank = std::find_if(ranks_.begin(), ranks_.end(),
-                             [&](const Rank& r) { return r.running && r.pid == pid; });
-    if (rank == ranks_.end()) continue;  // an orphan that a rank has left
-    rank->running = false;
+  ranks_.Reap([this](int number, int wait_status) {
     if (exec_errors_.ok()) ReadExecErrors();  // that tells more than its exit code
-    Say(FrameKind::kEnded, first_rank_ + static_cast<int>(rank - ranks_.begin()),
-        absl::StrCat(status));
-  }
+    Say(FrameKind::kEnded, first_rank_ + number, absl::StrCat(wait_status));
+  });
 }
 
 void AgentSupervisor::ReadStream(Stream& stream) {
@@ -254,21 +227,15 @@ void AgentSupervisor::Say(FrameKind kind, int rank, absl::string_view bytes) {
 
 void AgentSupervisor::AskToEnd(int signal) {
   if (kill_at_ns_ == INT64_MAX) kill_at_ns_ = clock_.NowNs() + grace_ns_;
-  SignalRanks(signal);
-  SignalRanks(SIGCONT);  // a stopped process would not hear of it
-}
-
-void AgentSupervisor::SignalRanks(int signal) {
-  for (const Rank& rank : ranks_) {
-    if (rank.running) kill(-rank.pid, signal);  // not reaped yet, so the number is still its own
-  }
+  ranks_.Signal(signal);
+  ranks_.Signal(SIGCONT);  // a stopped process would not hear of it
 }
 
 void AgentSupervisor::GiveUp() {
   gone_ = true;
   commands_.Reset();
   kill_at_ns_ = std::min(kill_at_ns_, clock_.NowNs());
-  SignalRanks(SIGKILL);
+  ranks_.Signal(SIGKILL);
 }
 
 }  // namespace syncopate::launch

@@ -14,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "launch/agent_frames.h"
 #include "launch/output_queue.h"
+#include "launch/rank_processes.h"
 
 namespace syncopate::launch {
 
@@ -28,10 +29,6 @@ class AgentSupervisor {
   int Run();
 
  private:
-  struct Rank {
-    pid_t pid = -1;
-    bool running = false;
-  };
   struct Stream {
     UniqueFd fd;
     FrameKind kind;
@@ -50,7 +47,6 @@ class AgentSupervisor {
   void WriteInput();
   void Say(FrameKind kind, int rank, absl::string_view bytes);
   void AskToEnd(int signal);
-  void SignalRanks(int signal);
   // Nobody listens any more: everything is killed.
   void GiveUp();
   bool Over() const;
@@ -73,7 +69,7 @@ class AgentSupervisor {
   int first_rank_ = 0;
   int64_t grace_ns_ = 0;
   int64_t kill_at_ns_ = INT64_MAX;
-  std::vector<Rank> ranks_;
+  RankProcesses ranks_;
   std::vector<Stream> streams_;
   std::vector<pollfd> polls_;
 };

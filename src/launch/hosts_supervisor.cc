@@ -1,7 +1,6 @@
 #include "launch/hosts_supervisor.h"
 
 #include <fcntl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,8 +10,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/own_path.h"
 #include "base/parse.h"
 #include "launch/agent_command.h"
+#include "launch/keeper_waits.h"
 #include "launch/local_supervisor.h"
 #include "launch/process_tree.h"
 
@@ -23,12 +24,6 @@ namespace {
 constexpr int64_t kSettleNs = 200'000'000;
 // For the way to a host and back, on top of the grace that the ranks there have.
 constexpr int64_t kAgentEndNs = 3'000'000'000;
-
-std::string OwnProgram() {
-  char path[4096];
-  const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
-  return size <= 0 ? "syncopate" : std::string(path, static_cast<size_t>(size));
-}
 
 int NumberIn(const std::string& text) {
   return static_cast<int>(ParseInt(text, INT32_MIN, INT32_MAX).value_or(-1));
@@ -50,11 +45,7 @@ int HostsSupervisor::Run() {
   const int64_t now_ns = clock_.NowNs();
   start_by_ns_ = now_ns + options_.start_timeout_ns;
   if (options_.timeout_ns.has_value()) timeout_at_ns_ = now_ns + *options_.timeout_ns;
-  sigset_t watched;
-  sigemptyset(&watched);
-  sigaddset(&watched, SIGCHLD);
-  for (int signal : kEndingSignals) sigaddset(&watched, signal);
-  signals_ = UniqueFd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  signals_ = WatchSignals();
   std::optional<Outcome> cannot = StartAgents();
   if (!cannot.has_value()) {
     // After the agents: it has threads, and processes with threads must not fork.
@@ -89,7 +80,7 @@ std::optional<Outcome> HostsSupervisor::StartAgents() {
   }
   exec_errors_ = UniqueFd(exec_ends[0]);
   const UniqueFd exec_errors_write(exec_ends[1]);
-  const std::string own_name = OwnHostName(), own_program = OwnProgram();
+  const std::string own_name = OwnHostName(), own_program = OwnPath().value_or("syncopate");
   for (const HostRanks& place : options_.hosts) {
     const bool here = options_.agent.empty() && IsThisHost(place.host, own_name);
     const std::string program =
@@ -173,12 +164,7 @@ void HostsSupervisor::Step() {
         {agent->running && !agent->to_agent().Empty() ? agent->to_agent().fd() : -1, POLLOUT, 0});
     may_read = may_read || (room && (agent->out() >= 0 || agent->err() >= 0));
   }
-  int timeout_ms = -1;
-  if (const int64_t deadline_ns = NextDeadlineNs(); deadline_ns != INT64_MAX) {
-    const int64_t left_ms = (deadline_ns - clock_.NowNs() + 999'999) / 1'000'000;
-    timeout_ms = static_cast<int>(std::clamp<int64_t>(left_ms, 0, 3'600'000));
-  }
-  if (draining_ && may_read) timeout_ms = 0;
+  const int timeout_ms = draining_ && may_read ? 0 : PollTimeoutMs(clock_, NextDeadlineNs());
   if (poll(polls_.data(), polls_.size(), timeout_ms) < 0) return;
 
   // Output first, so that a rank's last words stand before what is said about its end.
@@ -205,18 +191,13 @@ void HostsSupervisor::Step() {
 }
 
 void HostsSupervisor::ReadSignals() {
-  signalfd_siginfo info;
-  bool children = false;
-  while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
-    const int signal = static_cast<int>(info.ssi_signo);
-    if (signal == SIGCHLD) {
-      children = true;
-    } else if (ending_) {
+  const bool children = TakeSignals(signals_, [this](int signal) {
+    if (ending_) {
       KillAgents();  // asked twice: no more patience
     } else {
       End({.kind = Outcome::Kind::kInterrupted, .number = signal}, signal);
     }
-  }
+  });
   if (children) Reap();
 }
 

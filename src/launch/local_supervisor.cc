@@ -1,8 +1,6 @@
 #include "launch/local_supervisor.h"
 
 #include <fcntl.h>
-#include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,13 +25,10 @@ LocalSupervisor::LocalSupervisor(const LaunchOptions& options, const Clock& cloc
 
 int LocalSupervisor::Run() {
   if (options_.timeout_ns.has_value()) timeout_at_ns_ = clock_.NowNs() + *options_.timeout_ns;
-  sigset_t watched;
-  sigemptyset(&watched);
-  sigaddset(&watched, SIGCHLD);
-  for (int signal : kEndingSignals) sigaddset(&watched, signal);
-  signals_ = UniqueFd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  signals_ = WatchSignals();
   StartRanks();
-  while (Running() > 0 && (kill_at_ns_ == INT64_MAX || clock_.NowNs() < kill_at_ns_ + kKillNs)) {
+  while (ranks_.Running() > 0 &&
+         (kill_at_ns_ == INT64_MAX || clock_.NowNs() < kill_at_ns_ + kKillNs)) {
     Step(NextDeadlineNs());
     CheckDeadlines();
   }
@@ -74,7 +69,7 @@ void LocalSupervisor::StartRanks() {
       break;
     }
     const std::string tag = options_.tag ? absl::StrCat("[", rank, "] ") : "";
-    ranks_.push_back({.pid = worker.pid, .running = true});
+    ranks_.Add(worker.pid);
     streams_.push_back({std::move(worker.out), LineTagger(tag), &out_});
     streams_.push_back({std::move(worker.err), LineTagger(tag), &err_});
   }
@@ -102,12 +97,7 @@ void LocalSupervisor::Step(int64_t deadline_ns) {
     may_read = may_read || read;
     polls_.push_back({read ? stream.fd.get() : -1, POLLIN, 0});
   }
-  int timeout_ms = -1;
-  if (deadline_ns != INT64_MAX) {
-    const int64_t left_ms = (deadline_ns - clock_.NowNs() + 999'999) / 1'000'000;
-    timeout_ms = static_cast<int>(std::clamp<int64_t>(left_ms, 0, 3'600'000));
-  }
-  if (draining_ && may_read) timeout_ms = 0;
+  const int timeout_ms = draining_ && may_read ? 0 : PollTimeoutMs(clock_, deadline_ns);
   if (poll(polls_.data(), polls_.size(), timeout_ms) < 0) return;  // EINTR: the caller asks again
 
   // Output first, so that a rank's last words stand before what is said about its end.
@@ -126,18 +116,13 @@ void LocalSupervisor::Step(int64_t deadline_ns) {
 }
 
 void LocalSupervisor::ReadSignals() {
-  signalfd_siginfo info;
-  bool children = false;
-  while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
-    const int signal = static_cast<int>(info.ssi_signo);
-    if (signal == SIGCHLD) {
-      children = true;
-    } else if (ending_) {
+  const bool children = TakeSignals(signals_, [this](int signal) {
+    if (ending_) {
       KillRanks();  // asked twice: no more patience
     } else {
       End({.kind = Outcome::Kind::kInterrupted, .number = signal}, signal);
     }
-  }
+  });
   if (children) Reap();
 }
 
@@ -174,20 +159,15 @@ void LocalSupervisor::WriteQueue(OutputQueue& queue) {
 
 void LocalSupervisor::Reap() {
   std::optional<Outcome> first;
-  int status = 0;
-  for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
-    auto rank = std::find_if(ranks_.begin(), ranks_.end(),
-                             [&](const Rank& r) { return r.running && r.pid == pid; });
-    if (rank == ranks_.end()) continue;  // an orphan that a rank has left
-    rank->running = false;
-    const Outcome outcome = OutcomeOf(static_cast<int>(rank - ranks_.begin()), status);
-    if (outcome.kind == Outcome::Kind::kDone) continue;
+  ranks_.Reap([&](int rank, int wait_status) {
+    const Outcome outcome = OutcomeOf(rank, wait_status);
+    if (outcome.kind == Outcome::Kind::kDone) return;
     // Of several that ended meanwhile the killed one is the cause, not those that noticed it.
     if (!first.has_value() ||
         (first->kind == Outcome::Kind::kExited && outcome.kind == Outcome::Kind::kKilled)) {
       first = outcome;
     }
-  }
+  });
   if (!first.has_value()) return;
   ReadExecErrors();  // that tells more than its exit code
   if (!options_.end_on_failure && !ending_) {
@@ -200,33 +180,22 @@ void LocalSupervisor::Reap() {
 void LocalSupervisor::CheckDeadlines() {
   const int64_t now_ns = clock_.NowNs();
   if (!ending_ && now_ns >= timeout_at_ns_) End({.kind = Outcome::Kind::kTimedOut}, SIGTERM);
-  if (ending_ && now_ns >= kill_at_ns_) SignalRanks(SIGKILL);
+  if (ending_ && now_ns >= kill_at_ns_) ranks_.Signal(SIGKILL);
 }
 
 void LocalSupervisor::End(Outcome outcome, int signal) {
   if (ending_) return;
   ending_ = true;
-  outcome.others_ended = Running();
+  outcome.others_ended = ranks_.Running();
   outcome_ = outcome;
   kill_at_ns_ = clock_.NowNs() + options_.grace_ns;
-  SignalRanks(signal);
-  SignalRanks(SIGCONT);  // a stopped process would not hear of it
+  ranks_.Signal(signal);
+  ranks_.Signal(SIGCONT);  // a stopped process would not hear of it
 }
 
 void LocalSupervisor::KillRanks() {
   kill_at_ns_ = std::min(kill_at_ns_, clock_.NowNs());
-  SignalRanks(SIGKILL);
-}
-
-void LocalSupervisor::SignalRanks(int signal) {
-  for (const Rank& rank : ranks_) {
-    if (rank.running) kill(-rank.pid, signal);  // not reaped yet, so the number is still its own
-  }
-}
-
-int LocalSupervisor::Running() const {
-  return static_cast<int>(
-      std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.running; }));
+  ranks_.Signal(SIGKILL);
 }
 
 // A reader that is slow gets all of a good job's output, however long it takes (the user can

@@ -10,16 +10,15 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "launch/keeper_waits.h"
 #include "launch/launcher.h"
 #include "launch/line_tagger.h"
 #include "launch/outcome.h"
 #include "launch/output_queue.h"
+#include "launch/rank_processes.h"
 #include "launch/worker_process.h"
 
 namespace syncopate::launch {
-
-// Signals that end the job; the rest of a user's signals do what they always do.
-inline constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 // How long killed processes may take to go (they can be stuck in the kernel), and how long the
 // reader of our output may block us once the job has failed.
@@ -44,10 +43,6 @@ class LocalSupervisor {
     LineTagger tagger;
     OutputQueue* queue;
   };
-  struct Rank {
-    pid_t pid = -1;
-    bool running = false;
-  };
 
   void StartRanks();
   // Waits for something to happen, at most until `deadline_ns`, and deals with it.
@@ -62,8 +57,6 @@ class LocalSupervisor {
   // Fixes the outcome, if none is fixed yet, and asks the ranks to end.
   void End(Outcome outcome, int signal);
   void KillRanks();
-  void SignalRanks(int signal);
-  int Running() const;
   void PassOnTheRest();
 
   const LaunchOptions& options_;
@@ -76,7 +69,7 @@ class LocalSupervisor {
   UniqueFd exec_errors_;
   OutputQueue out_;
   OutputQueue err_;
-  std::vector<Rank> ranks_;
+  RankProcesses ranks_;
   std::vector<Stream> streams_;
   std::vector<pollfd> polls_;  // kept to save its memory
 

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <numeric>
@@ -17,6 +16,7 @@
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/limits.h"
+#include "base/own_path.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "lab/lab.h"
@@ -101,11 +101,9 @@ class BenchRun {
   absl::Status Run() {
     SYNCOPATE_ASSIGN_OR_RETURN(workspace_,
                                bench::Workspace::Make(bench::ScratchBase(environment_)));
-    std::error_code error;
-    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-    self_ = self.string();
-    SYNCOPATE_ASSIGN_OR_RETURN(drivers_,
-                               bench::FindDrivers(options_.drivers, self.parent_path().string()));
+    SYNCOPATE_ASSIGN_OR_RETURN(self_, OwnPath());
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::string folder, OwnFolder());
+    SYNCOPATE_ASSIGN_OR_RETURN(drivers_, bench::FindDrivers(options_.drivers, folder));
     if (spec_) SYNCOPATE_RETURN_IF_ERROR(StartLab());
     // All plans before the first process: what is missing is said at once.
     std::vector<std::pair<bench::ContestantSettings, bench::LaunchPlan>> plans;

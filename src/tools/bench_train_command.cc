@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -19,6 +18,7 @@
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/limits.h"
+#include "base/own_path.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "lab/lab.h"
@@ -139,10 +139,8 @@ class TrainBench {
 
   // What is missing is said before anything starts.
   absl::Status FindPrograms() {
-    std::error_code error;
-    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-    self_ = self.string();
-    const std::string folder = self.parent_path().string();
+    SYNCOPATE_ASSIGN_OR_RETURN(self_, OwnPath());
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::string folder, OwnFolder());
     for (const std::string& path : {absl::StrCat(folder, "/", kWorker),
                                     absl::StrCat(folder, "/../libexec/syncopate/", kWorker)}) {
       if (worker_.empty() && access(path.c_str(), X_OK) == 0) worker_ = path;

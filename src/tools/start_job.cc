@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/environment.h"
+#include "base/own_path.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "lab/scoped_lab.h"
@@ -94,15 +95,6 @@ absl::StatusOr<int> RunInLabOf(const JobPlace& place, const std::string& command
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> OwnPath() {
-  char path[4096] = {};
-  if (readlink("/proc/self/exe", path, sizeof(path) - 1) < 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("this program's own file is unknown: ", strerror(errno)));
-  }
-  return std::string(path);
-}
 
 void AddJobPlaceOptions(CLI::App& command, JobPlace& place) {
   auto* hosts = command.add_option("-H,--hosts", place.hosts, "Hosts, as `launch -H` has them")

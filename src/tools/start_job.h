@@ -32,8 +32,6 @@ absl::StatusOr<int> RunAsJob(const JobPlace& place, const std::vector<std::strin
 // Likewise, but every rank runs `program`, its path first; `name` is the sub-command's.
 absl::StatusOr<int> RunProgramAsJob(const JobPlace& place, const std::string& name,
                                     const std::vector<std::string>& program);
-// The path of this program's file.
-absl::StatusOr<std::string> OwnPath();
 
 }  // namespace syncopate::tools
 

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/own_path.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "lab/spec.h"

@@ -3,13 +3,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <optional>
 #include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/own_path.h"
 
 namespace syncopate::tools {
 namespace {
@@ -67,10 +67,6 @@ Findings PeerFindings(const Environment& environment, const std::string& program
   return findings;
 }
 
-std::string ProgramFolder() {
-  std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? "" : program.parent_path().string();
-}
+std::string ProgramFolder() { return OwnFolder().value_or(""); }
 
 }  // namespace syncopate::tools

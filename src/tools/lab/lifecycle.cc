@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/own_path.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "lab/child_process.h"
@@ -26,15 +27,6 @@ namespace {
 
 constexpr int kCannotRun = 126;  // as shells have it
 constexpr int kNoSuchProgram = 127;
-
-absl::StatusOr<std::string> OwnPath() {
-  char path[4096];
-  const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
-  if (size <= 0 || size == sizeof(path)) {
-    return absl::UnavailableError("the path of this program cannot be found in /proc/self/exe");
-  }
-  return std::string(path, static_cast<size_t>(size));
-}
 
 // The lab's own message if the host is not there.
 absl::Status GoTo(const std::string& lab, const std::string& host) {
