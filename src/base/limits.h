@@ -13,7 +13,8 @@ inline constexpr uint64_t kElementsMax = uint64_t{1} << 40;        // in one buf
 inline constexpr uint64_t kChunksMax = uint64_t{1} << 20;          // in one space of a program
 inline constexpr uint64_t kStepsPerWorkerMax = uint64_t{1} << 16;  // in a program
 inline constexpr uint64_t kAlgorithmBytesMax = 256;  // the name of a planner in a program
-// (worker, chunk) pairs, and accesses to chunks, in a proof; and bytes of its sets of contributions.
+// (worker, chunk) pairs, and accesses to chunks, in a proof; and bytes of its sets of
+// contributions.
 inline constexpr uint64_t kProofCellsMax = uint64_t{1} << 26;
 inline constexpr uint64_t kProofBytesMax = uint64_t{1} << 30;
 inline constexpr uint64_t kProgramTextBytesMax = uint64_t{256} << 20;

@@ -14,7 +14,8 @@ namespace {
 
 // Deadlines and losses are looked after once in so many idle rounds.
 constexpr uint32_t kLookAroundRounds = 64;
-// The longest sleep of a driving thread: a lost wake-up, which should not happen, costs no more than this.
+// The longest sleep of a driving thread: a lost wake-up, which should not happen, costs no more
+// than this.
 constexpr int64_t kSleepNs = 100'000'000;
 // How long an engine that ends waits for the others to finish what it has finished.
 constexpr int64_t kLingerNs = 5'000'000'000;
@@ -142,8 +143,9 @@ absl::Status Engine::Wait(const std::shared_ptr<Operation>& operation) {
   ++waiters_;
   while (!operation->done()) {
     if (driving_) {
-      // The driving thread tells when operations get done; their deadlines, which it keeps, bound this
-      // wait. The timeout here only guards against a driving thread that ends at the wrong moment.
+      // The driving thread tells when operations get done; their deadlines, which it keeps, bound
+      // this wait. The timeout here only guards against a driving thread that ends at the wrong
+      // moment.
       news_.WaitFor(&mutex_, std::chrono::milliseconds(100));
       continue;
     }

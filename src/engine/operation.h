@@ -73,8 +73,8 @@ class Operation {
   };
   // One step forward. By the driving thread only.
   Outcome Poll();
-  // A loss or the deadline may have changed what this operation waits for. By the driving thread only, when
-  // it is blocked.
+  // A loss or the deadline may have changed what this operation waits for. By the driving thread
+  // only, when it is blocked.
   Outcome CheckTroubles(int64_t now_ns, absl::Span<const transport::Loss> losses);
   // Ends it unless it is done: the engine goes away.
   void CallOff(const absl::Status& why);

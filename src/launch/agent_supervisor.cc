@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "launch/keeper_waits.h"
 #include "launch/local_supervisor.h"
 #include "launch/process_tree.h"
+#include "launch/supervisor_waits.h"
 #include "launch/worker_process.h"
 
 namespace syncopate::launch {

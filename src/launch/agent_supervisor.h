@@ -1,5 +1,5 @@
-// The supervisor of a job's ranks on one of many hosts: does what the launcher says on its input, and
-// says on its output what the ranks write and how they end.
+// The supervisor of a job's ranks on one of many hosts: does what the launcher says on its input,
+// and says on its output what the ranks write and how they end.
 #ifndef SYNCOPATE_LAUNCH_AGENT_SUPERVISOR_H_
 #define SYNCOPATE_LAUNCH_AGENT_SUPERVISOR_H_
 

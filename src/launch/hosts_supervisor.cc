@@ -13,9 +13,9 @@
 #include "base/own_path.h"
 #include "base/parse.h"
 #include "launch/agent_command.h"
-#include "launch/keeper_waits.h"
 #include "launch/local_supervisor.h"
 #include "launch/process_tree.h"
+#include "launch/supervisor_waits.h"
 
 namespace syncopate::launch {
 namespace {

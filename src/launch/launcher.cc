@@ -36,8 +36,8 @@ void OpenStandardFiles() {
   }
 }
 
-// Blocks what launcher and supervisor take from signalfds or must not die of; gives back the old mask
-// in the end. What the user's shell ignores stays ignored (nohup).
+// Blocks what launcher and supervisor take from signalfds or must not die of; gives back the old
+// mask in the end. What the user's shell ignores stays ignored (nohup).
 class SignalBlock {
  public:
   SignalBlock() {
@@ -113,7 +113,8 @@ int CannotStart(const char* what) {
   return 1;
 }
 
-// What the supervisor runs; returns the exit code. `launcher` is a pidfd, `input` the standard input.
+// What the supervisor runs; returns the exit code. `launcher` is a pidfd, `input` the standard
+// input.
 using SupervisorBody =
     std::function<int(UniqueFd launcher, UniqueFd input, const sigset_t& user_mask)>;
 

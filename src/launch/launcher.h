@@ -6,13 +6,14 @@
 //                       └─ rank 1 ── …
 //
 // The supervisor starts the ranks, passes their output on and ends them. Both are child subreapers:
-// whatever a rank leaves behind becomes a child of the supervisor and, if the supervisor is killed, of the
-// launcher. If one of the two dies, the other kills all that is below; a rank also dies with the
-// supervisor by itself. What escapes is only what ranks have forked, and only if both are killed at the
-// same moment; the supervisor has a session of its own, so no signal to a group or terminal does that.
+// whatever a rank leaves behind becomes a child of the supervisor and, if the supervisor is killed,
+// of the launcher. If one of the two dies, the other kills all that is below; a rank also dies with
+// the supervisor by itself. What escapes is only what ranks have forked, and only if both are
+// killed at the same moment; the supervisor has a session of its own, so no signal to a group or
+// terminal does that.
 //
-// In a job of many hosts the supervisor's children are agents (ssh), one for each host, and at the far
-// end of each stands such a pair again:
+// In a job of many hosts the supervisor's children are agents (ssh), one for each host, and at the
+// far end of each stands such a pair again:
 //
 //   launcher ── supervisor ── agent …… launcher' ── supervisor' ─┬─ rank 4
 //                                                        └─ rank 5

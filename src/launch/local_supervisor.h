@@ -10,12 +10,12 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
-#include "launch/keeper_waits.h"
 #include "launch/launcher.h"
 #include "launch/line_tagger.h"
 #include "launch/outcome.h"
 #include "launch/output_queue.h"
 #include "launch/rank_processes.h"
+#include "launch/supervisor_waits.h"
 #include "launch/worker_process.h"
 
 namespace syncopate::launch {

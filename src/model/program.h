@@ -66,8 +66,8 @@ struct Program {
   std::vector<int> active;
   int root = -1;    // where HasRoot(collective)
   int target = -1;  // send-receive only
-  // The first is 0, none is less than the one before, the last is the number of elements of data, or
-  // of scratch.
+  // The first is 0, none is less than the one before, the last is the number of elements of data,
+  // or of scratch.
   std::vector<uint64_t> data_bounds = {0};
   std::vector<uint64_t> scratch_bounds = {0};
   // Where HasBlocks(collective): block i is the chunks [blocks[i], blocks[i+1]) of data;

@@ -1,8 +1,8 @@
 // Measures a live network: the workers of a job run flows over their transport, rank 0 says which.
 //
-// Every experiment is one operation of a group of all workers: a session. Rank 0 sends an instruction to
-// each worker, all do their part, and those who received flows send rank 0 what they saw.
-// docs/probe.md says what a flow is and how its rate is counted.
+// Every experiment is one operation of a group of all workers: a session. Rank 0 sends an
+// instruction to each worker, all do their part, and those who received flows send rank 0 what they
+// saw. docs/probe.md says what a flow is and how its rate is counted.
 #ifndef SYNCOPATE_PROBE_MEASURE_H_
 #define SYNCOPATE_PROBE_MEASURE_H_
 

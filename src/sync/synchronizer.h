@@ -10,8 +10,8 @@
 //
 // and Finish() after the last one. Gradients are packed into one buffer in the order of the
 // tensors, which collectives read in place, so packing is the only copy. Transfers start and end
-// while the training thread computes: a thread of the synchronizer's own sees to them. Parameters change
-// on the training thread only, within these calls.
+// while the training thread computes: a thread of the synchronizer's own sees to them. Parameters
+// change on the training thread only, within these calls.
 //
 // Errors: once a call failed, all later ones return the same error.
 #ifndef SYNCOPATE_SYNC_SYNCHRONIZER_H_
@@ -32,7 +32,8 @@
 
 namespace syncopate::sync {
 
-// This worker's copy of the model, as the synchronizer reads and changes it. Called on the training thread, within calls of the synchronizer.
+// This worker's copy of the model, as the synchronizer reads and changes it. Called on the training
+// thread, within calls of the synchronizer.
 class Replica {
  public:
   virtual ~Replica() = default;

@@ -25,8 +25,8 @@ struct UsageMessage {
 UsageMessage DescribeUsageError(const CLI::App& app, const std::vector<std::string>& words,
                                 const CLI::ParseError& error);
 
-// For commands that leave their words to a program, which the library lets pass as they are. An error
-// if the first of them looks like an option: it is one that `command` does not have, since no
+// For commands that leave their words to a program, which the library lets pass as they are. An
+// error if the first of them looks like an option: it is one that `command` does not have, since no
 // program's name begins with a dash.
 absl::Status CheckWordsLeft(const CLI::App& command);
 

@@ -1,4 +1,5 @@
-// A synchronizer's schedule, planned from what the job itself measures and kept right while it runs.
+// A synchronizer's schedule, planned from what the job itself measures and kept right while it
+// runs.
 #ifndef SYNCOPATE_TORCH_KEPT_SCHEDULE_H_
 #define SYNCOPATE_TORCH_KEPT_SCHEDULE_H_
 
@@ -33,8 +34,8 @@ absl::StatusOr<std::unique_ptr<sync::ScheduleKeeper>> MakeKeeper(Worker& worker,
                                                                  const std::string& planner,
                                                                  const KeeperOptions& options);
 
-// After each iteration of the synchronizer: gives it the schedule from the next iteration on, if there is
-// a new one, and says whether.
+// After each iteration of the synchronizer: gives it the schedule from the next iteration on, if
+// there is a new one, and says whether.
 absl::StatusOr<bool> KeepSchedule(sync::ScheduleKeeper& keeper, sync::Synchronizer& synchronizer);
 
 }  // namespace syncopate::torch

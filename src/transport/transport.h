@@ -34,8 +34,8 @@ struct Extent {
 enum class Ending : uint8_t {
   kLoose,    // nothing to undo: each member ends for itself
   kAwaited,  // nobody takes its result before all have it
-  // All of `data` is the result at every member that has entered the finish gate: one of them can give
-  // it to those who cannot finish.
+  // All of `data` is the result at every member that has entered the finish gate: one of them can
+  // give it to those who cannot finish.
   kShared,
 };
 

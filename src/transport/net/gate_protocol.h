@@ -1,10 +1,10 @@
 // How the members of a group agree about the gates of its operations by messages. A pure state
 // machine: no I/O, no clock.
 //
-// The first member that is not lost is the *arbiter*: members tell it when they enter a gate, and it
-// tells all when the gate has passed. When a member is lost, or somebody's time is up, the arbiter
-// settles what is open: it asks every survivor (who from then on holds still), and decides from all
-// answers:
+// The first member that is not lost is the *arbiter*: members tell it when they enter a gate, and
+// it tells all when the gate has passed. When a member is lost, or somebody's time is up, the
+// arbiter settles what is open: it asks every survivor (who from then on holds still), and decides
+// from all answers:
 //   - a gate that somebody saw passed has passed; one that somebody saw broken is broken;
 //   - an operation whose result lies complete at a survivor (Mode::kShared) has passed: that member
 //     provides the result to those who lack it;

@@ -1,6 +1,6 @@
 // What all supervisors of a job wait for: signals and deadlines.
-#ifndef SYNCOPATE_LAUNCH_KEEPER_WAITS_H_
-#define SYNCOPATE_LAUNCH_KEEPER_WAITS_H_
+#ifndef SYNCOPATE_LAUNCH_SUPERVISOR_WAITS_H_
+#define SYNCOPATE_LAUNCH_SUPERVISOR_WAITS_H_
 
 #include <signal.h>
 
@@ -28,4 +28,4 @@ int PollTimeoutMs(const Clock& clock, int64_t deadline_ns);
 
 }  // namespace syncopate::launch
 
-#endif  // SYNCOPATE_LAUNCH_KEEPER_WAITS_H_
+#endif  // SYNCOPATE_LAUNCH_SUPERVISOR_WAITS_H_

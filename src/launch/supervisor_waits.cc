@@ -1,4 +1,4 @@
-#include "launch/keeper_waits.h"
+#include "launch/supervisor_waits.h"
 
 #include <sys/signalfd.h>
 #include <unistd.h>
