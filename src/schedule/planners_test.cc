@@ -105,6 +105,18 @@ TEST(PlannersTest, EveryPlannerIsValidOnRandomModels) {
   }
 }
 
+TEST(PlannersTest, ThoseThatDoNotPlanByMeasurementsMakeTheSameOfAllOfThem) {
+  const TensorTable fast = Table({{0.1, 4}, {0.1, 4000}, {0.1, 4}, {0.1, 4000}});
+  const TensorTable slow = Table({{9, 4}, {1, 4000}, {9, 4}, {1, 4000}});
+  const cost::CommunicationCosts cheap{1e-6, 1e-9, {1, 1}, ""}, dear{5, 1e-3, {1, 2}, ""};
+  for (const SchedulePlanner& planner : SchedulePlanners()) {
+    const bool same = MakeSchedule(planner.name, fast, dear)->transfers ==
+                      MakeSchedule(planner.name, slow, cheap)->transfers;
+    EXPECT_EQ(same, !PlansByMeasurements(planner.name)) << planner.name;
+  }
+  EXPECT_TRUE(PlansByMeasurements("unknown"));
+}
+
 TEST(PlannersTest, NetworksWithoutCostsDoNotConfuseThem) {
   const TensorTable table = Table({{0, 4}, {1, 4}, {0, 4}, {1, 4}});
   for (const cost::CommunicationCosts& costs :
