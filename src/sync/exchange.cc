@@ -1,6 +1,8 @@
 #include "sync/exchange.h"
 
 #include <cstring>
+#include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -58,7 +60,37 @@ absl::StatusOr<std::vector<std::string>> MoveTexts(Group& group, const std::stri
   return texts;
 }
 
+class GroupExchange final : public adapt::JobExchange {
+ public:
+  explicit GroupExchange(Group group) : group_(std::move(group)) {}
+
+  int rank() const override { return group_.rank(); }
+  int size() const override { return group_.size(); }
+  absl::Status Largest(std::vector<double>& numbers) override {
+    return group_.AllReduce(Array::Of(numbers.data(), numbers.size()), ReduceOp::kMax);
+  }
+  absl::Status Smallest(std::vector<double>& numbers) override {
+    return group_.AllReduce(Array::Of(numbers.data(), numbers.size()), ReduceOp::kMin);
+  }
+  absl::StatusOr<std::string> FromFirst(const std::string& text) override {
+    return BroadcastText(group_, text, 0);
+  }
+  absl::Status CompareDigests(const std::string& what, const std::string& digest) override {
+    return sync::CompareDigests(group_, what, digest);
+  }
+
+ private:
+  Group group_;
+};
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<adapt::JobExchange>> MakeJobExchange(Worker& worker) {
+  std::vector<int> everyone(static_cast<size_t>(worker.size()));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  SYNCOPATE_ASSIGN_OR_RETURN(Group group, worker.NewGroup(std::move(everyone)));
+  return std::make_unique<GroupExchange>(std::move(group));
+}
 
 absl::StatusOr<std::string> BroadcastText(Group& group, const std::string& text, int root) {
   int64_t bytes = static_cast<int64_t>(text.size());

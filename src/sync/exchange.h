@@ -3,11 +3,13 @@
 #define SYNCOPATE_SYNC_EXCHANGE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "adapt/job_exchange.h"
 #include "syncopate/syncopate.h"
 
 namespace syncopate::sync {
@@ -28,6 +30,10 @@ absl::StatusOr<std::vector<std::string>> GatherTexts(Group& group, const std::st
 // The value's digest must be the same on all members. Otherwise an error on all of them, which
 // shows the digest of rank 0 and that of the first member that has another one.
 absl::Status CompareDigests(Group& group, const std::string& what, const std::string& digest);
+
+// What adapt agrees by, over a group of its own of all workers: transfers may be under way on the
+// world group. All workers of the job call it at the same point; `worker` must outlive the result.
+absl::StatusOr<std::unique_ptr<adapt::JobExchange>> MakeJobExchange(Worker& worker);
 
 }  // namespace syncopate::sync
 

@@ -25,6 +25,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "model/iteration_times.h"
 #include "model/tensor_table.h"
 #include "observe/recorder.h"
 #include "strategy/strategy.h"
@@ -56,21 +57,6 @@ struct SynchronizerOptions {
   // Tells every event and the commands that it led to, in order; for tests and logs.
   std::function<void(double now, const strategy::Event&, const std::vector<strategy::Command>&)>
       told = nullptr;
-};
-
-// Where the time of one iteration went, as this worker saw it.
-struct IterationTimes {
-  std::vector<double> forward;   // by tensor: from Need(t) to the next call
-  std::vector<double> backward;  // by tensor: from the gradient before it to its own
-};
-
-// A transfer that has ended here.
-struct EndedTransfer {
-  int64_t iteration = 0;  // that made its gradients
-  int first = 0;          // its tensors
-  int last = 0;
-  uint64_t bytes = 0;
-  double seconds = 0;  // from its start by this worker
 };
 
 class Synchronizer {

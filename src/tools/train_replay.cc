@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "adapt/schedule_keeper.h"
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/limits.h"
@@ -21,7 +22,6 @@
 #include "schedule/timeline.h"
 #include "sync/exchange.h"
 #include "sync/replay.h"
-#include "sync/schedule_keeper.h"
 #include "tools/bench/statistics.h"
 #include "tools/command_line.h"
 #include "tools/plan_schedule.h"
@@ -176,10 +176,12 @@ class ModelReplay {
     const cost::CommunicationCosts& costs = result.costs.fit.costs;
     if (plan_.schedule) schedules_.push_back(*plan_.schedule);
     for (const std::string& planner : plan_.planners) {
-      sync::KeeperPolicy policy;
+      adapt::KeeperPolicy policy;
       policy.planning = plan_.planning;
+      SYNCOPATE_ASSIGN_OR_RETURN(auto exchange, sync::MakeJobExchange(worker_));
       SYNCOPATE_ASSIGN_OR_RETURN(
-          const auto keeper, sync::ScheduleKeeper::Make(worker_, table_, planner, costs, policy));
+          const auto keeper,
+          adapt::ScheduleKeeper::Make(std::move(exchange), table_, planner, costs, policy));
       schedules_.push_back(keeper->schedule());
     }
     schedule::TimelineOptions options;

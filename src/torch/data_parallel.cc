@@ -157,7 +157,7 @@ class DataParallel::Impl {
   // Of all workers, for what is not gradients: transfers start in an order of their own.
   Group control_;
   GradientReplica replica_;
-  std::unique_ptr<sync::ScheduleKeeper> keeper_;
+  std::unique_ptr<adapt::ScheduleKeeper> keeper_;
   std::unique_ptr<sync::Synchronizer> synchronizer_;
   std::unique_ptr<torch::GradientHooks> hooks_;
   uint64_t samples_ = 1;

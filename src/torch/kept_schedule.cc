@@ -7,13 +7,14 @@
 #include "ATen/Parallel.h"
 #include "base/status.h"
 #include "sync/cost_probe.h"
+#include "sync/exchange.h"
 
 namespace syncopate::torch {
-absl::StatusOr<std::unique_ptr<sync::ScheduleKeeper>> MakeKeeper(Worker& worker,
-                                                                 const TensorTable& table,
-                                                                 const std::string& planner,
-                                                                 const KeeperOptions& options) {
-  sync::KeeperPolicy policy;
+absl::StatusOr<std::unique_ptr<adapt::ScheduleKeeper>> MakeKeeper(Worker& worker,
+                                                                  const TensorTable& table,
+                                                                  const std::string& planner,
+                                                                  const KeeperOptions& options) {
+  adapt::KeeperPolicy policy;
   policy.planning.overlap_forward = options.overlap_forward;
   policy.measure_first = options.measure_first;
   policy.measure = [&worker, options](
@@ -28,10 +29,12 @@ absl::StatusOr<std::unique_ptr<sync::ScheduleKeeper>> MakeKeeper(Worker& worker,
                                sync::MeasureCosts(worker, probe));
     return measured.fit.costs;
   };
-  return sync::ScheduleKeeper::Make(worker, table, planner, /*costs=*/std::nullopt, policy);
+  SYNCOPATE_ASSIGN_OR_RETURN(auto exchange, sync::MakeJobExchange(worker));
+  return adapt::ScheduleKeeper::Make(std::move(exchange), table, planner, /*costs=*/std::nullopt,
+                                     policy);
 }
 
-absl::StatusOr<bool> KeepSchedule(sync::ScheduleKeeper& keeper, sync::Synchronizer& synchronizer) {
+absl::StatusOr<bool> KeepSchedule(adapt::ScheduleKeeper& keeper, sync::Synchronizer& synchronizer) {
   const int64_t iteration = synchronizer.iterations() - 1;
   if (keeper.LooksAfter(iteration)) SYNCOPATE_RETURN_IF_ERROR(synchronizer.Finish());
   SYNCOPATE_ASSIGN_OR_RETURN(

@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "adapt/schedule_keeper.h"
 #include "model/tensor_table.h"
 #include "observe/recorder.h"
-#include "sync/schedule_keeper.h"
 #include "sync/synchronizer.h"
 #include "syncopate/syncopate.h"
 
@@ -29,14 +29,14 @@ struct KeeperOptions {
 
 // All workers call both, at the same points. Costs are measured only if the planner asks for them
 // (mg-wfbp, asc-wfbp, search).
-absl::StatusOr<std::unique_ptr<sync::ScheduleKeeper>> MakeKeeper(Worker& worker,
-                                                                 const TensorTable& table,
-                                                                 const std::string& planner,
-                                                                 const KeeperOptions& options);
+absl::StatusOr<std::unique_ptr<adapt::ScheduleKeeper>> MakeKeeper(Worker& worker,
+                                                                  const TensorTable& table,
+                                                                  const std::string& planner,
+                                                                  const KeeperOptions& options);
 
 // After each iteration of the synchronizer: gives it the schedule from the next iteration on, if
 // there is a new one, and says whether.
-absl::StatusOr<bool> KeepSchedule(sync::ScheduleKeeper& keeper, sync::Synchronizer& synchronizer);
+absl::StatusOr<bool> KeepSchedule(adapt::ScheduleKeeper& keeper, sync::Synchronizer& synchronizer);
 
 }  // namespace syncopate::torch
 

@@ -143,7 +143,7 @@ class Trainer {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<StepReplica> steps_;
-  std::unique_ptr<sync::ScheduleKeeper> keeper_;
+  std::unique_ptr<adapt::ScheduleKeeper> keeper_;
   std::unique_ptr<sync::Synchronizer> synchronizer_;
   std::unique_ptr<torch::GradientHooks> hooks_;
   std::vector<std::vector<int>> tensors_of_layer_;

@@ -1,4 +1,4 @@
-#include "sync/schedule_keeper.h"
+#include "adapt/schedule_keeper.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,10 +10,8 @@
 #include "base/median.h"
 #include "base/status.h"
 #include "schedule/timeline.h"
-#include "sync/cost_probe.h"
-#include "sync/exchange.h"
 
-namespace syncopate::sync {
+namespace syncopate::adapt {
 namespace {
 
 constexpr size_t kIterationsKept = 32;    // the newest count
@@ -50,22 +48,21 @@ double Change(double now, double before) {
 
 }  // namespace
 
-ScheduleKeeper::ScheduleKeeper(Worker& worker, Group everyone, TensorTable table,
+ScheduleKeeper::ScheduleKeeper(std::unique_ptr<JobExchange> exchange, TensorTable table,
                                std::string planner, std::optional<cost::CommunicationCosts> costs,
                                KeeperPolicy policy)
-    : worker_(worker),
-      everyone_(std::move(everyone)),
+    : exchange_(std::move(exchange)),
       table_(std::move(table)),
       planner_(std::move(planner)),
       costs_(costs.value_or(cost::CommunicationCosts())),
       // One worker alone communicates for nothing.
       costs_known_(costs.has_value() || !schedule::PlansByMeasurements(planner_) ||
-                   everyone_.size() == 1),
+                   exchange_->size() == 1),
       policy_(std::move(policy)),
       begin_ns_(policy_.clock->NowNs()) {}
 
 absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(
-    Worker& worker, TensorTable table, std::string planner,
+    std::unique_ptr<JobExchange> exchange, TensorTable table, std::string planner,
     std::optional<cost::CommunicationCosts> costs, KeeperPolicy policy) {
   SYNCOPATE_RETURN_IF_ERROR(Validate(table));
   SYNCOPATE_RETURN_IF_ERROR(Validate(costs.value_or(cost::CommunicationCosts())));
@@ -85,12 +82,14 @@ absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(
                                                    costs.value_or(cost::CommunicationCosts()),
                                                    policy.planning)
                                 .status());
-  std::vector<int> ranks;
-  for (int rank = 0; rank < worker.size(); ++rank) ranks.push_back(rank);
-  SYNCOPATE_ASSIGN_OR_RETURN(Group everyone, worker.NewGroup(ranks));
-  std::unique_ptr<ScheduleKeeper> keeper(new ScheduleKeeper(worker, std::move(everyone),
-                                                            std::move(table), std::move(planner),
-                                                            std::move(costs), std::move(policy)));
+  std::unique_ptr<ScheduleKeeper> keeper(new ScheduleKeeper(std::move(exchange), std::move(table),
+                                                            std::move(planner), std::move(costs),
+                                                            std::move(policy)));
+  if (!keeper->costs_known_ && !keeper->policy_.measure) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "schedule keeper: ", keeper->planner_,
+        " plans by costs, which are neither given nor is there a way to measure them"));
+  }
   if (keeper->policy_.measure_first && !keeper->costs_known_) {
     SYNCOPATE_ASSIGN_OR_RETURN(keeper->costs_,
                                keeper->Measure(keeper->policy_.first_measure_seconds_max, -1));
@@ -126,15 +125,7 @@ std::string ScheduleKeeper::PutOff(double elapsed) const {
 absl::StatusOr<cost::CommunicationCosts> ScheduleKeeper::Measure(double budget_seconds,
                                                                  int64_t iteration) {
   const double begin = Elapsed();
-  absl::StatusOr<cost::CommunicationCosts> costs;
-  if (policy_.measure) {
-    costs = policy_.measure(budget_seconds, iteration);
-  } else {
-    CostProbeOptions options;
-    options.budget_seconds = budget_seconds;
-    const absl::StatusOr<CostMeasurement> all = MeasureCosts(worker_, options);
-    costs = all.ok() ? absl::StatusOr<cost::CommunicationCosts>(all->fit.costs) : all.status();
-  }
+  absl::StatusOr<cost::CommunicationCosts> costs = policy_.measure(budget_seconds, iteration);
   measuring_seconds_ += Elapsed() - begin;
   return costs;
 }
@@ -147,12 +138,12 @@ bool ScheduleKeeper::LooksAfter(int64_t iteration) const {
 
 absl::StatusOr<Schedule> ScheduleKeeper::Plan(absl::string_view planner) {
   std::string text;
-  if (everyone_.rank() == 0) {
+  if (exchange_->rank() == 0) {
     const absl::StatusOr<Schedule> made =
         schedule::MakeSchedule(planner, table_, costs_, policy_.planning);
     text = made.ok() ? ToText(*made) : absl::StrCat(kRefused, made.status().message());
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(text, BroadcastText(everyone_, text, 0));
+  SYNCOPATE_ASSIGN_OR_RETURN(text, exchange_->FromFirst(text));
   if (absl::string_view why = text; absl::ConsumePrefix(&why, kRefused)) {
     return absl::InvalidArgumentError(why);
   }
@@ -161,9 +152,8 @@ absl::StatusOr<Schedule> ScheduleKeeper::Plan(absl::string_view planner) {
     if (absl::Status valid = Validate(*schedule, table_.size()); !valid.ok()) schedule = valid;
   }
   // Also a worker that cannot use it takes part: the others must not wait for it.
-  SYNCOPATE_RETURN_IF_ERROR(CompareDigests(
-      everyone_, "schedule",
-      schedule.ok() ? DigestOf(*schedule).ToString() : schedule.status().ToString()));
+  SYNCOPATE_RETURN_IF_ERROR(exchange_->CompareDigests(
+      "schedule", schedule.ok() ? DigestOf(*schedule).ToString() : schedule.status().ToString()));
   return schedule;
 }
 
@@ -240,8 +230,7 @@ absl::StatusOr<ScheduleKeeper::Profile> ScheduleKeeper::Exchange() {
   const std::vector<double> ready = MediansOf(readies_, tensors);
   most.insert(most.end(), ready.begin(), ready.end());
   most.insert(most.end(), {Elapsed(), measuring_seconds_});
-  SYNCOPATE_RETURN_IF_ERROR(
-      everyone_.AllReduce(Array::Of(most.data(), most.size()), ReduceOp::kMax));
+  SYNCOPATE_RETURN_IF_ERROR(exchange_->Largest(most));
   measuring_seconds_ = most.back();
   most.pop_back();
   const double elapsed = most.back();
@@ -252,8 +241,7 @@ absl::StatusOr<ScheduleKeeper::Profile> ScheduleKeeper::Exchange() {
     const auto seen = transfers_.find(transfer.first);
     least.push_back(seen == transfers_.end() ? kUnknown : MedianOf(seen->second));
   }
-  SYNCOPATE_RETURN_IF_ERROR(
-      everyone_.AllReduce(Array::Of(least.data(), least.size()), ReduceOp::kMin));
+  SYNCOPATE_RETURN_IF_ERROR(exchange_->Smallest(least));
   const auto middle = most.begin() + static_cast<ptrdiff_t>(tensors);
   return Profile{.forward = {most.begin(), middle},
                  .ready = {middle, most.end()},
@@ -314,7 +302,9 @@ absl::StatusOr<bool> ScheduleKeeper::KnowCosts(const Profile& profile, int64_t i
 absl::StatusOr<bool> ScheduleKeeper::CostsChanged(const TensorTable& table, const Profile& profile,
                                                   int64_t iteration, std::string& put_off) {
   // At the first plan the costs are those that were just measured, or that the keeper was given.
-  if (!profiled_ || everyone_.size() == 1 || !schedule::PlansByMeasurements(planner_)) return false;
+  if (!profiled_ || !policy_.measure || exchange_->size() == 1 ||
+      !schedule::PlansByMeasurements(planner_))
+    return false;
   SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<double> ratio,
                              TransferRatio(table, costs_, profile));
   if (!ratio) return false;
@@ -346,4 +336,4 @@ double ScheduleKeeper::ChangeOf(const cost::CommunicationCosts& costs) const {
   return largest;
 }
 
-}  // namespace syncopate::sync
+}  // namespace syncopate::adapt

@@ -12,8 +12,8 @@
 // measurement that does not fit yet is put off to a later look. Until costs are known nothing is
 // planned by them, and the job keeps its buckets. All workers agree at each look on the time that
 // has passed and on the time that was spent, so all of them measure or none does.
-#ifndef SYNCOPATE_SYNC_SCHEDULE_KEEPER_H_
-#define SYNCOPATE_SYNC_SCHEDULE_KEEPER_H_
+#ifndef SYNCOPATE_ADAPT_SCHEDULE_KEEPER_H_
+#define SYNCOPATE_ADAPT_SCHEDULE_KEEPER_H_
 
 #include <cstdint>
 #include <deque>
@@ -26,15 +26,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "adapt/job_exchange.h"
 #include "base/clock.h"
 #include "cost/communication_costs.h"
+#include "model/iteration_times.h"
 #include "model/schedule.h"
 #include "model/tensor_table.h"
 #include "schedule/planners.h"
-#include "sync/synchronizer.h"
-#include "syncopate/syncopate.h"
 
-namespace syncopate::sync {
+namespace syncopate::adapt {
 
 struct KeeperPolicy {
   int64_t first_look = 5;   // so many iterations are profiled before the first plan
@@ -52,7 +52,7 @@ struct KeeperPolicy {
   // Measure in Make(), with first_measure_seconds_max, whatever part of the time that is.
   bool measure_first = false;
   // Measures the costs within `budget_seconds`, on all workers at once, after iteration `iteration`
-  // (-1: before the first). Not set: MeasureCosts().
+  // (-1: before the first). Not set: costs that are given stay, and others cannot be known.
   std::function<absl::StatusOr<cost::CommunicationCosts>(double budget_seconds, int64_t iteration)>
       measure = nullptr;
   // Must outlive the keeper.
@@ -65,9 +65,8 @@ class ScheduleKeeper {
  public:
   // `table` has the sizes; its times, if it has any, are a profile from before. `costs` as they are
   // at the start; nothing: they are not known and will be measured if the planner needs them.
-  // `worker` must outlive the keeper.
   static absl::StatusOr<std::unique_ptr<ScheduleKeeper>> Make(
-      Worker& worker, TensorTable table, std::string planner,
+      std::unique_ptr<JobExchange> exchange, TensorTable table, std::string planner,
       std::optional<cost::CommunicationCosts> costs, KeeperPolicy policy = {});
 
   // The schedule to begin with: the planner's if it needs neither times nor costs or both are
@@ -75,7 +74,7 @@ class ScheduleKeeper {
   const Schedule& schedule() const { return schedule_; }
 
   // Whether AfterIteration(iteration) looks. If so, nothing of this worker may be under way when it
-  // is called: Synchronizer::Finish() first.
+  // is called: the training loop waits for its transfers first.
   bool LooksAfter(int64_t iteration) const;
 
   // After every iteration, from 0: its times and the transfers that ended since the last call. The
@@ -103,7 +102,7 @@ class ScheduleKeeper {
     double elapsed = 0;             // since Make()
   };
 
-  ScheduleKeeper(Worker& worker, Group everyone, TensorTable table, std::string planner,
+  ScheduleKeeper(std::unique_ptr<JobExchange> exchange, TensorTable table, std::string planner,
                  std::optional<cost::CommunicationCosts> costs, KeeperPolicy policy);
 
   double Elapsed() const;
@@ -132,8 +131,7 @@ class ScheduleKeeper {
                                     int64_t iteration, std::string& put_off);
   double ChangeOf(const cost::CommunicationCosts& costs) const;
 
-  Worker& worker_;
-  Group everyone_;  // of its own: transfers may be under way on the world group
+  const std::unique_ptr<JobExchange> exchange_;
   TensorTable table_;
   const std::string planner_;
   cost::CommunicationCosts costs_;
@@ -149,6 +147,6 @@ class ScheduleKeeper {
   std::map<int, std::vector<double>> transfers_;        // seconds by the first tensor, likewise
 };
 
-}  // namespace syncopate::sync
+}  // namespace syncopate::adapt
 
-#endif  // SYNCOPATE_SYNC_SCHEDULE_KEEPER_H_
+#endif  // SYNCOPATE_ADAPT_SCHEDULE_KEEPER_H_
