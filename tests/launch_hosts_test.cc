@@ -77,7 +77,7 @@ TEST(LaunchHostsTest, ReadsAHostFileAndNamesBadLines) {
 }
 
 TEST(LaunchHostsTest, LocalHostsNeedNoAgent) {
-  Subprocess launch(Launch({"-H", "localhost:2"}, {"sh", "-c", "echo $SYNCOPATE_SERVICE"}));
+  Subprocess launch(Launch({"-H", "localhost:2"}, {"sh", "-c", "echo $SYNCOPATE_RENDEZVOUS"}));
   EXPECT_EQ(launch.Wait(), 0) << launch.err();
   EXPECT_EQ(launch.Count("127.0.0.1:"), 2) << launch.out();
 }

@@ -228,9 +228,9 @@ std::unique_ptr<Door> Door::Open(Listener listener, DoorOptions options, const C
   return std::make_unique<OpenDoor>(std::move(listener), std::move(options), clock);
 }
 
-absl::StatusOr<Welcome> Knock(const std::string& service, const std::string& key,
-                              const Clock& clock, int64_t deadline_ns) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const auto where, SplitService(service));
+absl::StatusOr<Welcome> Knock(const std::string& server, const std::string& key, const Clock& clock,
+                              int64_t deadline_ns) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const auto where, SplitAddress(server));
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<SocketAddress> addresses,
                              Resolve(where.first, where.second, clock, deadline_ns));
   absl::Status last = absl::NotFoundError("it has no address");

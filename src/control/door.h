@@ -49,8 +49,8 @@ struct Welcome {
 
 // Connects to "host:port" and proves itself, until `deadline_ns`. PermissionDenied if the other
 // side does not know the key.
-absl::StatusOr<Welcome> Knock(const std::string& service, const std::string& key,
-                              const Clock& clock, int64_t deadline_ns);
+absl::StatusOr<Welcome> Knock(const std::string& server, const std::string& key, const Clock& clock,
+                              int64_t deadline_ns);
 
 }  // namespace syncopate::control
 

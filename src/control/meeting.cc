@@ -93,7 +93,7 @@ RendezvousServerOptions ServerOptions(const MeetingOptions& options, std::string
 // Rank 0 takes part in its own rendezvous and serves it until all have their answer.
 absl::StatusOr<Meeting> MeetAsHost(const MeetingOptions& options, RendezvousServer& server,
                                    const Clock& clock) {
-  absl::StatusOr<Meeting> meeting = JoinMeeting(options, {server.service()}, clock);
+  absl::StatusOr<Meeting> meeting = JoinMeeting(options, {server.address()}, clock);
   if (meeting.ok()) server.WaitUntilAnswered(options.deadline_ns);
   return meeting;
 }
@@ -119,7 +119,7 @@ absl::StatusOr<Meeting> MeetByLauncher(MeetingOptions options, const Share& shar
       SYNCOPATE_ASSIGN_OR_RETURN(const std::string address, AddressToBind(environment));
       SYNCOPATE_ASSIGN_OR_RETURN(
           server, RendezvousServer::Start(ServerOptions(options, address, 0), clock));
-      introduction = absl::StrCat(server->service(), "/", FormatKey(options.key));
+      introduction = absl::StrCat(server->address(), "/", FormatKey(options.key));
       return absl::OkStatus();
     }();
   }
@@ -165,9 +165,9 @@ absl::StatusOr<Meeting> MeetAtHost(MeetingOptions options, const std::string& ho
       kDerivedPortMin + static_cast<int>(DigestOf(absl::StrCat(options.job, "|", seed)).low %
                                          (kDerivedPorts - kPortTries));
   if (options.rank != 0) {
-    std::vector<std::string> services;
-    for (int i = 0; i < kPortTries; ++i) services.push_back(JoinAddress(host, base + i));
-    return JoinMeeting(options, services, clock);
+    std::vector<std::string> addresses;
+    for (int i = 0; i < kPortTries; ++i) addresses.push_back(JoinAddress(host, base + i));
+    return JoinMeeting(options, addresses, clock);
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string address,
                              OwnAddress(host, clock, options.deadline_ns, environment));
@@ -213,12 +213,12 @@ absl::StatusOr<Meeting> Meet(const MeetingOptions& given, const Clock& clock,
       options.key = *std::move(key);
     }
   }
-  if (options.service.empty()) {
-    SYNCOPATE_ASSIGN_OR_RETURN(options.service, Variable(environment, "SYNCOPATE_SERVICE"));
+  if (options.rendezvous.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(options.rendezvous, Variable(environment, "SYNCOPATE_RENDEZVOUS"));
   }
-  if (!options.service.empty()) {
+  if (!options.rendezvous.empty()) {
     if (options.key.empty()) options.key = DerivedKey(options);
-    return JoinMeeting(options, {options.service}, clock);
+    return JoinMeeting(options, {options.rendezvous}, clock);
   }
   if (options.size == 1) {  // nobody to find
     if (options.key.empty()) options.key = DerivedKey(options);
@@ -278,11 +278,11 @@ absl::StatusOr<Meeting> Meet(const MeetingOptions& given, const Clock& clock,
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "rank ", options.rank, " of ", options.size,
-      " knows no way to the other hosts' workers: looked for SYNCOPATE_SERVICE, for MASTER_ADDR "
+      " knows no way to the other hosts' workers: looked for SYNCOPATE_RENDEZVOUS, for MASTER_ADDR "
       "and "
       "MASTER_PORT (torchrun), PMIX_NAMESPACE and PMIX_RANK (Open MPI, srun --mpi=pmix), PMI_FD "
       "(MPICH) and SLURM_PROCID (srun); start the job with syncopate launch -H, or set "
-      "SYNCOPATE_SERVICE=host:port"));
+      "SYNCOPATE_RENDEZVOUS=host:port"));
 }
 
 }  // namespace syncopate::control

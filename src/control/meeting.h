@@ -19,8 +19,8 @@ struct MeetingOptions {
   int size = 1;
   // The job's key, raw bytes; empty: SYNCOPATE_KEY, else exchanged or derived (docs/launch.md).
   std::string key;
-  // Where the rendezvous is, "host:port"; empty: SYNCOPATE_SERVICE, else rank 0 makes one.
-  std::string service;
+  // Where the rendezvous is, "host:port"; empty: SYNCOPATE_RENDEZVOUS, else rank 0 makes one.
+  std::string rendezvous;
   std::string host;     // this host's name, for messages
   std::string payload;  // for the others; at most limits::kMeetingPayloadBytesMax
   int64_t deadline_ns = 0;

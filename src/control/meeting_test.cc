@@ -74,7 +74,7 @@ TEST(MeetingTest, AtTheServiceInTheEnvironmentAsOftenAsWanted) {
   std::string last_key;
   for (int i = 0; i < 3; ++i) {
     const auto meetings = MeetBoth(job, [&](int) {
-      return Variables{{"SYNCOPATE_SERVICE", (*server)->service()},
+      return Variables{{"SYNCOPATE_RENDEZVOUS", (*server)->address()},
                        {"SYNCOPATE_KEY", FormatKey(key)}};
     });
     ExpectBothMet(meetings);
@@ -195,8 +195,8 @@ TEST(MeetingTest, WithoutAnyWaySaysWhatWasLookedFor) {
   const auto meeting = Meet(Worker("j", 1, 2), MonotonicClock(), MapEnvironment({}));
   ASSERT_FALSE(meeting.ok());
   EXPECT_THAT(std::string(meeting.status().message()),
-              AllOf(HasSubstr("SYNCOPATE_SERVICE"), HasSubstr("MASTER_ADDR"), HasSubstr("PMI_FD"),
-                    HasSubstr("syncopate launch -H")));
+              AllOf(HasSubstr("SYNCOPATE_RENDEZVOUS"), HasSubstr("MASTER_ADDR"),
+                    HasSubstr("PMI_FD"), HasSubstr("syncopate launch -H")));
 }
 
 TEST(MeetingTest, NumbersOfAnotherLauncherDoNotCount) {
@@ -215,8 +215,8 @@ TEST(MeetingTest, RefusesBadInput) {
   const auto bad_key =
       Meet(Worker("j", 0, 2), MonotonicClock(), MapEnvironment({{"SYNCOPATE_KEY", "short"}}));
   EXPECT_THAT(std::string(bad_key.status().message()), HasSubstr("SYNCOPATE_KEY"));
-  const auto bad_service =
-      Meet(Worker("j", 0, 2), MonotonicClock(), MapEnvironment({{"SYNCOPATE_SERVICE", "nowhere"}}));
+  const auto bad_service = Meet(Worker("j", 0, 2), MonotonicClock(),
+                                MapEnvironment({{"SYNCOPATE_RENDEZVOUS", "nowhere"}}));
   EXPECT_THAT(std::string(bad_service.status().message()), HasSubstr("host:port"));
 }
 

@@ -46,23 +46,23 @@ void Rest(int64_t ns) {
 }
 
 absl::StatusOr<Welcome> FindServer(const MeetingOptions& options,
-                                   const std::vector<std::string>& services, const Clock& clock) {
+                                   const std::vector<std::string>& addresses, const Clock& clock) {
   absl::Status last = absl::UnavailableError("no time was left to ask");
   while (true) {
-    for (const std::string& service : services) {
+    for (const std::string& address : addresses) {
       const int64_t now_ns = clock.NowNs();
       if (now_ns >= options.deadline_ns) {
         return absl::DeadlineExceededError(
             absl::StrCat("no rendezvous of job \"", options.job, "\" at ",
-                         absl::StrJoin(services, " or "), "; the last try: ", last.message(),
+                         absl::StrJoin(addresses, " or "), "; the last try: ", last.message(),
                          "; is it started, and does the network reach it from here?"));
       }
       auto welcome =
-          Knock(service, options.key, clock, std::min(options.deadline_ns, now_ns + kKnockNs));
+          Knock(address, options.key, clock, std::min(options.deadline_ns, now_ns + kKnockNs));
       if (welcome.ok() || absl::IsInvalidArgument(welcome.status())) return welcome;
       last = welcome.status();
       // With one address there is nobody else to ask who might know the key.
-      if (services.size() == 1 && absl::IsPermissionDenied(last)) return At(service, last);
+      if (addresses.size() == 1 && absl::IsPermissionDenied(last)) return At(address, last);
     }
     Rest(std::min(kBetweenNs, std::max<int64_t>(options.deadline_ns - clock.NowNs(), 0)));
   }
@@ -85,10 +85,10 @@ absl::Status CheckReply(const wire::JoinReply& reply, const std::string& meeting
 }  // namespace
 
 absl::StatusOr<Meeting> JoinMeeting(const MeetingOptions& options,
-                                    const std::vector<std::string>& services, const Clock& clock) {
+                                    const std::vector<std::string>& addresses, const Clock& clock) {
   const GrpcLease grpc;
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string nonce, RandomBytes(kNonceBytes));
-  SYNCOPATE_ASSIGN_OR_RETURN(Welcome welcome, FindServer(options, services, clock));
+  SYNCOPATE_ASSIGN_OR_RETURN(Welcome welcome, FindServer(options, addresses, clock));
   const std::string& meeting_nonce = welcome.meeting_nonce;
   const int64_t left_ns = std::max<int64_t>(options.deadline_ns - clock.NowNs(), 0);
   wire::JoinRequest request;

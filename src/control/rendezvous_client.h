@@ -12,11 +12,11 @@
 
 namespace syncopate::control {
 
-// Comes to the rendezvous at one of `services` ("host:port" each) and waits for the others. The
+// Comes to the rendezvous at one of `addresses` ("host:port" each) and waits for the others. The
 // first that proves to know options.key is taken; until options.deadline_ns they are tried in turn,
-// since the server may start after us. options.service is not looked at.
+// since the server may start after us. options.rendezvous is not looked at.
 absl::StatusOr<Meeting> JoinMeeting(const MeetingOptions& options,
-                                    const std::vector<std::string>& services, const Clock& clock);
+                                    const std::vector<std::string>& addresses, const Clock& clock);
 
 }  // namespace syncopate::control
 

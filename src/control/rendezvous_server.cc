@@ -75,7 +75,7 @@ class Server final : public RendezvousServer {
   }
 
   absl::Status Listen();
-  const std::string& service() const override { return service_; }
+  const std::string& address() const override { return address_; }
   bool WaitUntilAnswered(int64_t deadline_ns) override;
 
  private:
@@ -92,7 +92,7 @@ class Server final : public RendezvousServer {
   const RendezvousServerOptions options_;
   const Clock& clock_;
   const std::string nonce_;
-  std::string service_;
+  std::string address_;
 
   const GrpcLease grpc_;  // before what needs it
   wire::Rendezvous::AsyncService methods_;
@@ -199,7 +199,7 @@ class Server::JoinCall final : public Call {
 
 absl::Status Server::Listen() {
   SYNCOPATE_ASSIGN_OR_RETURN(Listener listener, ListenAt(options_.address, options_.port));
-  service_ = JoinAddress(options_.address, listener.port);
+  address_ = JoinAddress(options_.address, listener.port);
   grpc::ServerBuilder builder;
   grpc::ResourceQuota quota("syncopate rendezvous");
   builder.SetResourceQuota(quota.Resize(kMemoryBytesMax));

@@ -34,8 +34,8 @@ class RendezvousServer {
                                                                  const Clock& clock);
   virtual ~RendezvousServer() = default;
 
-  // "10.0.0.1:4711", as in SYNCOPATE_SERVICE.
-  virtual const std::string& service() const = 0;
+  // "10.0.0.1:4711", as in SYNCOPATE_RENDEZVOUS.
+  virtual const std::string& address() const = 0;
   // Waits until the meeting is over and everybody who waited has got the answer; false if that is
   // not so at `deadline_ns`.
   virtual bool WaitUntilAnswered(int64_t deadline_ns) = 0;

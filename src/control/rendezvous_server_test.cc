@@ -46,14 +46,14 @@ MeetingOptions Worker(int rank, int size) {
           .rank = rank,
           .size = size,
           .key = kKey,
-          .service = "",
+          .rendezvous = "",
           .host = absl::StrCat("h", rank),
           .payload = absl::StrCat("payload ", rank),
           .deadline_ns = MonotonicClock().NowNs() + kLongNs};
 }
 
 absl::StatusOr<Meeting> Join(const MeetingOptions& options, const RendezvousServer& server) {
-  return JoinMeeting(options, {server.service()}, MonotonicClock());
+  return JoinMeeting(options, {server.address()}, MonotonicClock());
 }
 
 // All ranks at once, each in a thread.
@@ -84,7 +84,7 @@ void ExpectAllMet(const std::vector<absl::StatusOr<Meeting>>& meetings) {
 
 // A plain connection to the server's port, as a stranger would make it.
 UniqueFd StrangerAt(const RendezvousServer& server) {
-  const std::vector<std::string> parts = absl::StrSplit(server.service(), ':');
+  const std::vector<std::string> parts = absl::StrSplit(server.address(), ':');
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   int port = 0;
@@ -186,13 +186,13 @@ TEST(RendezvousServerTest, AServerThatEndsTellsThoseWhoWait) {
 }
 
 TEST(RendezvousServerTest, NobodyThereIsADeadlineThatSaysWhere) {
-  std::string service;
-  { service = StartServer(1)->service(); }
+  std::string address;
+  { address = StartServer(1)->address(); }
   MeetingOptions alone = Worker(0, 1);
   alone.deadline_ns = MonotonicClock().NowNs() + kShortNs;
-  const auto meeting = JoinMeeting(alone, {service}, MonotonicClock());
+  const auto meeting = JoinMeeting(alone, {address}, MonotonicClock());
   EXPECT_TRUE(absl::IsDeadlineExceeded(meeting.status()));
-  EXPECT_THAT(std::string(meeting.status().message()), HasSubstr(service));
+  EXPECT_THAT(std::string(meeting.status().message()), HasSubstr(address));
 }
 
 TEST(RendezvousServerTest, AmongSeveralAddressesTheOneWithTheKeyIsTaken) {
@@ -202,19 +202,19 @@ TEST(RendezvousServerTest, AmongSeveralAddressesTheOneWithTheKeyIsTaken) {
   ASSERT_TRUE(other.ok());
   const auto server = StartServer(1);
   EXPECT_TRUE(
-      JoinMeeting(Worker(0, 1), {(*other)->service(), server->service()}, MonotonicClock()).ok());
+      JoinMeeting(Worker(0, 1), {(*other)->address(), server->address()}, MonotonicClock()).ok());
 }
 
 TEST(RendezvousServerTest, APortIsNotShared) {
   const auto server = StartServer(1);
-  const std::vector<std::string> parts = absl::StrSplit(server->service(), ':');
+  const std::vector<std::string> parts = absl::StrSplit(server->address(), ':');
   int port = 0;
   ASSERT_TRUE(absl::SimpleAtoi(parts[1], &port));
   const auto second = RendezvousServer::Start(
       {.port = port, .job = "job", .size = 1, .key = kKey, .hosts = {}, .on_step = {}},
       MonotonicClock());
   ASSERT_FALSE(second.ok());
-  EXPECT_THAT(std::string(second.status().message()), HasSubstr(server->service()));
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(server->address()));
 }
 
 TEST(RendezvousServerTest, LargestPayloadsFit) {
@@ -232,7 +232,7 @@ TEST(RendezvousServerTest, WhoKnowsTheKeyButTalksNonsenseDisturbsNobody) {
   Random random(1);
   for (int i = 0; i < 20; ++i) {
     auto welcome =
-        Knock(server->service(), kKey, MonotonicClock(), MonotonicClock().NowNs() + kLongNs);
+        Knock(server->address(), kKey, MonotonicClock(), MonotonicClock().NowNs() + kLongNs);
     ASSERT_TRUE(welcome.ok()) << welcome.status();
     std::string bytes = i % 2 == 0 ? "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" : "";
     for (int left = 500; left > 0; --left) bytes.push_back(static_cast<char>(random.Next()));

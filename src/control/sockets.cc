@@ -90,15 +90,15 @@ absl::StatusOr<SocketAddress> NumericAddress(const std::string& address, int por
   return found.front();
 }
 
-absl::StatusOr<std::pair<std::string, int>> SplitService(absl::string_view service) {
-  const size_t colon = service.rfind(':');
-  absl::string_view host = service.substr(0, colon);
+absl::StatusOr<std::pair<std::string, int>> SplitAddress(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  absl::string_view host = address.substr(0, colon);
   absl::StatusOr<int64_t> port =
-      ParseInt(colon == absl::string_view::npos ? "" : service.substr(colon + 1), 1, 65535);
+      ParseInt(colon == absl::string_view::npos ? "" : address.substr(colon + 1), 1, 65535);
   if (absl::ConsumePrefix(&host, "[") && !absl::ConsumeSuffix(&host, "]")) host = "";
   if (host.empty() || !port.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "\"", service, "\" is no address of a service; write host:port, as in 10.0.0.1:4711"));
+        "\"", address, "\" is no address of a address; write host:port, as in 10.0.0.1:4711"));
   }
   return std::make_pair(std::string(host), static_cast<int>(*port));
 }

@@ -32,7 +32,7 @@ bool SameAddress(const SocketAddress& one, const SocketAddress& other);
 absl::StatusOr<SocketAddress> NumericAddress(const std::string& address, int port);
 
 // "host:port", "[fd00::1]:port" in its two parts.
-absl::StatusOr<std::pair<std::string, int>> SplitService(absl::string_view service);
+absl::StatusOr<std::pair<std::string, int>> SplitAddress(absl::string_view address);
 
 // All addresses of a name. The system's resolver has no deadline, so it is asked by a thread that
 // is left to itself at `deadline_ns`.

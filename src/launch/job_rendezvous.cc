@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<JobRendezvous>> JobRendezvous::Start(const Launch
 }
 
 std::vector<std::string> JobRendezvous::Variables() const {
-  return {absl::StrCat("SYNCOPATE_SERVICE=", server_->service()),
+  return {absl::StrCat("SYNCOPATE_RENDEZVOUS=", server_->address()),
           absl::StrCat("SYNCOPATE_KEY=", FormatKey(key_))};
 }
 

@@ -43,7 +43,7 @@ absl::Status MayJoin(const JoinEvent& join, const RendezvousState& state) {
   if (join.job != state.job) {
     return absl::PermissionDeniedError(absl::StrCat(
         who, " belongs to job \"", join.job, "\", but this is the rendezvous of job \"", state.job,
-        "\"; check SYNCOPATE_SERVICE and SYNCOPATE_JOB"));
+        "\"; check SYNCOPATE_RENDEZVOUS and SYNCOPATE_JOB"));
   }
   if (join.size != size) {
     return absl::InvalidArgumentError(
@@ -134,7 +134,7 @@ RendezvousStep OnTime(int64_t now_ns, RendezvousState& state) {
   std::string text =
       absl::StrCat("only ", state.taken, " of ", Workers(state.seats.size()),
                    " came in time; missing: ", DescribeMissing(state),
-                   "; do they run, and does their network reach the address in SYNCOPATE_SERVICE?");
+                   "; do they run, and does their network reach the address in SYNCOPATE_RENDEZVOUS?");
   if (!state.turned_away.empty()) {
     absl::StrAppend(&text, " One was turned away: ", state.turned_away);
   }

@@ -23,6 +23,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto text =
       control::ShareByPmi(worker.get(), "name", 1, "", clock, clock.NowNs() + 5'000'000'000);
   if (text.ok() && text->size() > 4096) std::abort();
-  (void)control::SplitService(absl::string_view(reinterpret_cast<const char*>(data), size)).ok();
+  (void)control::SplitAddress(absl::string_view(reinterpret_cast<const char*>(data), size)).ok();
   return 0;
 }
