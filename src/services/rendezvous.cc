@@ -131,10 +131,10 @@ RendezvousStep OnLeave(const LeaveEvent& leave, RendezvousState& state) {
 
 RendezvousStep OnTime(int64_t now_ns, RendezvousState& state) {
   if (now_ns < NextDeadlineNs(state)) return {};
-  std::string text =
-      absl::StrCat("only ", state.taken, " of ", Workers(state.seats.size()),
-                   " came in time; missing: ", DescribeMissing(state),
-                   "; do they run, and does their network reach the address in SYNCOPATE_RENDEZVOUS?");
+  std::string text = absl::StrCat(
+      "only ", state.taken, " of ", Workers(state.seats.size()),
+      " came in time; missing: ", DescribeMissing(state),
+      "; do they run, and does their network reach the address in SYNCOPATE_RENDEZVOUS?");
   if (!state.turned_away.empty()) {
     absl::StrAppend(&text, " One was turned away: ", state.turned_away);
   }
