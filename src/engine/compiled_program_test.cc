@@ -32,7 +32,7 @@ Shape ShapeOf(const Program& program) {
 
 TEST(CompiledProgramTest, KnowsAnExchange) {
   for (int workers : {2, 3, 8}) {
-    const Program program = *plan::PlanDirectAllReduce(AllReduceOf(workers, 1000), {});
+    const Program program = *plan::PlanBy("direct", AllReduceOf(workers, 1000), {});
     const auto compiled = *CompileProgram(program, workers - 1);
     ASSERT_EQ(compiled->shape, Shape::kExchange);
     uint64_t covered = 0;
@@ -43,22 +43,22 @@ TEST(CompiledProgramTest, KnowsAnExchange) {
     EXPECT_EQ(covered, 1000u);
   }
   // Each worker starts with its own and adds the others in the program's order.
-  const auto compiled = *CompileProgram(*plan::PlanDirectAllReduce(AllReduceOf(3, 1000), {}), 1);
+  const auto compiled = *CompileProgram(*plan::PlanBy("direct", AllReduceOf(3, 1000), {}), 1);
   EXPECT_THAT(compiled->shares[1].order, ElementsAre(1, 0, 2));
 }
 
 TEST(CompiledProgramTest, KnowsAOneShot) {
-  const auto compiled = *CompileProgram(*plan::PlanOneShotAllReduce(AllReduceOf(4, 100), {}), 2);
+  const auto compiled = *CompileProgram(*plan::PlanBy("one-shot", AllReduceOf(4, 100), {}), 2);
   ASSERT_EQ(compiled->shape, Shape::kOneShot);
   EXPECT_THAT(compiled->order, ElementsAre(0, 1, 2, 3));
 }
 
 TEST(CompiledProgramTest, OthersRunStepByStep) {
-  EXPECT_EQ(ShapeOf(*plan::PlanRingAllReduce(AllReduceOf(4, 100), {})), Shape::kSteps);
-  EXPECT_EQ(ShapeOf(*plan::PlanRecursiveDoublingAllReduce(AllReduceOf(4, 100), {})), Shape::kSteps);
+  EXPECT_EQ(ShapeOf(*plan::PlanBy("ring", AllReduceOf(4, 100), {})), Shape::kSteps);
+  EXPECT_EQ(ShapeOf(*plan::PlanBy("recursive-doubling", AllReduceOf(4, 100), {})), Shape::kSteps);
   plan::CollectiveRequest some = AllReduceOf(4, 1000);
   some.active = {0, 1, 3};  // the shapes are for groups in which all take part
-  EXPECT_EQ(ShapeOf(*plan::PlanDirectAllReduce(some, {})), Shape::kSteps);
+  EXPECT_EQ(ShapeOf(*plan::PlanBy("direct", some, {})), Shape::kSteps);
 }
 
 TEST(CompiledProgramTest, ARelayMayUseItsScratchOnly) {
@@ -66,7 +66,7 @@ TEST(CompiledProgramTest, ARelayMayUseItsScratchOnly) {
   some.active = {0, 1, 3};
   plan::PlannerOptions options;
   options.servers = {2};
-  Program program = *plan::PlanParameterServerAllReduce(some, options);
+  Program program = *plan::PlanBy("parameter-server", some, options);
   ASSERT_FALSE(program.steps[2].empty()) << "it does not relay";
   EXPECT_FALSE((*CompileProgram(program, 2))->active);
   EXPECT_TRUE((*CompileProgram(program, 3))->active);
@@ -77,15 +77,15 @@ TEST(CompiledProgramTest, ARelayMayUseItsScratchOnly) {
 }
 
 TEST(CompiledProgramTest, NothingMovesForOneWorkerOrNoElements) {
-  EXPECT_EQ(ShapeOf(*plan::PlanDirectAllReduce(AllReduceOf(1, 1000), {})), Shape::kEmpty);
-  EXPECT_EQ(ShapeOf(*plan::PlanDirectAllReduce(AllReduceOf(4, 0), {})), Shape::kEmpty);
+  EXPECT_EQ(ShapeOf(*plan::PlanBy("direct", AllReduceOf(1, 1000), {})), Shape::kEmpty);
+  EXPECT_EQ(ShapeOf(*plan::PlanBy("direct", AllReduceOf(4, 0), {})), Shape::kEmpty);
 }
 
 // Every single change of a worker's step that keeps the program well-formed must make it lose its
 // shape: recognising a program that does something else would compute something else.
 TEST(CompiledProgramTest, AChangedStepLosesTheShape) {
-  for (const Program& original : {*plan::PlanDirectAllReduce(AllReduceOf(3, 1000), {}),
-                                  *plan::PlanOneShotAllReduce(AllReduceOf(3, 1000), {})}) {
+  for (const Program& original : {*plan::PlanBy("direct", AllReduceOf(3, 1000), {}),
+                                  *plan::PlanBy("one-shot", AllReduceOf(3, 1000), {})}) {
     int tried = 0;
     for (size_t w = 0; w < 3; ++w) {
       for (size_t i = 0; i < original.steps[w].size(); ++i) {
@@ -128,7 +128,7 @@ TEST(CompiledProgramTest, AChangedStepLosesTheShape) {
 }
 
 TEST(CompiledProgramTest, RefusesWhatIsNotWellFormed) {
-  Program program = *plan::PlanDirectAllReduce(AllReduceOf(3, 1000), {});
+  Program program = *plan::PlanBy("direct", AllReduceOf(3, 1000), {});
   EXPECT_FALSE(CompileProgram(program, 3).ok());
   EXPECT_FALSE(CompileProgram(program, -1).ok());
   program.steps[0].pop_back();

@@ -105,7 +105,7 @@ std::vector<int64_t> Expected(const plan::CollectiveRequest& request, int rank) 
 class PlannerOnLoopTest : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(PlannerOnLoopTest, ComputesItsCollective) {
-  const plan::PlannerInfo& planner = plan::AllPlanners()[GetParam()];
+  const plan::PlannerInfo& planner = *plan::AllPlanners()[GetParam()];
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE(testing::Message() << planner.name << ", seed " << seed);
     Random random(seed * 7919 + GetParam());
@@ -150,7 +150,7 @@ TEST_P(PlannerOnLoopTest, ComputesItsCollective) {
 INSTANTIATE_TEST_SUITE_P(All, PlannerOnLoopTest,
                          ::testing::Range(size_t{0}, plan::AllPlanners().size()),
                          [](const auto& param) {
-                           const plan::PlannerInfo& planner = plan::AllPlanners()[param.param];
+                           const plan::PlannerInfo& planner = *plan::AllPlanners()[param.param];
                            std::string name =
                                absl::StrCat(Name(planner.collective), "_", planner.name);
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -189,7 +189,7 @@ struct FloatJob {
 
 TEST(EngineOnLoopTest, WeightsTheAverage) {
   LoopWorld world(4, 5);
-  const Program program = *plan::PlanRingAllReduce(AllReduceOf(4, 100), {});
+  const Program program = *plan::PlanBy("ring", AllReduceOf(4, 100), {});
   FloatJob job(world, program, ReduceOp::kWeightedAverage, {1, 2, 3, 10});
   ASSERT_TRUE(world.Finish(job.operations));
   for (const auto& mine : job.data) {
@@ -202,7 +202,7 @@ TEST(EngineOnLoopTest, WeightsTheAverage) {
 
 TEST(EngineOnLoopTest, RefusesWeightsThatAddUpToNothing) {
   LoopWorld world(2, 5);
-  FloatJob job(world, *plan::PlanRingAllReduce(AllReduceOf(2, 10), {}), ReduceOp::kWeightedAverage,
+  FloatJob job(world, *plan::PlanBy("ring", AllReduceOf(2, 10), {}), ReduceOp::kWeightedAverage,
                {0, 0});
   ASSERT_TRUE(world.Finish(job.operations));
   for (const auto& operation : job.operations) {
@@ -214,7 +214,7 @@ TEST(EngineOnLoopTest, RefusesWeightsThatAddUpToNothing) {
 TEST(EngineOnLoopTest, SameSeedSameBitsAndSameTime) {
   auto run = [](uint64_t seed) {
     LoopWorld world(5, seed);
-    FloatJob job(world, *plan::PlanRingAllReduce(AllReduceOf(5, 300), {}), ReduceOp::kSum,
+    FloatJob job(world, *plan::PlanBy("ring", AllReduceOf(5, 300), {}), ReduceOp::kSum,
                  std::vector<double>(5, 1));
     EXPECT_TRUE(world.Finish(job.operations));
     return std::make_pair(world.now_ns(), job.data);
@@ -232,7 +232,7 @@ TEST(EngineOnLoopTest, MembersThatRunDifferentProgramsAllLearnIt) {
     operations.push_back(world.Start(
         rank, {.group = nullptr,
                .program = *CompileProgram(
-                   *plan::PlanRingAllReduce(AllReduceOf(3, rank == 1 ? 99 : 100), {}), rank),
+                   *plan::PlanBy("ring", AllReduceOf(3, rank == 1 ? 99 : 100), {}), rank),
                .data = data.data()}));
   }
   ASSERT_TRUE(world.Finish(operations));
@@ -242,7 +242,7 @@ TEST(EngineOnLoopTest, MembersThatRunDifferentProgramsAllLearnIt) {
   }
   EXPECT_EQ(data, std::vector<float>(100, 1)) << "nothing may be touched";
   // The group stays in step: the next operation works.
-  FloatJob next(world, *plan::PlanRingAllReduce(AllReduceOf(3, 10), {}), ReduceOp::kSum, {1, 1, 1});
+  FloatJob next(world, *plan::PlanBy("ring", AllReduceOf(3, 10), {}), ReduceOp::kSum, {1, 1, 1});
   ASSERT_TRUE(world.Finish(next.operations));
   for (const auto& operation : next.operations) EXPECT_TRUE(operation->status().ok());
 }
@@ -255,7 +255,7 @@ TEST(EngineOnLoopTest, LossAtAnyMomentLeavesOldOrNewAndAllAgree) {
   for (int cut = 0; cut < 400; ++cut) {
     SCOPED_TRACE(testing::Message() << "lost after " << cut << " turns");
     LoopWorld world(4, 17);
-    FloatJob job(world, *plan::PlanRingAllReduce(AllReduceOf(4, 40), {}), ReduceOp::kSum,
+    FloatJob job(world, *plan::PlanBy("ring", AllReduceOf(4, 40), {}), ReduceOp::kSum,
                  {1, 1, 1, 1});
     const std::vector<std::vector<float>> old = job.data;
     const std::vector<int> everyone = {0, 1, 2, 3}, survivors = {0, 1, 3};
@@ -290,7 +290,7 @@ TEST(EngineOnLoopTest, LossAtAnyMomentLeavesOldOrNewAndAllAgree) {
 
 TEST(EngineOnLoopTest, LateWorkerIsNamedNotBeforeTheDeadline) {
   LoopWorld world(3, 23);
-  const Program program = *plan::PlanRingAllReduce(AllReduceOf(3, 10), {});
+  const Program program = *plan::PlanBy("ring", AllReduceOf(3, 10), {});
   std::vector<float> data(10, 1);
   std::vector<std::shared_ptr<Operation>> operations;
   const int64_t deadline_ns = 5'000'000;

@@ -27,7 +27,7 @@ Program RelayProgram(uint64_t elements) {
   plan::PlannerOptions options;
   options.servers = {1, 4};
   options.pieces = 3;
-  return *plan::PlanParameterServerAllReduce(request, options);
+  return *plan::PlanBy("parameter-server", request, options);
 }
 
 template <typename T>

@@ -19,6 +19,7 @@
 #include "model/program_validator.h"
 #include "model/topology_makers.h"
 #include "plan/collective/select.h"
+#include "plan/forest/forest_planner.h"
 #include "syncopate/data_type.h"
 #include "tools/command_line.h"
 #include "tools/plan_report.h"
@@ -121,18 +122,18 @@ constexpr size_t kWorkersComparedMax = 64;
 
 // Where forest was asked for: plans, and leaves a selection without a program if that would be too
 // large to be played.
-absl::Status PlanForestFirst(const plan::SelectOptions& options, PlanReport& report) {
+absl::Status PlanForestFirst(const plan::ForestOptions& forest, uint64_t steps_max,
+                             PlanReport& report) {
   report.forest.emplace();
-  report.forest->options = options.forest;
+  report.forest->options = forest;
   SYNCOPATE_RETURN_IF_ERROR(PlanTimed(report.topology, report.placement, report.request.active,
                                       MonotonicClock(), *report.forest));
   const uint64_t steps = LeastStepsOf(report.forest->plan);
-  if (steps > options.steps_max) {
+  if (steps > steps_max) {
     plan::Candidate& candidate = report.selection.candidates.emplace_back();
     candidate.algorithm = std::string(plan::kForest);
-    candidate.skipped =
-        absl::StrCat("its program has at least ", steps, " steps, more than the ",
-                     options.steps_max, " that are played; --steps-max allows more");
+    candidate.skipped = absl::StrCat("its program has at least ", steps, " steps, more than the ",
+                                     steps_max, " that are played; --steps-max allows more");
   }
   return absl::OkStatus();
 }
@@ -150,22 +151,21 @@ absl::Status Select(const plan::SelectOptions& options, PlanReport& report) {
     candidate.skipped = absl::StrCat(selection.status().message(), "; --steps-max allows more");
     return absl::OkStatus();
   }
-  if (absl::IsNotFound(selection.status()) && report.request.collective == Collective::kAllReduce) {
-    return absl::NotFoundError(absl::StrCat(selection.status().message(), " or ", plan::kForest));
-  }
   return selection.status();
 }
 
 // The chosen plan is a forest: its proof is checked, and what the report shows of it found out.
-absl::Status ReportForest(const PlanArguments& arguments, const plan::SelectOptions& options,
+absl::Status ReportForest(const PlanArguments& arguments, const plan::ForestOptions& options,
                           PlanReport& report) {
   if (!report.forest) {
     report.forest.emplace();
-    report.forest->options = options.forest;
+    report.forest->options = options;
     SYNCOPATE_RETURN_IF_ERROR(PlanTimed(report.topology, report.placement, report.request.active,
                                         MonotonicClock(), *report.forest));
   }
-  if (report.selection.forest) report.forest->plan = *report.selection.forest;
+  if (const plan::ForestPlan* chosen = plan::ForestOf(report.selection.candidates[0])) {
+    report.forest->plan = *chosen;
+  }
   SYNCOPATE_RETURN_IF_ERROR(CheckForest(report.topology, report.placement, *report.forest));
   if (arguments.explain && report.request.active.size() > 1 &&
       report.placement.size() <= kWorkersComparedMax) {
@@ -207,13 +207,15 @@ absl::StatusOr<PlanReport> MakeReport(const PlanArguments& arguments) {
   if (arguments.algorithm != "auto") options.algorithm = arguments.algorithm;
   options.pieces = arguments.pieces;
   options.steps_max = arguments.steps_max;
-  SYNCOPATE_ASSIGN_OR_RETURN(options.forest, ParseForestOptions(arguments.forest));
+  SYNCOPATE_ASSIGN_OR_RETURN(const plan::ForestOptions forest,
+                             ParseForestOptions(arguments.forest));
+  options.data = plan::ForestSettings(forest);
   if (options.algorithm == plan::kForest && report.request.collective == Collective::kAllReduce) {
-    SYNCOPATE_RETURN_IF_ERROR(PlanForestFirst(options, report));
+    SYNCOPATE_RETURN_IF_ERROR(PlanForestFirst(forest, options.steps_max, report));
   }
   if (report.selection.candidates.empty()) SYNCOPATE_RETURN_IF_ERROR(Select(options, report));
   if (report.selection.candidates[0].algorithm == plan::kForest) {
-    SYNCOPATE_RETURN_IF_ERROR(ReportForest(arguments, options, report));
+    SYNCOPATE_RETURN_IF_ERROR(ReportForest(arguments, forest, report));
   }
   if (report.has_program()) {
     SYNCOPATE_ASSIGN_OR_RETURN(report.proof, ProveProgram(report.selection.program));

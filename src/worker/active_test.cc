@@ -93,12 +93,11 @@ TEST(ActiveTest, OnlyTheActiveAreReduced) {
 
 TEST(ActiveTest, EveryAlgorithm) {
   RunWorkers(kWorkers, [](Worker& worker) {
-    for (const plan::PlannerInfo& planner : plan::AllPlanners()) {
-      if (planner.collective != Collective::kAllReduce) continue;
+    for (const plan::PlannerInfo* planner : plan::AllPlanners()) {
+      if (planner->collective != Collective::kAllReduce) continue;
       for (const std::vector<int>& active : kActiveSets) {
         for (const size_t elements : {0, 3, 20000}) {
-          Check<float>(worker, active, elements, ReduceOp::kAverage, true,
-                       std::string(planner.name));
+          Check<float>(worker, active, elements, ReduceOp::kAverage, true, planner->name);
         }
       }
     }

@@ -37,14 +37,9 @@ absl::StatusOr<Program> ProgramCache::PlanForHost(const plan::ProgramKey& key) c
     algorithm = plan::QuickSelect(static_cast<int>(key.request.active.size()), costs)
                     .Algorithm(key.request.collective, key.request.elements * key.element_bytes);
   }
-  if (algorithm == plan::kForest) {
-    return absl::InvalidArgumentError(
-        "a forest needs a network, but these workers share the memory of one host; leave the "
-        "algorithm open, or choose direct");
-  }
-  SYNCOPATE_ASSIGN_OR_RETURN(const plan::PlannerInfo* planner,
-                             plan::FindPlanner(key.request.collective, algorithm));
-  return planner->plan(key.request, {});
+  plan::PlannerOptions options;
+  options.bytes_per_element = key.element_bytes;
+  return plan::PlanBy(algorithm, key.request, options);
 }
 
 std::optional<std::vector<int>> ProgramCache::PlacementOf(const plan::ProgramKey& key) const {
@@ -75,7 +70,9 @@ absl::StatusOr<std::shared_ptr<const plan::Selection>> ProgramCache::ChoiceFor(
                                                  placement, {.algorithm = key.algorithm}));
   Log(LogLevel::kInfo, Name(key.request.collective), " of about ",
       key.request.elements * key.element_bytes, " bytes: ", selection.why);
-  selection.program = {};  // of that size; nobody asks for it again
+  // Of that size, and of those that were not chosen: nobody asks for it again.
+  selection.program = {};
+  selection.candidates.resize(1);
   if (choices_.size() >= kProgramsMax) choices_.clear();
   auto choice = std::make_shared<const plan::Selection>(std::move(selection));
   choices_[key] = choice;
@@ -95,12 +92,20 @@ absl::StatusOr<PlannedProgram> ProgramCache::Plan(const plan::ProgramKey& key) {
   const Topology& topology = newer ? published_->second : network_->topology;
   SYNCOPATE_ASSIGN_OR_RETURN(const std::shared_ptr<const plan::Selection> choice,
                              ChoiceFor(key, topology, *placement));
-  SYNCOPATE_ASSIGN_OR_RETURN(Program program,
-                             plan::PlanAlike(*choice, key.request, key.element_bytes, topology,
-                                             *placement, key.chunk_bytes));
+  absl::StatusOr<Program> program = plan::PlanAlike(*choice, key.request, key.chunk_bytes);
   planned.chunk_bytes =
       key.chunk_bytes > 0 ? key.chunk_bytes : choice->candidates.front().chunk_bytes;
-  SYNCOPATE_ASSIGN_OR_RETURN(planned.program, engine::CompileProgram(std::move(program), key.self));
+  if (!program.ok() && key.algorithm.empty() && key.chunk_bytes == 0) {
+    // A planner from outside may serve the size that stands for those near it, and not this one.
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        plan::Selection exact,
+        plan::SelectProgram(key.request, key.element_bytes, topology, *placement, {}));
+    planned.chunk_bytes = exact.candidates.front().chunk_bytes;
+    program = std::move(exact.program);
+  }
+  if (!program.ok()) return program.status();
+  SYNCOPATE_ASSIGN_OR_RETURN(planned.program,
+                             engine::CompileProgram(*std::move(program), key.self));
   return planned;
 }
 

@@ -22,7 +22,7 @@ namespace syncopate::worker {
 
 struct PlannedProgram {
   std::shared_ptr<const engine::CompiledProgram> program;
-  uint64_t chunk_bytes = 0;  // of the sub-chunks, if it is a forest
+  uint64_t chunk_bytes = 0;  // of the sub-chunks, if the planner cuts data by size
 };
 
 // Thread-safe.

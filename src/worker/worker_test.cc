@@ -106,13 +106,12 @@ TEST_P(WorkerTest, AllReducesEveryTypeAndReduction) {
 
 TEST_P(WorkerTest, EveryAlgorithmGivesTheSame) {
   RunWorkers(GetParam(), [](Worker& worker) {
-    for (const plan::PlannerInfo& planner : plan::AllPlanners()) {
-      if (planner.collective != Collective::kAllReduce) continue;
+    for (const plan::PlannerInfo* planner : plan::AllPlanners()) {
+      if (planner->collective != Collective::kAllReduce) continue;
       for (bool arena : {true, false}) {
         for (size_t elements : {0, 1, 5, 20000}) {
-          CheckAllReduce<float>(worker, elements, ReduceOp::kSum, arena, std::string(planner.name));
-          CheckAllReduce<float>(worker, elements, ReduceOp::kAverage, arena,
-                                std::string(planner.name));
+          CheckAllReduce<float>(worker, elements, ReduceOp::kSum, arena, planner->name);
+          CheckAllReduce<float>(worker, elements, ReduceOp::kAverage, arena, planner->name);
         }
       }
     }

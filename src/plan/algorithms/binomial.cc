@@ -1,8 +1,11 @@
 // Along a binomial tree: everybody who has the data passes it on in every round. Logarithmically
 // many rounds, each with everything, so it is for small buffers.
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "base/status.h"
+#include "plan/collective/binomial_tree.h"
 #include "plan/collective/planners.h"
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
@@ -41,8 +44,6 @@ class RootedTree {
   size_t root_;
   std::vector<BinomialEdge> edges_;
 };
-
-}  // namespace
 
 absl::StatusOr<Program> PlanBinomialBroadcast(const CollectiveRequest& request,
                                               const PlannerOptions& options) {
@@ -92,6 +93,27 @@ absl::StatusOr<Program> PlanBinomialScatter(const CollectiveRequest& request,
     }
   }
   return builder.Finish();
+}
+
+uint64_t Steps(uint64_t workers, const PlannerOptions&) { return 4 * workers; }
+
+}  // namespace
+
+void RegisterBinomial(PlannerRegistry& registry) {
+  const auto add = [&](Collective collective, int preference, std::string summary, Planner plan) {
+    registry.Add({.name = "binomial",
+                  .collective = collective,
+                  .summary = std::move(summary),
+                  .preference = preference,
+                  .plan = std::move(plan),
+                  .steps = Steps});
+  };
+  add(Collective::kReduce, 10, "along a binomial tree: small buffers", PlanBinomialReduce);
+  add(Collective::kBroadcast, 10, "along a binomial tree: small buffers", PlanBinomialBroadcast);
+  add(Collective::kGather, 20, "along a binomial tree: small blocks, many workers",
+      PlanBinomialGather);
+  add(Collective::kScatter, 20, "along a binomial tree: small blocks, many workers",
+      PlanBinomialScatter);
 }
 
 }  // namespace syncopate::plan

@@ -12,8 +12,10 @@
 #include "plan/collective/planners.h"
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
+#include "plan/collective/variants.h"
 
 namespace syncopate::plan {
+namespace {
 
 absl::StatusOr<Program> PlanBlinkAllReduce(const CollectiveRequest& request,
                                            const PlannerOptions& options) {
@@ -50,6 +52,19 @@ absl::StatusOr<Program> PlanBlinkAllReduce(const CollectiveRequest& request,
   }
   pipeline.Emit(options.pieces, &builder);
   return builder.Finish();
+}
+
+}  // namespace
+
+void RegisterBlink(PlannerRegistry& registry) {
+  registry.Add({.name = "blink",
+                .collective = Collective::kAllReduce,
+                .summary = "packed trees inside machines, rings between: many links inside",
+                .preference = 90,
+                .plan = PlanBlinkAllReduce,
+                .variants = VariantWithLocalTrees,
+                .limit = LimitWithoutGroups,
+                .steps = StepsOfMachines});
 }
 
 }  // namespace syncopate::plan

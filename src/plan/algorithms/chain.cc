@@ -1,12 +1,14 @@
 // From worker to worker in pieces: with enough of them, everybody sends and receives all the time,
 // and the whole takes little longer than sending the data once.
 #include <algorithm>
+#include <utility>
 
 #include "base/status.h"
 #include "plan/collective/pipeline.h"
 #include "plan/collective/planners.h"
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
+#include "plan/collective/variants.h"
 
 namespace syncopate::plan {
 namespace {
@@ -17,8 +19,6 @@ std::vector<int> ChainFromRoot(const CollectiveRequest& request, const PlannerOp
   std::rotate(chain.begin(), std::find(chain.begin(), chain.end(), request.root), chain.end());
   return chain;
 }
-
-}  // namespace
 
 absl::StatusOr<Program> PlanChainBroadcast(const CollectiveRequest& request,
                                            const PlannerOptions& options) {
@@ -49,6 +49,26 @@ absl::StatusOr<Program> PlanChainReduce(const CollectiveRequest& request,
   }
   pipeline.Emit(options.pieces, &builder);
   return builder.Finish();
+}
+
+uint64_t Steps(uint64_t workers, const PlannerOptions& options) {
+  return 2 * workers * static_cast<uint64_t>(options.pieces);
+}
+
+}  // namespace
+
+void RegisterChain(PlannerRegistry& registry) {
+  const auto add = [&](Collective collective, Planner plan) {
+    registry.Add({.name = "chain",
+                  .collective = collective,
+                  .summary = "from worker to worker in pieces: large buffers",
+                  .preference = 20,
+                  .plan = std::move(plan),
+                  .variants = VariantsByPlace,
+                  .steps = Steps});
+  };
+  add(Collective::kReduce, PlanChainReduce);
+  add(Collective::kBroadcast, PlanChainBroadcast);
 }
 
 }  // namespace syncopate::plan

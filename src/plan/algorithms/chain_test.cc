@@ -13,17 +13,19 @@ void ExpectChain(const Plan& plan) {
 }
 
 TEST(ChainTest, Broadcast) {
-  ProveRandomPlans(Collective::kBroadcast, PlanChainBroadcast, ExpectChain);
+  ProveRandomPlans(Collective::kBroadcast, PlannerOf(Collective::kBroadcast, "chain"), ExpectChain);
 }
 
-TEST(ChainTest, Reduce) { ProveRandomPlans(Collective::kReduce, PlanChainReduce, ExpectChain); }
+TEST(ChainTest, Reduce) {
+  ProveRandomPlans(Collective::kReduce, PlannerOf(Collective::kReduce, "chain"), ExpectChain);
+}
 
 TEST(ChainTest, GoesInOrderFromTheRoot) {
   CollectiveRequest request = FullRequest(Collective::kBroadcast, 4, 100);
   request.root = 2;
   PlannerOptions options;
   options.order = {0, 2, 1, 3};
-  const Plan plan = PlanAndProve(PlanChainBroadcast, request, options);
+  const Plan plan = PlanAndProve(PlannerOf(Collective::kBroadcast, "chain"), request, options);
   EXPECT_EQ(plan.program.steps[2].at(0).peer, 1);
   EXPECT_EQ(plan.program.steps[1].at(1).peer, 3);
   EXPECT_EQ(plan.program.steps[3].at(1).peer, 0);

@@ -5,10 +5,14 @@
 // The engine recognises the programs of all-reduce, reduce-scatter, all-gather, broadcast and
 // reduce by the order of their steps and runs them faster, so that order is a promise
 // (direct_test.cc spells it out); messages are sent even where a chunk is empty.
+#include <string>
+#include <utility>
+
 #include "base/status.h"
 #include "plan/collective/planners.h"
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
+#include "plan/collective/variants.h"
 
 namespace syncopate::plan {
 namespace {
@@ -35,8 +39,6 @@ void CollectShares(const CollectiveRequest& request, size_t k, ProgramBuilder* b
     if (j != k) builder->Receive(active[k], active[j], Data(static_cast<uint32_t>(j)));
   }
 }
-
-}  // namespace
 
 absl::StatusOr<Program> PlanDirectAllReduce(const CollectiveRequest& request,
                                             const PlannerOptions& options) {
@@ -149,6 +151,58 @@ absl::StatusOr<Program> PlanDirectSendReceive(const CollectiveRequest& request,
   ProgramBuilder builder(request, "direct", {0, request.elements});
   if (request.root != request.target) builder.Move(request.root, request.target, Data(0));
   return builder.Finish();
+}
+
+uint64_t StepsWithRoot(uint64_t workers, const PlannerOptions&) { return 2 * workers; }
+
+// One gate; everybody adds up its share of all data (nS read in all) and writes it to all (nS
+// written in all); one gate.
+InPlaceCost CostInPlace(int workers) {
+  const double n = workers;
+  return {.rounds = 2, .traffic = 2 * n, .touched = n};
+}
+
+}  // namespace
+
+void RegisterDirect(PlannerRegistry& registry) {
+  const auto make = [](Collective collective, int preference, std::string summary, Planner plan) {
+    PlannerInfo info;
+    info.name = "direct";
+    info.collective = collective;
+    info.summary = std::move(summary);
+    info.preference = preference;
+    info.plan = std::move(plan);
+    info.for_hosts = true;
+    if (HasRoot(collective)) {
+      info.steps = StepsWithRoot;
+    } else {
+      const uint64_t phases = collective == Collective::kAllReduce ? 2 : 1;
+      info.steps = [phases](uint64_t workers, const PlannerOptions&) {
+        return StepsOfAllPairs(workers, phases);
+      };
+    }
+    return info;
+  };
+  PlannerInfo all_reduce = make(
+      Collective::kAllReduce, 20,
+      "every worker reduces its share straight from all peers: two rounds", PlanDirectAllReduce);
+  all_reduce.in_place = CostInPlace;
+  registry.Add(std::move(all_reduce));
+  registry.Add(
+      make(Collective::kReduce, 30, "everybody straight to the root: one round", PlanDirectReduce));
+  registry.Add(make(Collective::kBroadcast, 40, "the root straight to everybody: one round",
+                    PlanDirectBroadcast));
+  registry.Add(make(Collective::kAllGather, 20, "everybody straight to everybody: one round",
+                    PlanDirectAllGather));
+  registry.Add(make(Collective::kReduceScatter, 20, "everybody straight to everybody: one round",
+                    PlanDirectReduceScatter));
+  registry.Add(
+      make(Collective::kGather, 10, "everybody straight to the root: one round", PlanDirectGather));
+  registry.Add(make(Collective::kScatter, 10, "the root straight to everybody: one round",
+                    PlanDirectScatter));
+  registry.Add(make(Collective::kAllToAll, 10, "everybody straight to everybody, out of a copy",
+                    PlanDirectAllToAll));
+  registry.Add(make(Collective::kSendReceive, 10, "one message", PlanDirectSendReceive));
 }
 
 }  // namespace syncopate::plan

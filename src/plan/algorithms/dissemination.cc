@@ -1,11 +1,14 @@
 // A barrier in which news spreads: in round r every worker tells the one 2^r further on that it and
 // everybody it has heard of have started. After ceil(log2 n) rounds everybody has heard of
 // everybody.
+#include <bit>
+
 #include "base/status.h"
 #include "plan/collective/planners.h"
 #include "plan/collective/program_builder.h"
 
 namespace syncopate::plan {
+namespace {
 
 absl::StatusOr<Program> PlanDisseminationBarrier(const CollectiveRequest& request,
                                                  const PlannerOptions& options) {
@@ -30,6 +33,21 @@ absl::StatusOr<Program> PlanDisseminationBarrier(const CollectiveRequest& reques
     }
   }
   return program;
+}
+
+uint64_t Steps(uint64_t workers, const PlannerOptions&) {
+  return 4 * workers * static_cast<uint64_t>(std::bit_width(workers));
+}
+
+}  // namespace
+
+void RegisterDissemination(PlannerRegistry& registry) {
+  registry.Add({.name = "dissemination",
+                .collective = Collective::kBarrier,
+                .summary = "news spreads over distances 1, 2, 4, ...",
+                .preference = 10,
+                .plan = PlanDisseminationBarrier,
+                .steps = Steps});
 }
 
 }  // namespace syncopate::plan

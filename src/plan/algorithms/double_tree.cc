@@ -22,8 +22,6 @@ int Position(int tree, int index, int size) {
   return size % 2 == 0 ? size - 1 - index : (index + size - 1) % size;
 }
 
-}  // namespace
-
 absl::StatusOr<Program> PlanDoubleTreeAllReduce(const CollectiveRequest& request,
                                                 const PlannerOptions& options) {
   SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kAllReduce, request, options));
@@ -62,6 +60,21 @@ absl::StatusOr<Program> PlanDoubleTreeAllReduce(const CollectiveRequest& request
   }
   pipeline.Emit(options.pieces, &builder);
   return builder.Finish();
+}
+
+uint64_t Steps(uint64_t workers, const PlannerOptions& options) {
+  return 10 * workers * static_cast<uint64_t>(options.pieces);
+}
+
+}  // namespace
+
+void RegisterDoubleTree(PlannerRegistry& registry) {
+  registry.Add({.name = "double-tree",
+                .collective = Collective::kAllReduce,
+                .summary = "two pipelined binary trees: large buffers, many workers",
+                .preference = 60,
+                .plan = PlanDoubleTreeAllReduce,
+                .steps = Steps});
 }
 
 }  // namespace syncopate::plan

@@ -9,17 +9,19 @@ namespace syncopate::plan::testing {
 namespace {
 
 TEST(DoubleTreeTest, AllReduce) {
-  ProveRandomPlans(Collective::kAllReduce, PlanDoubleTreeAllReduce, [](const Plan& plan) {
-    const uint64_t elements = plan.request.elements;
-    EXPECT_EQ(plan.proof.sent_elements_total, 2 * (plan.size() - 1) * elements);
-    // A parent waits for two children, up, and sends to two, down; the messages themselves form
-    // chains of twice the depth.
-    EXPECT_LE(plan.proof.rounds, 2 * (CeilLog2(plan.size() + 1) - 1));
-    // In its inner tree a worker sends up once and down twice, in the other one up once: two halves
-    // of the data up and two down; and a piece can be larger than the average by the rounding.
-    EXPECT_LE(plan.proof.sent_elements_max,
-              2 * elements + 4 * plan.options.pieces * 2 * kCutAlignment);
-  });
+  ProveRandomPlans(Collective::kAllReduce, PlannerOf(Collective::kAllReduce, "double-tree"),
+                   [](const Plan& plan) {
+                     const uint64_t elements = plan.request.elements;
+                     EXPECT_EQ(plan.proof.sent_elements_total, 2 * (plan.size() - 1) * elements);
+                     // A parent waits for two children, up, and sends to two, down; the messages
+                     // themselves form chains of twice the depth.
+                     EXPECT_LE(plan.proof.rounds, 2 * (CeilLog2(plan.size() + 1) - 1));
+                     // In its inner tree a worker sends up once and down twice, in the other one up
+                     // once: two halves of the data up and two down; and a piece can be larger than
+                     // the average by the rounding.
+                     EXPECT_LE(plan.proof.sent_elements_max,
+                               2 * elements + 4 * plan.options.pieces * 2 * kCutAlignment);
+                   });
 }
 
 // The workers that receive in order to add the chunk: the inner nodes of its tree.
@@ -35,8 +37,8 @@ std::set<int> InnerNodes(const Plan& plan, uint32_t chunk) {
 
 TEST(DoubleTreeTest, NobodyIsAnInnerNodeOfBothTrees) {
   for (int workers = 2; workers <= 33; ++workers) {
-    const Plan plan =
-        PlanAndProve(PlanDoubleTreeAllReduce, FullRequest(Collective::kAllReduce, workers, 1000));
+    const Plan plan = PlanAndProve(PlannerOf(Collective::kAllReduce, "double-tree"),
+                                   FullRequest(Collective::kAllReduce, workers, 1000));
     const std::set<int> first = InnerNodes(plan, 0), second = InnerNodes(plan, 1);
     EXPECT_EQ(first.size(), static_cast<size_t>(workers / 2));
     EXPECT_EQ(second.size(), static_cast<size_t>(workers / 2));
@@ -47,9 +49,12 @@ TEST(DoubleTreeTest, NobodyIsAnInnerNodeOfBothTrees) {
 TEST(DoubleTreeTest, PiecesDoNotWaitForEachOther) {
   const CollectiveRequest request = FullRequest(Collective::kAllReduce, 16, 100000);
   PlannerOptions options;
-  const int rounds = PlanAndProve(PlanDoubleTreeAllReduce, request, options).proof.rounds;
+  const int rounds =
+      PlanAndProve(PlannerOf(Collective::kAllReduce, "double-tree"), request, options).proof.rounds;
   options.pieces = 20;
-  EXPECT_EQ(PlanAndProve(PlanDoubleTreeAllReduce, request, options).proof.rounds, rounds);
+  EXPECT_EQ(
+      PlanAndProve(PlannerOf(Collective::kAllReduce, "double-tree"), request, options).proof.rounds,
+      rounds);
 }
 
 }  // namespace

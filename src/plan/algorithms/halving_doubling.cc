@@ -1,6 +1,8 @@
 // Partners exchange halves of what is left and add them, until each worker holds one share of the
 // sum; the same exchanges in reverse collect the shares. As little is sent as in a ring, in
 // logarithmically many rounds, if the number of workers is a power of two.
+#include <bit>
+
 #include "base/status.h"
 #include "plan/collective/folding.h"
 #include "plan/collective/planners.h"
@@ -8,6 +10,7 @@
 #include "plan/collective/shares.h"
 
 namespace syncopate::plan {
+namespace {
 
 absl::StatusOr<Program> PlanHalvingDoublingAllReduce(const CollectiveRequest& request,
                                                      const PlannerOptions& options) {
@@ -40,6 +43,21 @@ absl::StatusOr<Program> PlanHalvingDoublingAllReduce(const CollectiveRequest& re
   }
   FoldOut(request, Data(0, shares), &builder);
   return builder.Finish();
+}
+
+uint64_t Steps(uint64_t workers, const PlannerOptions&) {
+  return 8 * workers * static_cast<uint64_t>(std::bit_width(workers));
+}
+
+}  // namespace
+
+void RegisterHalvingDoubling(PlannerRegistry& registry) {
+  registry.Add({.name = "halving-doubling",
+                .collective = Collective::kAllReduce,
+                .summary = "partners exchange halves: least traffic in few rounds, powers of two",
+                .preference = 50,
+                .plan = PlanHalvingDoublingAllReduce,
+                .steps = Steps});
 }
 
 }  // namespace syncopate::plan

@@ -13,6 +13,7 @@
 #include "plan/collective/planners.h"
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
+#include "plan/collective/variants.h"
 
 namespace syncopate::plan {
 namespace {
@@ -96,8 +97,6 @@ class Hierarchy {
   uint64_t chunks_ = 1;
 };
 
-}  // namespace
-
 absl::StatusOr<Program> PlanHierarchicalAllReduce(const CollectiveRequest& request,
                                                   const PlannerOptions& options) {
   SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kAllReduce, request, options));
@@ -111,6 +110,29 @@ absl::StatusOr<Program> PlanHierarchicalAllReduce(const CollectiveRequest& reque
   hierarchy.AllReduce(0, request.active, Data(0, chunks), &pipeline);
   pipeline.Emit(options.pieces, &builder);
   return builder.Finish();
+}
+
+uint64_t Steps(uint64_t workers, const PlannerOptions& options) {
+  uint64_t peers = 0;  // of a worker, at all levels together
+  uint64_t groups = workers;
+  for (const Groups& level : options.levels) {
+    peers += groups / level.size();
+    groups = level.size();
+  }
+  return 4 * workers * (peers + groups) * static_cast<uint64_t>(options.pieces);
+}
+
+}  // namespace
+
+void RegisterHierarchical(PlannerRegistry& registry) {
+  registry.Add({.name = "hierarchical",
+                .collective = Collective::kAllReduce,
+                .summary = "inside groups, then among them: slow links between groups",
+                .preference = 70,
+                .plan = PlanHierarchicalAllReduce,
+                .variants = VariantWithLevels,
+                .limit = LimitWithoutGroups,
+                .steps = Steps});
 }
 
 }  // namespace syncopate::plan

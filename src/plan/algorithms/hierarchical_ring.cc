@@ -7,6 +7,7 @@
 #include "plan/collective/planners.h"
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
+#include "plan/collective/variants.h"
 
 namespace syncopate::plan {
 namespace {
@@ -25,8 +26,6 @@ void GatherAndSpread(const std::vector<int>& machine, size_t holder, Chunks part
                    machine[(spreader + 1) % size], part);
   }
 }
-
-}  // namespace
 
 absl::StatusOr<Program> PlanHierarchicalRingAllReduce(const CollectiveRequest& request,
                                                       const PlannerOptions& options) {
@@ -52,6 +51,19 @@ absl::StatusOr<Program> PlanHierarchicalRingAllReduce(const CollectiveRequest& r
   }
   pipeline.Emit(options.pieces, &builder);
   return builder.Finish();
+}
+
+}  // namespace
+
+void RegisterHierarchicalRing(PlannerRegistry& registry) {
+  registry.Add({.name = "hierarchical-ring",
+                .collective = Collective::kAllReduce,
+                .summary = "rings inside machines, rings between: neighbours only",
+                .preference = 110,
+                .plan = PlanHierarchicalRingAllReduce,
+                .variants = VariantWithLevels,
+                .limit = LimitWithoutGroups,
+                .steps = StepsOfMachines});
 }
 
 }  // namespace syncopate::plan

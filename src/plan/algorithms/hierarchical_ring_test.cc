@@ -8,19 +8,21 @@ namespace syncopate::plan::testing {
 namespace {
 
 TEST(HierarchicalRingTest, AllReduce) {
-  ProveRandomPlans(Collective::kAllReduce, PlanHierarchicalRingAllReduce, [](const Plan& plan) {
-    const std::vector<std::vector<int>> machines = MachinesOf(plan.request, plan.options);
-    EXPECT_LE(plan.proof.rounds, 2 * (static_cast<int>(LargestOf(machines)) - 1) +
-                                     2 * (static_cast<int>(machines.size()) - 1));
-    ExpectLeastTraffic(plan);
-  });
+  ProveRandomPlans(Collective::kAllReduce, PlannerOf(Collective::kAllReduce, "hierarchical-ring"),
+                   [](const Plan& plan) {
+                     const std::vector<std::vector<int>> machines =
+                         MachinesOf(plan.request, plan.options);
+                     EXPECT_LE(plan.proof.rounds, 2 * (static_cast<int>(LargestOf(machines)) - 1) +
+                                                      2 * (static_cast<int>(machines.size()) - 1));
+                     ExpectLeastTraffic(plan);
+                   });
 }
 
 TEST(HierarchicalRingTest, EverybodyHasOneNeighbourInsideAndOneOutside) {
   PlannerOptions options;
   options.levels = {{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}}};
   const uint64_t elements = 64 * 12;
-  const Plan plan = PlanAndProve(PlanHierarchicalRingAllReduce,
+  const Plan plan = PlanAndProve(PlannerOf(Collective::kAllReduce, "hierarchical-ring"),
                                  FullRequest(Collective::kAllReduce, 12, elements), options);
   EXPECT_EQ(plan.proof.sent_elements_max, 2 * elements * 11 / 12);
   for (int rank = 0; rank < 12; ++rank) {
@@ -35,7 +37,7 @@ TEST(HierarchicalRingTest, EverybodyHasOneNeighbourInsideAndOneOutside) {
 TEST(HierarchicalRingTest, UnevenMachinesLeaveNobodyIdleBetweenMachines) {
   PlannerOptions options;
   options.levels = {{{0, 1, 2, 3}, {4, 5}}};
-  const Plan plan = PlanAndProve(PlanHierarchicalRingAllReduce,
+  const Plan plan = PlanAndProve(PlannerOf(Collective::kAllReduce, "hierarchical-ring"),
                                  FullRequest(Collective::kAllReduce, 6, 6400), options);
   for (size_t rank = 0; rank < 6; ++rank) {
     bool crosses = false;

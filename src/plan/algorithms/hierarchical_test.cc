@@ -7,13 +7,16 @@ namespace syncopate::plan::testing {
 namespace {
 
 TEST(HierarchicalTest, AllReduce) {
-  ProveRandomPlans(Collective::kAllReduce, PlanHierarchicalAllReduce, [](const Plan& plan) {
-    EXPECT_LE(plan.proof.rounds, 2 * (static_cast<int>(plan.options.levels.size()) + 1));
-    EXPECT_EQ(plan.proof.sent_elements_total, 2 * (plan.size() - 1) * plan.request.elements);
-    for (const auto& groups : plan.options.levels) {
-      EXPECT_EQ(CrossingElements(plan, groups), 2 * (groups.size() - 1) * plan.request.elements);
-    }
-  });
+  ProveRandomPlans(
+      Collective::kAllReduce, PlannerOf(Collective::kAllReduce, "hierarchical"),
+      [](const Plan& plan) {
+        EXPECT_LE(plan.proof.rounds, 2 * (static_cast<int>(plan.options.levels.size()) + 1));
+        EXPECT_EQ(plan.proof.sent_elements_total, 2 * (plan.size() - 1) * plan.request.elements);
+        for (const auto& groups : plan.options.levels) {
+          EXPECT_EQ(CrossingElements(plan, groups),
+                    2 * (groups.size() - 1) * plan.request.elements);
+        }
+      });
 }
 
 TEST(HierarchicalTest, EqualGroupsShareTheWorkEvenly) {
@@ -21,7 +24,7 @@ TEST(HierarchicalTest, EqualGroupsShareTheWorkEvenly) {
   options.levels = {{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}, {12, 13, 14, 15}},
                     {{0, 1, 2, 3, 4, 5, 6, 7}, {8, 9, 10, 11, 12, 13, 14, 15}}};
   const uint64_t elements = 64 * 16;
-  const Plan plan = PlanAndProve(PlanHierarchicalAllReduce,
+  const Plan plan = PlanAndProve(PlannerOf(Collective::kAllReduce, "hierarchical"),
                                  FullRequest(Collective::kAllReduce, 16, elements), options);
   EXPECT_EQ(plan.proof.rounds, 6);
   EXPECT_EQ(plan.proof.sent_elements_max, 2 * elements * 15 / 16);
@@ -30,7 +33,7 @@ TEST(HierarchicalTest, EqualGroupsShareTheWorkEvenly) {
 TEST(HierarchicalTest, UnevenGroupsLeaveNobodyIdleAmongGroups) {
   PlannerOptions options;
   options.levels = {{{0, 1, 2, 3}, {4, 5}}};
-  const Plan plan = PlanAndProve(PlanHierarchicalAllReduce,
+  const Plan plan = PlanAndProve(PlannerOf(Collective::kAllReduce, "hierarchical"),
                                  FullRequest(Collective::kAllReduce, 6, 6400), options);
   for (size_t rank = 0; rank < 6; ++rank) {
     bool crosses = false;
@@ -50,7 +53,8 @@ TEST(HierarchicalTest, MoreChunksThanAllowedAreRefused) {
   PlannerOptions options;
   options.levels = {groups};
   options.pieces = 100;
-  absl::StatusOr<Program> program = PlanHierarchicalAllReduce(request, options);
+  absl::StatusOr<Program> program =
+      PlannerOf(Collective::kAllReduce, "hierarchical")(request, options);
   ASSERT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(program.status().message()), ::testing::HasSubstr("use fewer pieces"));
 }

@@ -7,8 +7,10 @@
 #include "base/status.h"
 #include "plan/collective/planners.h"
 #include "plan/collective/program_builder.h"
+#include "plan/collective/variants.h"
 
 namespace syncopate::plan {
+namespace {
 
 absl::StatusOr<Program> PlanOneShotAllReduce(const CollectiveRequest& request,
                                              const PlannerOptions& options) {
@@ -35,6 +37,27 @@ absl::StatusOr<Program> PlanOneShotAllReduce(const CollectiveRequest& request,
     }
   }
   return builder.Finish();
+}
+
+uint64_t Steps(uint64_t workers, const PlannerOptions&) { return StepsOfAllPairs(workers, 2); }
+
+// Everybody copies its data to where all see it (2S); one gate; everybody adds up all copies (nS
+// read, S written).
+InPlaceCost CostInPlace(int workers) {
+  const double n = workers;
+  return {.rounds = 1, .traffic = n * (n + 3), .touched = 2 * n};
+}
+
+}  // namespace
+
+void RegisterOneShot(PlannerRegistry& registry) {
+  registry.Add({.name = "one-shot",
+                .collective = Collective::kAllReduce,
+                .summary = "everybody sends everything to everybody: one round, tiny buffers",
+                .preference = 30,
+                .plan = PlanOneShotAllReduce,
+                .steps = Steps,
+                .in_place = CostInPlace});
 }
 
 }  // namespace syncopate::plan

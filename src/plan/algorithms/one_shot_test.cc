@@ -41,16 +41,17 @@ std::vector<Step> ExpectedSteps(const std::vector<int>& active, size_t k) {
 }
 
 TEST(OneShotTest, AllReduce) {
-  ProveRandomPlans(Collective::kAllReduce, PlanOneShotAllReduce, [](const Plan& plan) {
-    if (plan.size() == 1) return;
-    EXPECT_EQ(plan.program.data_bounds, (std::vector<uint64_t>{0, plan.request.elements}));
-    EXPECT_EQ(plan.program.scratch_bounds, plan.program.data_bounds);
-    for (size_t k = 0; k < plan.request.active.size(); ++k) {
-      EXPECT_THAT(plan.StepsOf(k), ElementsAreArray(ExpectedSteps(plan.request.active, k)));
-    }
-    EXPECT_EQ(plan.proof.rounds, 1);
-    EXPECT_EQ(plan.proof.sent_elements_max, (plan.size() - 1) * plan.request.elements);
-  });
+  ProveRandomPlans(
+      Collective::kAllReduce, PlannerOf(Collective::kAllReduce, "one-shot"), [](const Plan& plan) {
+        if (plan.size() == 1) return;
+        EXPECT_EQ(plan.program.data_bounds, (std::vector<uint64_t>{0, plan.request.elements}));
+        EXPECT_EQ(plan.program.scratch_bounds, plan.program.data_bounds);
+        for (size_t k = 0; k < plan.request.active.size(); ++k) {
+          EXPECT_THAT(plan.StepsOf(k), ElementsAreArray(ExpectedSteps(plan.request.active, k)));
+        }
+        EXPECT_EQ(plan.proof.rounds, 1);
+        EXPECT_EQ(plan.proof.sent_elements_max, (plan.size() - 1) * plan.request.elements);
+      });
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 // has no data of its own: it then adds in scratch. All traffic meets at the servers, so this pays
 // where they have faster links than the workers.
 #include <algorithm>
+#include <numeric>
 
+#include "absl/strings/str_cat.h"
+#include "base/parse.h"
 #include "base/status.h"
 #include "plan/collective/pipeline.h"
 #include "plan/collective/planners.h"
@@ -27,8 +30,6 @@ std::vector<uint64_t> ScratchBounds(const CollectiveRequest& request,
   }
   return bounds;
 }
-
-}  // namespace
 
 absl::StatusOr<Program> PlanParameterServerAllReduce(const CollectiveRequest& request,
                                                      const PlannerOptions& options) {
@@ -70,6 +71,45 @@ absl::StatusOr<Program> PlanParameterServerAllReduce(const CollectiveRequest& re
   }
   pipeline.Emit(options.pieces, &builder);
   return builder.Finish();
+}
+
+// One server, all active workers as servers and, where some are not active, these or all.
+absl::StatusOr<std::vector<Variant>> Servers(const PlanningContext& context) {
+  const CollectiveRequest& request = context.request;
+  std::vector<Variant> variants = {{.name = "1 server"}};
+  if (request.active.size() > 1) {
+    variants.push_back({.name = absl::StrCat(request.active.size(), " servers")});
+    variants.back().options.servers = request.active;
+  }
+  std::vector<int> relays;
+  for (int worker = 0; worker < request.workers; ++worker) {
+    if (!IsActive(request, worker)) relays.push_back(worker);
+  }
+  if (relays.empty()) return variants;
+  variants.push_back({.name = absl::StrCat("inactive servers ", FormatRanks(relays))});
+  variants.back().options.servers = relays;
+  variants.push_back({.name = absl::StrCat("all ", request.workers, " workers as servers")});
+  std::vector<int>& everyone = variants.back().options.servers;
+  everyone.resize(static_cast<size_t>(request.workers));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  return variants;
+}
+
+uint64_t Steps(uint64_t workers, const PlannerOptions& options) {
+  return 4 * workers * std::max<uint64_t>(1, options.servers.size()) *
+         static_cast<uint64_t>(options.pieces);
+}
+
+}  // namespace
+
+void RegisterParameterServer(PlannerRegistry& registry) {
+  registry.Add({.name = "parameter-server",
+                .collective = Collective::kAllReduce,
+                .summary = "servers add shares: servers with faster links",
+                .preference = 80,
+                .plan = PlanParameterServerAllReduce,
+                .variants = Servers,
+                .steps = Steps});
 }
 
 }  // namespace syncopate::plan

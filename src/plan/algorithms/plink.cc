@@ -9,6 +9,7 @@
 #include "plan/collective/planners.h"
 #include "plan/collective/program_builder.h"
 #include "plan/collective/shares.h"
+#include "plan/collective/variants.h"
 
 namespace syncopate::plan {
 namespace {
@@ -32,8 +33,6 @@ int DepthOf(const std::vector<RankEdge>& edges) {
   for (const RankEdge& edge : edges) depth = std::max(depth, edge.depth);
   return depth;
 }
-
-}  // namespace
 
 absl::StatusOr<Program> PlanPlinkAllReduce(const CollectiveRequest& request,
                                            const PlannerOptions& options) {
@@ -66,6 +65,23 @@ absl::StatusOr<Program> PlanPlinkAllReduce(const CollectiveRequest& request,
   for (const RankEdge& edge : between) add(edge, 0);
   pipeline.Emit(options.pieces, &builder);
   return builder.Finish();
+}
+
+uint64_t Steps(uint64_t workers, const PlannerOptions& options) {
+  return 4 * workers * static_cast<uint64_t>(options.pieces);
+}
+
+}  // namespace
+
+void RegisterPlink(PlannerRegistry& registry) {
+  registry.Add({.name = "plink",
+                .collective = Collective::kAllReduce,
+                .summary = "a tree inside each machine, a tree among leaders: many machines",
+                .preference = 100,
+                .plan = PlanPlinkAllReduce,
+                .variants = VariantWithLocalTrees,
+                .limit = LimitWithoutGroups,
+                .steps = Steps});
 }
 
 }  // namespace syncopate::plan

@@ -1,12 +1,15 @@
 // Partners at distances 1, 2, 4, ... exchange what they have added up so far: the fewest rounds for
 // an algorithm in which nobody sends more than one message at a time. Everything is sent in every
 // round, so it is for small buffers.
+#include <bit>
+
 #include "base/status.h"
 #include "plan/collective/folding.h"
 #include "plan/collective/planners.h"
 #include "plan/collective/program_builder.h"
 
 namespace syncopate::plan {
+namespace {
 
 absl::StatusOr<Program> PlanRecursiveDoublingAllReduce(const CollectiveRequest& request,
                                                        const PlannerOptions& options) {
@@ -33,6 +36,21 @@ absl::StatusOr<Program> PlanRecursiveDoublingAllReduce(const CollectiveRequest& 
   }
   FoldOut(request, Data(0), &builder);
   return builder.Finish();
+}
+
+uint64_t Steps(uint64_t workers, const PlannerOptions&) {
+  return 4 * workers * static_cast<uint64_t>(std::bit_width(workers));
+}
+
+}  // namespace
+
+void RegisterRecursiveDoubling(PlannerRegistry& registry) {
+  registry.Add({.name = "recursive-doubling",
+                .collective = Collective::kAllReduce,
+                .summary = "partners exchange sums: few rounds, small buffers",
+                .preference = 40,
+                .plan = PlanRecursiveDoublingAllReduce,
+                .steps = Steps});
 }
 
 }  // namespace syncopate::plan

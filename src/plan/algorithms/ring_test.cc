@@ -15,33 +15,37 @@ bool AllSharesFull(const Plan& plan) {
 constexpr uint64_t kRounding = 2 * kCutAlignment;
 
 TEST(RingTest, AllReduce) {
-  ProveRandomPlans(Collective::kAllReduce, PlanRingAllReduce, [](const Plan& plan) {
-    if (!AllSharesFull(plan)) return;
-    const int rounds = 2 * (plan.size() - 1);
-    const uint64_t elements = plan.request.elements;
-    EXPECT_EQ(plan.proof.rounds, rounds);
-    EXPECT_EQ(plan.proof.sent_elements_total, 2 * (plan.size() - 1) * elements);
-    EXPECT_LE(plan.proof.sent_elements_max,
-              rounds * (elements / plan.size() + plan.options.pieces * kRounding));
-    EXPECT_GE(plan.proof.sent_elements_max, rounds * elements / plan.size());
-    for (size_t i = 0; i < plan.request.active.size(); ++i) {
-      EXPECT_EQ(plan.MessagesFrom(i), rounds * plan.options.pieces);
-    }
-  });
+  ProveRandomPlans(Collective::kAllReduce, PlannerOf(Collective::kAllReduce, "ring"),
+                   [](const Plan& plan) {
+                     if (!AllSharesFull(plan)) return;
+                     const int rounds = 2 * (plan.size() - 1);
+                     const uint64_t elements = plan.request.elements;
+                     EXPECT_EQ(plan.proof.rounds, rounds);
+                     EXPECT_EQ(plan.proof.sent_elements_total, 2 * (plan.size() - 1) * elements);
+                     EXPECT_LE(plan.proof.sent_elements_max,
+                               rounds * (elements / plan.size() + plan.options.pieces * kRounding));
+                     EXPECT_GE(plan.proof.sent_elements_max, rounds * elements / plan.size());
+                     for (size_t i = 0; i < plan.request.active.size(); ++i) {
+                       EXPECT_EQ(plan.MessagesFrom(i), rounds * plan.options.pieces);
+                     }
+                   });
 }
 
 TEST(RingTest, ReduceScatter) {
-  ProveRandomPlans(Collective::kReduceScatter, PlanRingReduceScatter, [](const Plan& plan) {
-    EXPECT_LE(plan.proof.rounds, plan.size() - 1);
-    EXPECT_EQ(plan.proof.sent_elements_total, (plan.size() - 1) * plan.request.elements);
-  });
+  ProveRandomPlans(Collective::kReduceScatter, PlannerOf(Collective::kReduceScatter, "ring"),
+                   [](const Plan& plan) {
+                     EXPECT_LE(plan.proof.rounds, plan.size() - 1);
+                     EXPECT_EQ(plan.proof.sent_elements_total,
+                               (plan.size() - 1) * plan.request.elements);
+                   });
 }
 
 TEST(RingTest, AllGather) {
-  ProveRandomPlans(Collective::kAllGather, PlanRingAllGather, [](const Plan& plan) {
-    EXPECT_LE(plan.proof.rounds, plan.size() - 1);
-    EXPECT_EQ(plan.proof.sent_elements_total, (plan.size() - 1) * plan.request.elements);
-  });
+  ProveRandomPlans(
+      Collective::kAllGather, PlannerOf(Collective::kAllGather, "ring"), [](const Plan& plan) {
+        EXPECT_LE(plan.proof.rounds, plan.size() - 1);
+        EXPECT_EQ(plan.proof.sent_elements_total, (plan.size() - 1) * plan.request.elements);
+      });
 }
 
 TEST(RingTest, TalksToTheNextInOrderOnly) {
@@ -49,7 +53,7 @@ TEST(RingTest, TalksToTheNextInOrderOnly) {
   request.active = {0, 1, 3, 4};
   PlannerOptions options;
   options.order = {3, 0, 4, 1};
-  const Plan plan = PlanAndProve(PlanRingAllReduce, request, options);
+  const Plan plan = PlanAndProve(PlannerOf(Collective::kAllReduce, "ring"), request, options);
   const std::vector<int> next = {4, 3, -1, 0, 1};
   for (int rank : request.active) {
     for (const Step& step : plan.program.steps[static_cast<size_t>(rank)]) {

@@ -7,8 +7,10 @@
 #include "plan/collective/program_builder.h"
 #include "plan/collective/ring_phases.h"
 #include "plan/collective/shares.h"
+#include "plan/collective/variants.h"
 
 namespace syncopate::plan {
+namespace {
 
 absl::StatusOr<Program> PlanScatterAllGatherBroadcast(const CollectiveRequest& request,
                                                       const PlannerOptions& options) {
@@ -26,6 +28,19 @@ absl::StatusOr<Program> PlanScatterAllGatherBroadcast(const CollectiveRequest& r
   const auto root = std::find(ring.ranks.begin(), ring.ranks.end(), request.root);
   AllGatherAround(ring, static_cast<int>(root - ring.ranks.begin()), &builder);
   return builder.Finish();
+}
+
+uint64_t Steps(uint64_t workers, const PlannerOptions&) { return StepsOfAllPairs(workers, 1); }
+
+}  // namespace
+
+void RegisterScatterAllGather(PlannerRegistry& registry) {
+  registry.Add({.name = "scatter-all-gather",
+                .collective = Collective::kBroadcast,
+                .summary = "the root deals shares that go around a ring: large buffers",
+                .preference = 30,
+                .plan = PlanScatterAllGatherBroadcast,
+                .steps = Steps});
 }
 
 }  // namespace syncopate::plan

@@ -22,8 +22,8 @@ FluidTime TimeOf(const Plan& plan, const Topology& topology) {
 
 TEST(FluidTimeTest, RingOnAStar) {
   const Topology star = StarTopology(8, 1e9, 1e-5);
-  const Plan plan =
-      PlanAndProve(PlanRingAllReduce, FullRequest(Collective::kAllReduce, 8, kElements));
+  const Plan plan = PlanAndProve(PlannerOf(Collective::kAllReduce, "ring"),
+                                 FullRequest(Collective::kAllReduce, 8, kElements));
   const FluidTime time = TimeOf(plan, star);
   EXPECT_DOUBLE_EQ(time.pipelined, 2 * kBytes * 7 / 8 / 1e9);
   EXPECT_DOUBLE_EQ(time.staged, time.pipelined);
@@ -35,8 +35,8 @@ TEST(FluidTimeTest, StagesOfBlink) {
   const Topology mesh = MeshTopology(4, 1e9, 1e-5);
   PlannerOptions options;
   options.levels = {{{0, 1}, {2, 3}}};
-  const Plan plan =
-      PlanAndProve(PlanBlinkAllReduce, FullRequest(Collective::kAllReduce, 4, kElements), options);
+  const Plan plan = PlanAndProve(PlannerOf(Collective::kAllReduce, "blink"),
+                                 FullRequest(Collective::kAllReduce, 4, kElements), options);
   const FluidTime time = TimeOf(plan, mesh);
   // Inside: half of the data each way on each link. Between: half of half, twice.
   EXPECT_DOUBLE_EQ(time.staged, kBytes * (0.5 + 0.25 + 0.25 + 0.5) / 1e9);
@@ -49,7 +49,8 @@ TEST(FluidTimeTest, ServersWithoutDataReduceToo) {
   request.active = {0, 1};
   PlannerOptions options;
   options.servers = {2};
-  const FluidTime time = TimeOf(PlanAndProve(PlanParameterServerAllReduce, request, options), mesh);
+  const FluidTime time = TimeOf(
+      PlanAndProve(PlannerOf(Collective::kAllReduce, "parameter-server"), request, options), mesh);
   EXPECT_DOUBLE_EQ(time.staged, 2 * kBytes / 1e9);
   EXPECT_DOUBLE_EQ(time.pipelined, kBytes / 1e9);  // the two directions are different links
 }
@@ -63,23 +64,24 @@ TEST(FluidTimeTest, BoundsTheCostModel) {
   options.levels = LevelsOf(racks, placement, request.active);
   options.servers = request.active;
   options.pieces = 64;
-  for (const PlannerInfo& planner : AllPlanners()) {
-    if (planner.collective != Collective::kAllReduce) continue;
-    SCOPED_TRACE(planner.name);
-    const Plan plan = PlanAndProve(planner.plan, request, options);
+  for (const PlannerInfo* planner : AllPlanners()) {
+    if (planner->collective != Collective::kAllReduce) continue;
+    SCOPED_TRACE(planner->name);
+    const Plan plan = PlanAndProve(planner->plan, request, options);
     const FluidTime time = TimeOf(plan, racks);
     const double played = cost::CostOf(plan.program, racks, placement, 4)->seconds;
     EXPECT_LE(time.pipelined, played * (1 + 1e-9));
     EXPECT_LE(time.pipelined, time.staged * (1 + 1e-9));
     for (const char* pipelined : {"ring", "hierarchical", "hierarchical-ring", "blink"}) {
-      if (planner.name != pipelined) continue;
+      if (planner->name != pipelined) continue;
       EXPECT_LE(played, 1.15 * time.pipelined);
     }
   }
 }
 
 TEST(FluidTimeTest, RefusesAWrongPlacement) {
-  const Plan plan = PlanAndProve(PlanRingAllReduce, FullRequest(Collective::kAllReduce, 4, 64));
+  const Plan plan = PlanAndProve(PlannerOf(Collective::kAllReduce, "ring"),
+                                 FullRequest(Collective::kAllReduce, 4, 64));
   const Topology star = StarTopology(4, 1e9, 0);
   EXPECT_EQ(FluidTimeOf(plan.program, star, {1, 2}, 4, {}).status().code(),
             absl::StatusCode::kInvalidArgument);

@@ -44,8 +44,8 @@ TEST(LocalTreesTest, AreValidOptionsOnAnyNetwork) {
     ASSERT_TRUE(trees.ok()) << trees.status();
     EXPECT_EQ(trees->size(), request.active.size());
     options.local_trees = *trees;
-    PlanAndProve(PlanBlinkAllReduce, request, options);
-    PlanAndProve(PlanPlinkAllReduce, request, options);
+    PlanAndProve(PlannerOf(Collective::kAllReduce, "blink"), request, options);
+    PlanAndProve(PlannerOf(Collective::kAllReduce, "plink"), request, options);
   }
 }
 

@@ -163,6 +163,13 @@ struct Plan {
   }
 };
 
+// The function of a planner that must exist.
+inline Planner PlannerOf(Collective collective, absl::string_view name) {
+  const absl::StatusOr<const PlannerInfo*> planner = FindPlanner(collective, name);
+  EXPECT_TRUE(planner.ok()) << planner.status();
+  return (*planner)->plan;
+}
+
 // Plans and proves; what goes wrong fails the test.
 inline Plan PlanAndProve(const Planner& planner, const CollectiveRequest& request,
                          const PlannerOptions& options = {}) {

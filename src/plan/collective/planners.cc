@@ -1,74 +1,112 @@
-// The list of planners.
 #include "plan/collective/planners.h"
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/limits.h"
+#include "base/status.h"
+#include "plan/collective/locality.h"
 
 namespace syncopate::plan {
 
-const std::vector<PlannerInfo>& AllPlanners() {
-  using enum Collective;
-  static const auto* planners = new std::vector<PlannerInfo>{
-      {"ring", kAllReduce, "around a ring: least traffic, neighbours only, many rounds",
-       PlanRingAllReduce},
-      {"direct", kAllReduce, "every worker reduces its share straight from all peers: two rounds",
-       PlanDirectAllReduce},
-      {"one-shot", kAllReduce, "everybody sends everything to everybody: one round, tiny buffers",
-       PlanOneShotAllReduce},
-      {"recursive-doubling", kAllReduce, "partners exchange sums: few rounds, small buffers",
-       PlanRecursiveDoublingAllReduce},
-      {"halving-doubling", kAllReduce,
-       "partners exchange halves: least traffic in few rounds, powers of two",
-       PlanHalvingDoublingAllReduce},
-      {"double-tree", kAllReduce, "two pipelined binary trees: large buffers, many workers",
-       PlanDoubleTreeAllReduce},
-      {"hierarchical", kAllReduce, "inside groups, then among them: slow links between groups",
-       PlanHierarchicalAllReduce},
-      {"parameter-server", kAllReduce, "servers add shares: servers with faster links",
-       PlanParameterServerAllReduce},
-      {"blink", kAllReduce, "packed trees inside machines, rings between: many links inside",
-       PlanBlinkAllReduce},
-      {"plink", kAllReduce, "a tree inside each machine, a tree among leaders: many machines",
-       PlanPlinkAllReduce},
-      {"hierarchical-ring", kAllReduce, "rings inside machines, rings between: neighbours only",
-       PlanHierarchicalRingAllReduce},
-      {"binomial", kReduce, "along a binomial tree: small buffers", PlanBinomialReduce},
-      {"chain", kReduce, "from worker to worker in pieces: large buffers", PlanChainReduce},
-      {"direct", kReduce, "everybody straight to the root: one round", PlanDirectReduce},
-      {"binomial", kBroadcast, "along a binomial tree: small buffers", PlanBinomialBroadcast},
-      {"chain", kBroadcast, "from worker to worker in pieces: large buffers", PlanChainBroadcast},
-      {"scatter-all-gather", kBroadcast,
-       "the root deals shares that go around a ring: large buffers", PlanScatterAllGatherBroadcast},
-      {"direct", kBroadcast, "the root straight to everybody: one round", PlanDirectBroadcast},
-      {"ring", kAllGather, "around a ring: neighbours only", PlanRingAllGather},
-      {"direct", kAllGather, "everybody straight to everybody: one round", PlanDirectAllGather},
-      {"ring", kReduceScatter, "around a ring: neighbours only", PlanRingReduceScatter},
-      {"direct", kReduceScatter, "everybody straight to everybody: one round",
-       PlanDirectReduceScatter},
-      {"direct", kGather, "everybody straight to the root: one round", PlanDirectGather},
-      {"binomial", kGather, "along a binomial tree: small blocks, many workers",
-       PlanBinomialGather},
-      {"direct", kScatter, "the root straight to everybody: one round", PlanDirectScatter},
-      {"binomial", kScatter, "along a binomial tree: small blocks, many workers",
-       PlanBinomialScatter},
-      {"direct", kAllToAll, "everybody straight to everybody, out of a copy", PlanDirectAllToAll},
-      {"dissemination", kBarrier, "news spreads over distances 1, 2, 4, ...",
-       PlanDisseminationBarrier},
-      {"direct", kSendReceive, "one message", PlanDirectSendReceive},
-  };
-  return *planners;
+// Made by the build from the files of src/plan/algorithms.
+void RegisterAlgorithms(PlannerRegistry& registry);
+
+namespace {
+
+auto KeyOf(const PlannerInfo& planner) {
+  return std::tie(planner.collective, planner.preference, planner.name);
 }
+
+bool IsName(absl::string_view name) {
+  return !name.empty() && name.size() <= limits::kAlgorithmBytesMax &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return absl::ascii_islower(static_cast<unsigned char>(c)) ||
+                  absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '-';
+         });
+}
+
+}  // namespace
+
+const std::vector<std::vector<std::vector<int>>>& PlanningContext::levels() const {
+  if (!levels_) levels_ = LevelsOf(topology, placement, request.active);
+  return *levels_;
+}
+
+absl::Status PlannerRegistry::TryAdd(PlannerInfo planner) {
+  if (!IsName(planner.name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", planner.name, "\" is not a name for an algorithm; use at most ",
+                     limits::kAlgorithmBytesMax, " characters of a-z, 0-9 and -"));
+  }
+  if (!planner.plan) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the planner \"", planner.name, "\" has no function that plans"));
+  }
+  MutexLock lock(&mutex_);
+  for (const auto& known : planners_) {
+    if (known->collective == planner.collective && known->name == planner.name) {
+      return absl::AlreadyExistsError(absl::StrCat("there is a planner \"", planner.name, "\" for ",
+                                                   Name(planner.collective),
+                                                   " already; choose another name"));
+    }
+  }
+  auto added = std::make_unique<const PlannerInfo>(std::move(planner));
+  const auto place =
+      std::upper_bound(planners_.begin(), planners_.end(), added,
+                       [](const auto& a, const auto& b) { return KeyOf(*a) < KeyOf(*b); });
+  planners_.insert(place, std::move(added));
+  return absl::OkStatus();
+}
+
+void PlannerRegistry::Add(PlannerInfo planner) {
+  const absl::Status status = TryAdd(std::move(planner));
+  if (status.ok()) return;
+  std::fprintf(stderr, "syncopate: %s\n", std::string(status.message()).c_str());
+  std::abort();
+}
+
+std::vector<const PlannerInfo*> PlannerRegistry::All() const {
+  std::vector<const PlannerInfo*> all;
+  MutexLock lock(&mutex_);
+  all.reserve(planners_.size());
+  for (const auto& planner : planners_) all.push_back(planner.get());
+  return all;
+}
+
+PlannerRegistry& Planners() {
+  static PlannerRegistry* const registry = [] {
+    auto* made = new PlannerRegistry;
+    RegisterAlgorithms(*made);
+    return made;
+  }();
+  return *registry;
+}
+
+std::vector<const PlannerInfo*> AllPlanners() { return Planners().All(); }
 
 absl::StatusOr<const PlannerInfo*> FindPlanner(Collective collective, absl::string_view name) {
   std::vector<absl::string_view> names;
-  for (const PlannerInfo& planner : AllPlanners()) {
-    if (planner.collective != collective) continue;
-    if (planner.name == name) return &planner;
-    names.push_back(planner.name);
+  for (const PlannerInfo* planner : AllPlanners()) {
+    if (planner->collective != collective) continue;
+    if (planner->name == name) return planner;
+    names.push_back(planner->name);
   }
   return absl::NotFoundError(absl::StrCat("\"", name, "\" is not an algorithm for ",
                                           Name(collective), "; choose ",
                                           absl::StrJoin(names, ", ")));
+}
+
+absl::StatusOr<Program> PlanBy(absl::string_view name, const CollectiveRequest& request,
+                               const PlannerOptions& options) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const PlannerInfo* planner, FindPlanner(request.collective, name));
+  return planner->plan(request, options);
 }
 
 }  // namespace syncopate::plan

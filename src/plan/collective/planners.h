@@ -4,103 +4,132 @@
 // A planner answers every valid request: any number of workers, any active subset, any root,
 // buffers that are empty or smaller than the number of workers. A request or options that are not
 // valid give InvalidArgument, as does a program that would be larger than programs may be.
+//
+// Planners register themselves: a file src/plan/algorithms/some_name.cc defines
+//   void RegisterSomeName(PlannerRegistry& registry);
+// which the build calls for every file of that folder. Nothing outside of an algorithm's own files
+// knows its name; what others want to know of it stands in its PlannerInfo.
 #ifndef SYNCOPATE_PLAN_COLLECTIVE_PLANNERS_H_
 #define SYNCOPATE_PLAN_COLLECTIVE_PLANNERS_H_
 
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "base/mutex.h"
 #include "model/program.h"
+#include "model/topology.h"
 #include "plan/collective/request.h"
+#include "plan/collective/shared_memory.h"
 
 namespace syncopate::plan {
+
+// Predictions so close together are alike; the planner that is listed first wins.
+inline constexpr double kAlike = 1.001;
 
 using Planner =
     std::function<absl::StatusOr<Program>(const CollectiveRequest&, const PlannerOptions&)>;
 
-struct PlannerInfo {
-  absl::string_view name;  // "ring"; also Program::algorithm of what it makes
-  Collective collective = Collective::kAllReduce;
-  std::string summary;  // one line for people
-  Planner plan;
+// What the selection plans for. It refers to its parts, which must outlive it. Not thread-safe.
+class PlanningContext {
+ public:
+  PlanningContext(const CollectiveRequest& request_in, uint64_t bytes_per_element_in,
+                  const Topology& topology_in, absl::Span<const int> placement_in)
+      : request(request_in),
+        bytes_per_element(bytes_per_element_in),
+        topology(topology_in),
+        placement(placement_in) {}
+
+  // The groups of active workers that the topology names, as PlannerOptions::levels wants them.
+  const std::vector<std::vector<std::vector<int>>>& levels() const;
+
+  const CollectiveRequest& request;
+  const uint64_t bytes_per_element;
+  const Topology& topology;  // valid
+  const absl::Span<const int> placement;
+  std::optional<SharedMemory> memory;       // if all active workers share it
+  bool asked = false;                       // the caller wants this planner and no other
+  uint64_t chunk_bytes = 0;                 // only sub-chunks of this size; 0: several
+  std::shared_ptr<const PlannerData> data;  // settings of one planner; null: none
+
+ private:
+  mutable std::optional<std::vector<std::vector<std::vector<int>>>> levels_;
 };
 
-// All of them, grouped by collective. Of several for one collective, the first is a sound choice
-// where nothing is known about the network.
-const std::vector<PlannerInfo>& AllPlanners();
+// One way in which a planner can serve a request on a topology.
+struct Variant {
+  std::string name;  // for people: "by place", "4 servers"; empty: there is nothing to say
+  PlannerOptions options = {};
+  double slower = 1;  // from experience: how many times longer than the cost model says
+  // The variant before it with more steps: not tried if that one had too many.
+  bool finer = false;
+};
+
+struct PlannerInfo {
+  std::string name;  // also Program::algorithm of what it makes
+  Collective collective = Collective::kAllReduce;
+  std::string summary;  // one line for people
+  // Its place among the planners of the collective, the least first. The first is a sound choice
+  // where nothing is known about the network, and of two alike the first is taken.
+  int preference = 0;
+  Planner plan;
+
+  // What follows may be left out.
+
+  // In which ways it can serve the request. Left out: in one, with no options.
+  std::function<absl::StatusOr<std::vector<Variant>>(const PlanningContext&)> variants = {};
+  // Why it is not tried unless it is asked for; empty: it is tried.
+  std::function<std::string(const PlanningContext&)> limit = {};
+  // About how many steps the program will have, so that one that is much too large is not made.
+  // Left out: nobody knows before.
+  std::function<uint64_t(uint64_t workers, const PlannerOptions&)> steps = {};
+  // What it costs where the engine runs it as a whole in memory that all workers share. Left out:
+  // the engine runs it step by step.
+  std::function<InPlaceCost(int workers)> in_place = {};
+  // The choice of its collective on one host, if no planner of the collective has `in_place`.
+  bool for_hosts = false;
+  // Its variants differ in how they cut the data, so PlannerOptions::pieces is not tried.
+  bool cuts_by_variant = false;
+  // Registered through the public interface.
+  bool own = false;
+};
+
+// Thread-safe. Planners are never removed.
+class PlannerRegistry {
+ public:
+  // AlreadyExists if the collective has a planner of that name, InvalidArgument if the name is
+  // empty or has other characters than a-z, 0-9 and hyphens.
+  absl::Status TryAdd(PlannerInfo planner);
+  // For planners of this library: ends the program if it cannot be added.
+  void Add(PlannerInfo planner);
+  // By collective, preference and name.
+  std::vector<const PlannerInfo*> All() const;
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<const PlannerInfo>> planners_ ABSL_GUARDED_BY(mutex_);  // sorted
+};
+
+// The planners of this process: those of this library, and what was added.
+PlannerRegistry& Planners();
+
+// Planners().All().
+std::vector<const PlannerInfo*> AllPlanners();
 
 // The planner of that name, or NotFound with the names that exist for the collective.
 absl::StatusOr<const PlannerInfo*> FindPlanner(Collective collective, absl::string_view name);
 
-// ring.cc: around a ring of workers, each share in options.pieces pieces, in options.order.
-absl::StatusOr<Program> PlanRingAllReduce(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanRingReduceScatter(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanRingAllGather(const CollectiveRequest&, const PlannerOptions&);
-
-// direct.cc: every pair of workers that must exchange data does so in one message.
-absl::StatusOr<Program> PlanDirectAllReduce(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanDirectReduceScatter(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanDirectAllGather(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanDirectBroadcast(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanDirectReduce(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanDirectGather(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanDirectScatter(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanDirectAllToAll(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanDirectSendReceive(const CollectiveRequest&, const PlannerOptions&);
-
-// one_shot.cc: everybody sends everything to everybody and adds all of it, in one round.
-absl::StatusOr<Program> PlanOneShotAllReduce(const CollectiveRequest&, const PlannerOptions&);
-
-// recursive_doubling.cc: partners at distances 1, 2, 4, ... exchange their sums.
-absl::StatusOr<Program> PlanRecursiveDoublingAllReduce(const CollectiveRequest&,
-                                                       const PlannerOptions&);
-
-// halving_doubling.cc: partners exchange halves of what is left, then collect them in reverse.
-absl::StatusOr<Program> PlanHalvingDoublingAllReduce(const CollectiveRequest&,
-                                                     const PlannerOptions&);
-
-// double_tree.cc: half of the data through each of two binary trees, options.pieces pieces each.
-absl::StatusOr<Program> PlanDoubleTreeAllReduce(const CollectiveRequest&, const PlannerOptions&);
-
-// hierarchical.cc: shares inside the groups of options.levels, then among the groups, and back;
-// options.pieces pieces of the data follow each other through the levels.
-absl::StatusOr<Program> PlanHierarchicalAllReduce(const CollectiveRequest&, const PlannerOptions&);
-
-// parameter_server.cc: each of options.servers adds its share of the data and hands it out.
-absl::StatusOr<Program> PlanParameterServerAllReduce(const CollectiveRequest&,
-                                                     const PlannerOptions&);
-
-// blink.cc: along trees inside the machines, which are the groups of options.levels[0], and around
-// rings between them; options.pieces pieces follow each other.
-absl::StatusOr<Program> PlanBlinkAllReduce(const CollectiveRequest&, const PlannerOptions&);
-
-// plink.cc: one tree inside each machine, one among the machines' leaders.
-absl::StatusOr<Program> PlanPlinkAllReduce(const CollectiveRequest&, const PlannerOptions&);
-
-// hierarchical_ring.cc: around rings inside the machines and between them.
-absl::StatusOr<Program> PlanHierarchicalRingAllReduce(const CollectiveRequest&,
-                                                      const PlannerOptions&);
-
-// binomial.cc: along a binomial tree.
-absl::StatusOr<Program> PlanBinomialBroadcast(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanBinomialReduce(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanBinomialGather(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanBinomialScatter(const CollectiveRequest&, const PlannerOptions&);
-
-// chain.cc: from worker to worker in options.pieces pieces, in options.order with the root first
-// (reduce: last).
-absl::StatusOr<Program> PlanChainBroadcast(const CollectiveRequest&, const PlannerOptions&);
-absl::StatusOr<Program> PlanChainReduce(const CollectiveRequest&, const PlannerOptions&);
-
-// scatter_all_gather.cc: the root deals out shares, which then go around a ring.
-absl::StatusOr<Program> PlanScatterAllGatherBroadcast(const CollectiveRequest&,
-                                                      const PlannerOptions&);
-
-// dissemination.cc: a barrier in which news spreads over distances 1, 2, 4, ...
-absl::StatusOr<Program> PlanDisseminationBarrier(const CollectiveRequest&, const PlannerOptions&);
+// The program of the planner of that name.
+absl::StatusOr<Program> PlanBy(absl::string_view name, const CollectiveRequest& request,
+                               const PlannerOptions& options = {});
 
 }  // namespace syncopate::plan
 

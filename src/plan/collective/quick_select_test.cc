@@ -6,7 +6,18 @@
 namespace syncopate::plan {
 namespace {
 
-TEST(QuickSelectTest, FormulasOfTheHeader) {
+double Seconds(absl::string_view name, const SharedMemory& memory, int workers, double bytes) {
+  const PlannerInfo* planner = *FindPlanner(Collective::kAllReduce, name);
+  return InPlaceSeconds(memory, planner->in_place(workers), workers, bytes);
+}
+double OneShotSeconds(const SharedMemory& memory, int workers, double bytes) {
+  return Seconds("one-shot", memory, workers, bytes);
+}
+double DirectSeconds(const SharedMemory& memory, int workers, double bytes) {
+  return Seconds("direct", memory, workers, bytes);
+}
+
+TEST(QuickSelectTest, CostsInPlace) {
   SharedMemory memory;
   memory.handover = 1e-5;
   memory.bandwidth = 1e9;
@@ -35,8 +46,8 @@ TEST(QuickSelectTest, OneShotForSmallDirectForLarge) {
   EXPECT_EQ(quick.Algorithm(Collective::kAllReduce, 4 << 10), "one-shot");
   EXPECT_EQ(quick.Algorithm(Collective::kAllReduce, 64 << 10), "direct");
   EXPECT_EQ(quick.Algorithm(Collective::kAllReduce, 100 << 20), "direct");
-  EXPECT_GE(quick.one_shot_bytes_max(), 16u << 10);
-  EXPECT_LE(quick.one_shot_bytes_max(), 64u << 10);
+  EXPECT_GE(quick.BytesMax(Collective::kAllReduce, "one-shot"), 16u << 10);
+  EXPECT_LE(quick.BytesMax(Collective::kAllReduce, "one-shot"), 64u << 10);
 }
 
 // At the border the two predictions meet.
@@ -45,12 +56,16 @@ TEST(QuickSelectTest, TheBorderIsWhereThePredictionsMeet) {
     const HostCosts costs;
     const SharedMemory memory = MemoryOfHost(costs, workers);
     const QuickSelect quick(workers, costs);
-    const double border = static_cast<double>(quick.one_shot_bytes_max());
+    const double border = static_cast<double>(quick.BytesMax(Collective::kAllReduce, "one-shot"));
     EXPECT_LE(OneShotSeconds(memory, workers, border), DirectSeconds(memory, workers, border));
     EXPECT_GT(OneShotSeconds(memory, workers, border + 1),
               DirectSeconds(memory, workers, border + 1));
-    EXPECT_EQ(quick.Algorithm(Collective::kAllReduce, quick.one_shot_bytes_max()), "one-shot");
-    EXPECT_EQ(quick.Algorithm(Collective::kAllReduce, quick.one_shot_bytes_max() + 1), "direct");
+    EXPECT_EQ(
+        quick.Algorithm(Collective::kAllReduce, quick.BytesMax(Collective::kAllReduce, "one-shot")),
+        "one-shot");
+    EXPECT_EQ(quick.Algorithm(Collective::kAllReduce,
+                              quick.BytesMax(Collective::kAllReduce, "one-shot") + 1),
+              "direct");
   }
 }
 

@@ -188,6 +188,9 @@ absl::Status CheckOptions(const CollectiveRequest& request, const PlannerOptions
     return InvalidArgumentError(
         StrCat("pieces is ", options.pieces, "; expected 1 to ", limits::kStepsPerWorkerMax));
   }
+  if (options.bytes_per_element < 1) {
+    return InvalidArgumentError("bytes_per_element is 0; expected 1 or more");
+  }
   SYNCOPATE_RETURN_IF_ERROR(CheckOrder(request, options));
   SYNCOPATE_RETURN_IF_ERROR(CheckServers(request, options));
   SYNCOPATE_RETURN_IF_ERROR(CheckLevels(request, options));

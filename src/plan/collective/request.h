@@ -3,6 +3,7 @@
 #define SYNCOPATE_PLAN_COLLECTIVE_REQUEST_H_
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -25,25 +26,38 @@ struct CollectiveRequest {
   friend bool operator==(const CollectiveRequest&, const CollectiveRequest&) = default;
 };
 
+// What only one planner understands: settings of its own, or a plan that it has prepared for a
+// topology. Whoever passes it on does not look inside.
+struct PlannerData {
+  virtual ~PlannerData() = default;
+};
+
 // Options that a planner has no use for are ignored.
 struct PlannerOptions {
   // Into how many pieces a share is cut, so that its pieces follow each other through the network.
   int pieces = 1;
-  // Hierarchical: from the smallest groups to the largest; each level is a partition of the active
-  // ranks, each of its groups inside one group of the next level. All active workers together are
-  // the last level, whether it is given or not.
+  // Planners that know groups: from the smallest groups to the largest; each level is a partition
+  // of the active ranks, each of its groups inside one group of the next level. All active workers
+  // together are the last level, whether it is given or not.
   std::vector<std::vector<std::vector<int>>> levels;
-  // Blink, plink: the tree on which `root` collects from the workers of its machine, which is its
-  // group in levels[0], and hands out to them. Who has none is sent to by everybody directly.
+  // Planners that know machines: the tree on which `root` collects from the workers of its machine,
+  // which is its group in levels[0], and hands out to them. A root without a tree is sent to by
+  // everybody.
   struct LocalTree {
     int root = 0;
     std::vector<std::pair<int, int>> edges;  // (parent, child), parents before their children
   };
   std::vector<LocalTree> local_trees;
-  // Parameter server: the ranks that add, active or not. Empty: the first active one.
+  // Planners that know servers: the ranks that add, active or not. Empty: the first active one.
   std::vector<int> servers;
-  // Ring, chain: the active ranks in the order in which they pass data on. Empty: ascending.
+  // Planners in which workers pass data on to a neighbour: the active ranks in that order. Empty:
+  // ascending.
   std::vector<int> order;
+  // Planners that cut data by size: the bytes of a sub-chunk, about. 0: as the planner likes.
+  uint64_t chunk_bytes = 0;
+  // Of the request's elements. Only planners that cut data by size ask for it.
+  uint64_t bytes_per_element = 4;
+  std::shared_ptr<const PlannerData> data;  // null: none
 };
 
 // OK if a planner for `collective` can answer the request with these options; else InvalidArgument

@@ -88,6 +88,9 @@ TEST(RequestTest, PiecesAndOrder) {
   options.pieces = 0;
   ExpectRefused(request, options, "pieces is 0; expected 1 to 65536");
   options.pieces = 1;
+  options.bytes_per_element = 0;
+  ExpectRefused(request, options, "bytes_per_element is 0; expected 1 or more");
+  options.bytes_per_element = 4;
   options.order = {0, 1, 2, 2};
   ExpectRefused(request, options, "order must hold every active rank exactly once");
   options.order = {3, 1, 2, 0};

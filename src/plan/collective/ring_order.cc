@@ -15,6 +15,10 @@ namespace {
 
 // Orders whose times differ by less are alike: the one found first stays.
 constexpr double kAlike = 1 + 1e-9;
+// An order must be better than the known ones by this factor to be worth a variant of its own.
+constexpr double kWorthwhile = 1.001;
+// For more workers the best order is not looked for: a ring's program is too large anyway.
+constexpr size_t kBestOrderWorkersMax = 128;
 // How many loads the local search may change in all. It bounds the time to some tens of
 // milliseconds, and unlike a clock it is the same for everybody.
 constexpr int64_t kWorkMax = 4'000'000;
@@ -263,6 +267,19 @@ absl::StatusOr<std::vector<int>> BestRingOrder(const Topology& topology,
   std::vector<int> ranks;
   for (const int index : order) ranks.push_back(active[static_cast<size_t>(index)]);
   return ranks;
+}
+
+absl::StatusOr<std::optional<std::vector<int>>> BetterRingOrder(
+    const Topology& topology, absl::Span<const int> placement, absl::Span<const int> active,
+    const std::vector<std::vector<int>>& known) {
+  if (active.size() > kBestOrderWorkersMax) return std::nullopt;
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<int> best, BestRingOrder(topology, placement, active));
+  SYNCOPATE_ASSIGN_OR_RETURN(const double seconds, RingSecondsPerByte(topology, placement, best));
+  for (const std::vector<int>& order : known) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const double before, RingSecondsPerByte(topology, placement, order));
+    if (seconds * kWorthwhile >= before) return std::nullopt;
+  }
+  return best;
 }
 
 }  // namespace syncopate::plan

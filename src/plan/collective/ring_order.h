@@ -6,6 +6,7 @@
 #ifndef SYNCOPATE_PLAN_COLLECTIVE_RING_ORDER_H_
 #define SYNCOPATE_PLAN_COLLECTIVE_RING_ORDER_H_
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,6 +29,12 @@ absl::StatusOr<double> RingSecondsPerByte(const Topology& topology, absl::Span<c
 absl::StatusOr<std::vector<int>> BestRingOrder(const Topology& topology,
                                                absl::Span<const int> placement,
                                                absl::Span<const int> active);
+
+// Likewise, unless one of `known` is as good, or there are so many workers that it is not looked
+// for: then nothing.
+absl::StatusOr<std::optional<std::vector<int>>> BetterRingOrder(
+    const Topology& topology, absl::Span<const int> placement, absl::Span<const int> active,
+    const std::vector<std::vector<int>>& known);
 
 }  // namespace syncopate::plan
 

@@ -1,12 +1,27 @@
 // The two phases of ring algorithms.
 #include "plan/collective/ring_phases.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "plan/collective/shares.h"
 
 namespace syncopate::plan {
 namespace {
 
 int Modulo(int value, int size) { return ((value % size) + size) % size; }
+
+// The active indices in the order of options.order.
+std::vector<int> RingOrder(const CollectiveRequest& request, const PlannerOptions& options) {
+  std::vector<int> order(request.active.size());
+  if (options.order.empty()) {
+    std::iota(order.begin(), order.end(), 0);
+  } else {
+    std::transform(options.order.begin(), options.order.end(), order.begin(),
+                   [&](int rank) { return IndexOf(request, rank); });
+  }
+  return order;
+}
 
 }  // namespace
 

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,7 +15,6 @@
 #include "cost/program_cost.h"
 #include "model/topology.h"
 #include "plan/collective/request.h"
-#include "plan/forest/forest.h"
 
 namespace syncopate::plan {
 
@@ -24,12 +23,11 @@ struct SelectOptions {
   int pieces = 0;         // only this count; 0: several
   // Programs of more steps are not played: it would take long. They are listed with that reason.
   uint64_t steps_max = 1 << 16;
-  // Of the forest planner, which is asked besides those of AllPlanners() (plan/forest/forest.h).
-  ForestOptions forest = {};
-  uint64_t chunk_bytes = 0;  // forest: only sub-chunks of about this size; 0: several
+  // Planners that cut data by size: only sub-chunks of about this size; 0: several.
+  uint64_t chunk_bytes = 0;
+  // Settings that only one planner understands; null: none.
+  std::shared_ptr<const PlannerData> data = {};
 };
-// What SelectOptions::algorithm calls the forest planner.
-inline constexpr absl::string_view kForest = "forest";
 
 struct Candidate {
   std::string algorithm;
@@ -37,24 +35,27 @@ struct Candidate {
   int pieces = 1;
   std::string skipped;       // why there are no numbers below; empty if there are
   double seconds = 0;        // predicted
-  uint64_t chunk_bytes = 0;  // forest: of the sub-chunks
+  uint64_t chunk_bytes = 0;  // of the sub-chunks, if the planner cuts data by size
   double slower = 1;         // the cost model's time was multiplied by this, from experience
   // The workers share memory, and the engine runs this program as a whole there, not by its steps
-  // (plan/collective/quick_select.h); `seconds` is what that takes.
+  // (plan/collective/shared_memory.h); `seconds` is what that takes.
   bool in_place = false;
-  bool best_pieces = false;  // no other number of pieces makes this algorithm and variant quicker
+  double waiting_seconds = 0;  // in place: for how long of this workers wait for one another
+  bool best_pieces = false;    // no other number of pieces makes this algorithm and variant quicker
   uint64_t messages = 0;
   double bytes_sent_max = 0;
   double bytes_sent_total = 0;
+  // What else the planner was told, for computers; null if it was not asked. Pieces are above.
+  std::shared_ptr<const PlannerOptions> options;
 };
-std::string Describe(const Candidate& candidate);  // "ring, 4 pieces, by place"
+// The algorithm, the pieces if there are several, and the variant, with commas between them.
+std::string Describe(const Candidate& candidate);
 
 struct Selection {
   std::vector<Candidate> candidates;  // the winner, then by time, then the skipped ones
   Program program;                    // the winner's
   cost::ProgramCost cost;             // of its steps
   std::string why;                    // one sentence
-  std::optional<ForestPlan> forest;   // if the forest planner was asked and could answer
 };
 
 // `topology` must be valid; `placement` as CostOf() wants it. InvalidArgument for a request that no
@@ -65,12 +66,11 @@ absl::StatusOr<Selection> SelectProgram(const CollectiveRequest& request, size_t
                                         const SelectOptions& options);
 
 // The program that `like` chose, for a request that differs from its own in the number of elements
-// only: nothing is compared or played, so it takes a small part of the time. `chunk_bytes`: of a
-// forest, instead of the sub-chunks that were chosen; 0: those. ResourceExhausted if it has more
-// steps than SelectOptions allows.
+// only: nothing is compared or played, so it takes a small part of the time. `chunk_bytes`: instead
+// of the size of sub-chunks that was chosen, if the planner cuts data by size; 0: that one.
+// ResourceExhausted if it has more steps than SelectOptions allows.
 absl::StatusOr<Program> PlanAlike(const Selection& like, const CollectiveRequest& request,
-                                  size_t bytes_per_element, const Topology& topology,
-                                  absl::Span<const int> placement, uint64_t chunk_bytes = 0);
+                                  uint64_t chunk_bytes = 0);
 
 }  // namespace syncopate::plan
 

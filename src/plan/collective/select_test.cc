@@ -11,6 +11,8 @@
 #include "model/topology_makers.h"
 #include "plan/collective/planners.h"
 #include "plan/collective/quick_select.h"
+#include "plan/collective/shared_memory.h"
+#include "plan/forest/forest_planner.h"
 
 namespace syncopate::plan {
 namespace {
@@ -61,7 +63,6 @@ TEST(SelectTest, TheWinnerIsFirstAndTheOthersFollowByTime) {
   }
 }
 
-// A worker without data can add as well as the others; with a fast NIC it is the best place.
 // For the same size it is the same program; for others it is right too.
 TEST(SelectTest, PlansAlikeForOtherSizes) {
   Random random(11);
@@ -70,18 +71,18 @@ TEST(SelectTest, PlansAlikeForOtherSizes) {
     const int workers = static_cast<int>(Devices(topology).size());
     const CollectiveRequest request = AllReduce(workers, 1 + random.Below(200'000));
     const Selection selection = Select(request, topology);
-    const std::vector<int> placement = *PlaceInOrder(topology, workers);
-    const absl::StatusOr<Program> same = PlanAlike(selection, request, 4, topology, placement);
+    const absl::StatusOr<Program> same = PlanAlike(selection, request);
     ASSERT_TRUE(same.ok()) << same.status();
     EXPECT_EQ(DigestOf(*same), DigestOf(selection.program)) << selection.why;
     const CollectiveRequest other = AllReduce(workers, 1 + random.Below(200'000));
-    const absl::StatusOr<Program> alike = PlanAlike(selection, other, 4, topology, placement);
+    const absl::StatusOr<Program> alike = PlanAlike(selection, other);
     ASSERT_TRUE(alike.ok()) << alike.status();
     EXPECT_EQ(alike->elements(), other.elements);
     EXPECT_TRUE(ProveProgram(*alike).ok()) << selection.why;
   }
 }
 
+// A worker without data can add as well as the others; with a fast NIC it is the best place.
 TEST(SelectTest, InactiveWorkersMayServe) {
   CollectiveRequest request = AllReduce(5, 1 << 20);
   request.active = {0, 1, 4};
@@ -97,11 +98,11 @@ TEST(SelectTest, InactiveWorkersMayServe) {
 
 TEST(SelectTest, EveryPlannerIsConsidered) {
   const Selection selection = Select(AllReduce(4, 1000), StarTopology(4, 1e9, 1e-5));
-  for (const PlannerInfo& planner : AllPlanners()) {
-    if (planner.collective != Collective::kAllReduce) continue;
+  for (const PlannerInfo* planner : AllPlanners()) {
+    if (planner->collective != Collective::kAllReduce) continue;
     EXPECT_TRUE(std::any_of(selection.candidates.begin(), selection.candidates.end(),
-                            [&](const Candidate& c) { return c.algorithm == planner.name; }))
-        << planner.name;
+                            [&](const Candidate& c) { return c.algorithm == planner->name; }))
+        << planner->name;
   }
 }
 
@@ -180,9 +181,12 @@ TEST(SelectTest, OnOneHostItAgreesWithQuickSelect) {
           << workers << " workers, " << bytes << " bytes: " << selection.why;
       EXPECT_TRUE(winner.in_place);
       const SharedMemory memory = MemoryOfHost(HostCosts(), workers);
-      EXPECT_NEAR(winner.seconds,
-                  std::min(OneShotSeconds(memory, workers, static_cast<double>(bytes)),
-                           DirectSeconds(memory, workers, static_cast<double>(bytes))),
+      const auto seconds = [&](absl::string_view name) {
+        const PlannerInfo* planner = *FindPlanner(Collective::kAllReduce, name);
+        return InPlaceSeconds(memory, planner->in_place(workers), workers,
+                              static_cast<double>(bytes));
+      };
+      EXPECT_NEAR(winner.seconds, std::min(seconds("one-shot"), seconds("direct")),
                   1e-3 * winner.seconds);
     }
   }
@@ -272,8 +276,9 @@ TEST(SelectTest, TakesAForestWhereNicsDiffer) {
   }
   const Selection large = Select(AllReduce(8, 1 << 22), topology);
   EXPECT_EQ(large.candidates[0].algorithm, "forest");
-  ASSERT_TRUE(large.forest);
-  EXPECT_LT(large.candidates[0].seconds, 1.1 * large.forest->seconds_per_byte * (1 << 24));
+  const ForestPlan* forest = ForestOf(large.candidates[0]);
+  ASSERT_NE(forest, nullptr);
+  EXPECT_LT(large.candidates[0].seconds, 1.1 * forest->seconds_per_byte * (1 << 24));
   // A few bytes go another way, and it is said which.
   const Selection small = Select(AllReduce(8, 16), topology);
   EXPECT_NE(small.candidates[0].algorithm, "forest");
@@ -297,7 +302,7 @@ TEST(SelectTest, AForestThatIsAskedForIsNearItsBound) {
   const absl::StatusOr<Selection> asked =
       SelectProgram(AllReduce(8, 1 << 22), 4, topology, *PlaceInOrder(topology, 8), options);
   ASSERT_TRUE(asked.ok()) << asked.status();
-  EXPECT_LE(asked->forest->certificate.gap(), 0.0101);
+  EXPECT_LE(ForestOf(asked->candidates[0])->certificate.gap(), 0.0101);
   EXPECT_EQ(asked->candidates[0].slower, 1);
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "base/limits.h"
@@ -55,32 +54,8 @@ int IndexOf(const CollectiveRequest& request, int rank) {
                           request.active.begin());
 }
 
-std::vector<int> RingOrder(const CollectiveRequest& request, const PlannerOptions& options) {
-  std::vector<int> order(request.active.size());
-  if (options.order.empty()) {
-    std::iota(order.begin(), order.end(), 0);
-  } else {
-    std::transform(options.order.begin(), options.order.end(), order.begin(),
-                   [&](int rank) { return IndexOf(request, rank); });
-  }
-  return order;
-}
-
 int FloorPowerOfTwo(int value) {
   return static_cast<int>(std::bit_floor(static_cast<unsigned>(value)));
-}
-
-std::vector<BinomialEdge> BinomialTree(int size) {
-  std::vector<BinomialEdge> edges;
-  // In each round every index that has the data passes it on over half the distance.
-  for (int span = static_cast<int>(std::bit_ceil(static_cast<unsigned>(size))) / 2; span >= 1;
-       span /= 2) {
-    for (int parent = 0; parent + span < size; parent += 2 * span) {
-      const int child = parent + span;
-      edges.push_back({parent, child, std::min(span, size - child)});
-    }
-  }
-  return edges;
 }
 
 int InOrderParent(int index, int size) {

@@ -26,20 +26,8 @@ absl::StatusOr<std::vector<uint64_t>> CutBlocks(const CollectiveRequest& request
 // Where the active rank `rank` stands in request.active.
 int IndexOf(const CollectiveRequest& request, int rank);
 
-// The active indices in the order of options.order.
-std::vector<int> RingOrder(const CollectiveRequest& request, const PlannerOptions& options);
-
 // The largest power of two that is at most `value` >= 1.
 int FloorPowerOfTwo(int value);
-
-// The binomial tree with root 0, in the order in which a broadcast sends along its edges; a
-// reduction goes backwards. The child heads a subtree of the indices [child, child + span).
-struct BinomialEdge {
-  int parent = 0;
-  int child = 0;
-  int span = 0;
-};
-std::vector<BinomialEdge> BinomialTree(int size);
 
 // The parent of `index` in a binary tree of logarithmic depth whose in-order walk is 0, 1, 2, ...;
 // -1 for its root. Even indices are leaves.

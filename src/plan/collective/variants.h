@@ -1,0 +1,36 @@
+// What planners tell about themselves in the same way: variants, limits and numbers of steps that
+// several algorithms have in common (PlannerInfo).
+#ifndef SYNCOPATE_PLAN_COLLECTIVE_VARIANTS_H_
+#define SYNCOPATE_PLAN_COLLECTIVE_VARIANTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "plan/collective/planners.h"
+
+namespace syncopate::plan {
+
+// In the order of the ranks and, where that differs, with workers that are near one another (same
+// host, rack, pod) side by side.
+absl::StatusOr<std::vector<Variant>> VariantsByPlace(const PlanningContext& context);
+
+// A limit for planners that are of no use without groups of workers.
+std::string LimitWithoutGroups(const PlanningContext& context);
+
+// With all levels of groups that the topology names.
+absl::StatusOr<std::vector<Variant>> VariantWithLevels(const PlanningContext& context);
+
+// Likewise, with trees inside the machines that follow the links there.
+absl::StatusOr<std::vector<Variant>> VariantWithLocalTrees(const PlanningContext& context);
+
+// Steps of programs in which, in each of `phases`, every worker has a message for every other.
+uint64_t StepsOfAllPairs(uint64_t workers, uint64_t phases);
+
+// Steps of programs that move shares inside machines and around rings between them.
+uint64_t StepsOfMachines(uint64_t workers, const PlannerOptions& options);
+
+}  // namespace syncopate::plan
+
+#endif  // SYNCOPATE_PLAN_COLLECTIVE_VARIANTS_H_
