@@ -59,6 +59,9 @@ struct Options {
   std::optional<absl::Duration> timeout;
   // For Allocate(). Nothing: SYNCOPATE_ARENA_BYTES, else a quarter of the memory / size.
   std::optional<uint64_t> arena_bytes;
+  // Rules that override the choice of an algorithm, as "allreduce:0-64K:recursive-doubling".
+  // Nothing: SYNCOPATE_ALGORITHM (docs/selection.md). The same on all workers.
+  std::optional<std::string> algorithms = {};
 };
 
 // Numbers in memory. The memory may come from Allocate() or from anywhere else; from Allocate() is
@@ -95,7 +98,14 @@ struct Call {
   std::vector<uint64_t> block_elements = {};   // where HasBlocks(collective); empty: equal blocks
   int priority = 0;                            // higher goes first
   std::optional<absl::Duration> timeout = {};  // nothing: Options::timeout
-  std::string algorithm = {};                  // empty: the one that the cost model prefers
+  // Empty: the one that SYNCOPATE_ALGORITHM names for such calls, else the one that the cost model
+  // prefers.
+  std::string algorithm = {};
+  // The text of a Program (docs/program.md) to run instead of one of the library's; empty: one of
+  // these. It must be for this collective, group, root and number of elements, the same on all
+  // members, and is validated before it runs; then it is remembered, so that the same call again
+  // does not read it again.
+  std::string program = {};
   // All-reduce only: whose data is added up and replaced by the result; empty: everybody's. All
   // members make the call, with the same list. The others may pass on data of the active ones; what
   // they have themselves stays as it is, and their `data` may be Array::Absent().

@@ -217,7 +217,7 @@ Operation::Outcome Operation::EnterStart() {
 absl::Status Operation::OddityStatus(int member, uint64_t digest) const {
   return absl::FailedPreconditionError(absl::StrCat(
       "worker ", spec_.group->members[static_cast<size_t>(member)], " runs something else (digest ",
-      absl::Hex(digest, absl::kZeroPad16), ") than this worker (",
+      absl::Hex(digest, absl::kZeroPad16), ") than this worker (", program().algorithm, ", digest ",
       absl::Hex(Mix(spec_.program->digest, spec_.type, spec_.op), absl::kZeroPad16),
       "): all members of a group must make the same calls in the same order"));
 }

@@ -399,5 +399,55 @@ TEST(ShmTransportTest, ParkReturnsWhenAPeerMovesAndAtTheDeadline) {
   EXPECT_LT(MonotonicClock().NowNs(), far_ns);
 }
 
+// Workers that were not started alike learn it when they meet, all of them the same.
+void ExpectRefusal(const std::vector<absl::Status>& statuses) {
+  for (const absl::Status& status : statuses) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_EQ(status.message(), statuses[0].message());
+    EXPECT_NE(status.message().find("worker 0 has nothing special, worker 2 has rules"),
+              std::string::npos)
+        << status;
+  }
+}
+
+TEST(TermsTest, DifferentOnesAreRefusedInSharedMemory) {
+  std::vector<absl::Status> statuses(3);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      statuses[static_cast<size_t>(rank)] =
+          StartShmTransport({.job = "terms-" + std::to_string(getpid()),
+                             .rank = rank,
+                             .size = 3,
+                             .arena_bytes = 1 << 20,
+                             .terms = rank == 2 ? "rules" : ""},
+                            MonotonicClock())
+              .status();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ExpectRefusal(statuses);
+}
+
+TEST(TermsTest, DifferentOnesAreRefusedOnANetwork) {
+  std::vector<std::unique_ptr<NetStart>> starts;
+  std::vector<std::string> payloads;
+  for (int rank = 0; rank < 3; ++rank) {
+    starts.push_back(*StartNetTransport({.job = "net-terms-" + std::to_string(getpid()),
+                                         .rank = rank,
+                                         .size = 3,
+                                         .ip = "127.0.0.1",
+                                         .arena_bytes = 1 << 20,
+                                         .terms = rank == 2 ? "rules" : ""},
+                                        MonotonicClock()));
+    payloads.push_back(starts.back()->payload());
+  }
+  std::vector<absl::Status> statuses;
+  for (const std::unique_ptr<NetStart>& start : starts) {
+    statuses.push_back(start->Connect(payloads, "the key of this job").status());
+  }
+  ExpectRefusal(statuses);
+}
+
 }  // namespace
 }  // namespace syncopate::transport

@@ -105,7 +105,7 @@ absl::StatusOr<int> ResolveSocketBuffer(const Environment& environment) {
 }
 
 absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
-                          StartedTransport& started) {
+                          const std::string& terms, StartedTransport& started) {
   const Job& job = started.job;
   const int64_t deadline_ns = MonotonicClock().NowNs() + started.timeout_ns;
   transport::NetOptions options = {.job = job.id,
@@ -113,7 +113,8 @@ absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
                                    .size = job.size,
                                    .wire = environment("SYNCOPATE_TRANSPORT").value_or("auto"),
                                    .arena_bytes = arena_bytes,
-                                   .cores = AvailableCores()};
+                                   .cores = AvailableCores(),
+                                   .terms = terms};
   if (options.wire == "auto") options.wire = "tcp";
   options.host = environment("SYNCOPATE_HOST").value_or(transport::net::ThisHostName());
   options.machine = environment("SYNCOPATE_MACHINE").value_or("");
@@ -142,7 +143,8 @@ absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
 }  // namespace
 
 absl::StatusOr<StartedTransport> StartTransport(const Options& options,
-                                                const Environment& environment) {
+                                                const Environment& environment,
+                                                const std::string& terms) {
   StartedTransport started;
   SYNCOPATE_ASSIGN_OR_RETURN(started.job, ResolveJob(options, environment));
   const Job& job = started.job;
@@ -152,7 +154,7 @@ absl::StatusOr<StartedTransport> StartTransport(const Options& options,
   SYNCOPATE_ASSIGN_OR_RETURN(const uint64_t arena_bytes,
                              ResolveArenaBytes(options, environment, job.local_size));
   if (job.local_size != job.size) {
-    SYNCOPATE_RETURN_IF_ERROR(StartNetwork(environment, arena_bytes, started));
+    SYNCOPATE_RETURN_IF_ERROR(StartNetwork(environment, arena_bytes, terms, started));
     return started;
   }
   SYNCOPATE_ASSIGN_OR_RETURN(started.transport,
@@ -161,6 +163,7 @@ absl::StatusOr<StartedTransport> StartTransport(const Options& options,
                                                            .size = job.size,
                                                            .arena_bytes = arena_bytes,
                                                            .cores = AvailableCores(),
+                                                           .terms = terms,
                                                            .start_timeout_ns = started.timeout_ns},
                                                           MonotonicClock()));
   return started;

@@ -23,9 +23,10 @@ struct StartedTransport {
 };
 
 // Sets up the log, meets the others and connects. Returns when all have come, or with an error that
-// names the missing ones.
+// names the missing ones. `terms` must be the same on all workers (transport/terms.h).
 absl::StatusOr<StartedTransport> StartTransport(const Options& options,
-                                                const Environment& environment);
+                                                const Environment& environment,
+                                                const std::string& terms = {});
 
 }  // namespace syncopate::worker
 

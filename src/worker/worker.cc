@@ -28,8 +28,10 @@
 #include "base/status.h"
 #include "engine/engine.h"
 #include "syncopate/syncopate.h"
+#include "worker/algorithm_terms.h"
 #include "worker/engine_exchange.h"
 #include "worker/network.h"
+#include "worker/own_programs.h"
 #include "worker/program_cache.h"
 #include "worker/start_transport.h"
 
@@ -39,8 +41,10 @@ namespace internal {
 // What a worker is made of. Groups, buffers and handles keep it alive.
 class WorkerImpl {
  public:
-  WorkerImpl(worker::StartedTransport started, const std::optional<worker::Network>& network_in)
-      : job(std::move(started.job)),
+  WorkerImpl(worker::StartedTransport started, const std::optional<worker::Network>& network_in,
+             plan::AlgorithmRules rules_in)
+      : rules(std::move(rules_in)),
+        job(std::move(started.job)),
         timeout_ns(started.timeout_ns),
         transport(std::move(started.transport)),
         network(network_in),
@@ -74,12 +78,14 @@ class WorkerImpl {
     return absl::OkStatus();
   }
 
+  const plan::AlgorithmRules rules;
   const Job job;
   const int64_t timeout_ns;
   const std::unique_ptr<transport::Transport> transport;
   const std::optional<worker::Network>
       network;  // that the job began with, if it is on several hosts
   worker::ProgramCache programs;
+  worker::OwnPrograms own_programs;
   std::unique_ptr<adapt::NetworkWatch> watch;  // null: nobody looks. The engine goes first.
   std::unique_ptr<adapt::ChunkTuner> tuner;    // likewise
   engine::Engine engine;
@@ -218,6 +224,9 @@ class GroupImpl {
                       call.data.elements, " elements of data");
       }
     }
+    if (!call.algorithm.empty() && !call.program.empty()) {
+      return refuse("both an algorithm and a program are given; give one of the two");
+    }
     if (call.timeout && *call.timeout <= absl::ZeroDuration())
       return refuse("the timeout is not positive");
     return absl::OkStatus();
@@ -233,7 +242,7 @@ class GroupImpl {
         last_.program != nullptr && last_key_.request.collective == call.collective &&
         last_key_.request.elements == call.data.elements &&
         last_key_.network_version == network_version && last_key_.element_bytes == element_bytes &&
-        last_key_.algorithm == call.algorithm &&
+        last_algorithm_ == call.algorithm && last_text_ == call.program &&
         (!HasRoot(call.collective) || last_key_.request.root == call.root) &&
         (call.collective != Collective::kSendReceive || last_key_.request.target == call.target) &&
         last_blocks_ == call.block_elements && last_active_ == call.active;
@@ -259,11 +268,19 @@ class GroupImpl {
     }
     key.element_bytes = element_bytes;
     key.algorithm = call.algorithm;
+    if (key.algorithm.empty()) {
+      key.algorithm =
+          std::string(worker->rules.For(call.collective, call.data.elements * element_bytes));
+    }
     key.self = group->self;
     key.ranks = group->members;
     key.network_version = network_version;
-    SYNCOPATE_ASSIGN_OR_RETURN(last_, worker->programs.Get(key));
+    SYNCOPATE_ASSIGN_OR_RETURN(last_, call.program.empty()
+                                          ? worker->programs.Get(key)
+                                          : worker->own_programs.Get(key, call.program));
     last_key_ = std::move(key);
+    last_algorithm_ = call.algorithm;
+    last_text_ = call.program;
     last_blocks_ = call.block_elements;
     last_active_ = call.active;
     return Refined(took);
@@ -287,6 +304,9 @@ class GroupImpl {
 
   Mutex mutex_;
   plan::ProgramKey last_key_ ABSL_GUARDED_BY(mutex_);
+  // As the call had them.
+  std::string last_algorithm_ ABSL_GUARDED_BY(mutex_);
+  std::string last_text_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> last_blocks_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> last_active_ ABSL_GUARDED_BY(mutex_);
   worker::PlannedProgram last_ ABSL_GUARDED_BY(mutex_);
@@ -335,13 +355,16 @@ absl::Status Group::Run(const Call& call) {
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   const Environment environment = ProcessEnvironment();
-  SYNCOPATE_ASSIGN_OR_RETURN(worker::StartedTransport started,
-                             worker::StartTransport(options, environment));
+  SYNCOPATE_ASSIGN_OR_RETURN(plan::AlgorithmRules rules,
+                             worker::ResolveAlgorithmRules(options, environment));
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      worker::StartedTransport started,
+      worker::StartTransport(options, environment, worker::AlgorithmTerms(rules)));
   std::optional<syncopate::worker::Network> network;
   if (!started.hosts.empty()) {
     SYNCOPATE_ASSIGN_OR_RETURN(network, worker::LoadNetwork(environment, started.hosts));
   }
-  auto impl = std::make_shared<internal::WorkerImpl>(std::move(started), network);
+  auto impl = std::make_shared<internal::WorkerImpl>(std::move(started), network, std::move(rules));
   std::vector<int> everyone(static_cast<size_t>(impl->job.size));
   std::iota(everyone.begin(), everyone.end(), 0);
   SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> world, impl->MakeGroup(everyone));

@@ -9,11 +9,12 @@
 #include "absl/strings/strip.h"
 #include "base/bytes.h"
 #include "base/parse.h"
+#include "transport/terms.h"
 
 namespace syncopate::transport::net {
 namespace {
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 constexpr size_t kTextBytesMax = 4096;
 constexpr int kLanesMax = 64;
 
@@ -37,6 +38,7 @@ std::string Encode(const Endpoint& endpoint) {
   AppendText(out, endpoint.machine);
   AppendText(out, endpoint.host);
   AppendText(out, endpoint.address);
+  AppendText(out, endpoint.terms);
   return out;
 }
 
@@ -52,8 +54,10 @@ absl::StatusOr<Endpoint> DecodeEndpoint(absl::string_view bytes) {
   endpoint.machine = ReadText(reader);
   endpoint.host = ReadText(reader);
   endpoint.address = ReadText(reader);
+  endpoint.terms = ReadText(reader);
   if (!reader.AtEnd() || endpoint.lanes < 1 || endpoint.lanes > kLanesMax ||
-      endpoint.address.size() > kTextBytesMax || endpoint.machine.size() > kTextBytesMax) {
+      endpoint.address.size() > kTextBytesMax || endpoint.machine.size() > kTextBytesMax ||
+      endpoint.terms.size() > kTermsBytesMax) {
     return absl::InvalidArgumentError("what it says of itself makes no sense");
   }
   return endpoint;

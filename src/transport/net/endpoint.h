@@ -16,6 +16,7 @@ struct Endpoint {
   std::string host;     // its name, for people
   std::string address;  // as the wire wants it
   int lanes = 1;
+  std::string terms = {};  // transport/terms.h
 
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };

@@ -18,5 +18,21 @@ TEST(EndpointTest, MachinesAreToldApartByTheirLastStart) {
   EXPECT_EQ(ThisMachine(), ThisMachine());
 }
 
+TEST(EndpointTest, ReadsBackWhatItWrote) {
+  const Endpoint endpoint = {.wire = "tcp",
+                             .machine = "m",
+                             .host = "h",
+                             .address = "10.0.0.1:4711",
+                             .lanes = 3,
+                             .terms = std::string(1024, 't')};
+  const absl::StatusOr<Endpoint> read = DecodeEndpoint(Encode(endpoint));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, endpoint);
+  Endpoint long_winded = endpoint;
+  long_winded.terms += 't';
+  EXPECT_EQ(DecodeEndpoint(Encode(long_winded)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace syncopate::transport::net

@@ -28,6 +28,7 @@
 #include "transport/net/ucx_wire.h"
 #include "transport/net/ucx_worker.h"
 #include "transport/shm/shm_transport.h"
+#include "transport/terms.h"
 
 namespace syncopate::transport {
 namespace {
@@ -528,6 +529,7 @@ class Start final : public NetStart {
                              .key = key};
     std::vector<net::Endpoint> endpoints;
     std::vector<std::string> ucx_addresses;
+    std::vector<std::string> terms;
     for (size_t rank = 0; rank < payloads.size(); ++rank) {
       absl::StatusOr<net::Endpoint> endpoint = net::DecodeEndpoint(payloads[rank]);
       if (!endpoint.ok()) return At(absl::StrCat("worker ", rank), endpoint.status());
@@ -541,8 +543,10 @@ class Start final : public NetStart {
       mesh.addresses.push_back(address);
       ucx_addresses.push_back(ucx_address);
       mesh.hosts.push_back(endpoint->host);
+      terms.push_back(endpoint->terms);
       endpoints.push_back(*std::move(endpoint));
     }
+    SYNCOPATE_RETURN_IF_ERROR(CompareTerms(terms));
     std::vector<int> local_ranks;
     const std::string& machine = endpoints[static_cast<size_t>(options_.rank)].machine;
     for (size_t rank = 0; rank < endpoints.size(); ++rank) {
@@ -615,7 +619,8 @@ absl::StatusOr<std::unique_ptr<NetStart>> StartNetTransport(const NetOptions& op
       .machine = options.machine.empty() ? net::ThisMachine() : options.machine,
       .host = options.host.empty() ? net::ThisHostName() : options.host,
       .address = JoinAddress(listener.address, ucx == nullptr ? "" : ucx->address()),
-      .lanes = options.lanes};
+      .lanes = options.lanes,
+      .terms = options.terms};
   return std::make_unique<Start>(options, clock, std::move(listener), std::move(ucx),
                                  std::move(endpoint));
 }

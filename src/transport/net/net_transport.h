@@ -31,6 +31,7 @@ struct NetOptions {
   std::string host = {};        // empty: found out. For messages
   uint64_t arena_bytes = 0;     // shared with the workers of this host
   int cores = 1;                // likewise
+  std::string terms = {};       // transport/terms.h
   int64_t start_timeout_ns = 60'000'000'000;
   net::LossConsensusOptions consensus = {};  // rank and size are filled in
 };

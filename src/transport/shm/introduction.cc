@@ -15,12 +15,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/pidfd.h"
 #include "base/status.h"
 #include "transport/shm/control.h"
+#include "transport/terms.h"
 
 namespace syncopate::transport::shm {
 namespace {
@@ -35,8 +35,24 @@ struct HelloMessage {
   int32_t rank;
   int32_t size;
   int32_t pid;
-  int32_t reserved;
+  uint32_t terms_bytes;
+  char terms[kTermsBytesMax];
 };
+
+HelloMessage MakeHello(const IntroductionSpec& spec, const Digest& job) {
+  HelloMessage hello = {};
+  hello.magic = kMagic;
+  hello.job_high = job.high;
+  hello.job_low = job.low;
+  hello.control_bytes = sizeof(Control);
+  hello.arena_bytes = spec.arena_bytes;
+  hello.rank = spec.rank;
+  hello.size = spec.size;
+  hello.pid = getpid();
+  hello.terms_bytes = static_cast<uint32_t>(std::min(spec.terms.size(), sizeof(hello.terms)));
+  std::memcpy(hello.terms, spec.terms.data(), hello.terms_bytes);
+  return hello;
+}
 
 constexpr size_t kFds = 3;                   // control memory, arena, bell
 constexpr int64_t kRetryNsMin = 200'000;     // first pause before another try to connect
@@ -104,6 +120,7 @@ absl::StatusOr<Greeting> ReceiveHello(int fd, int64_t wait_ns) {
     greeting.introduction.bell = UniqueFd(fds[2]);
   }
   if (got != static_cast<ssize_t>(sizeof(greeting.hello)) || greeting.hello.magic != kMagic ||
+      greeting.hello.terms_bytes > sizeof(greeting.hello.terms) ||
       !greeting.introduction.control.ok() || !greeting.introduction.arena.ok() ||
       !greeting.introduction.bell.ok()) {
     return absl::InvalidArgumentError(
@@ -116,6 +133,7 @@ absl::StatusOr<Greeting> ReceiveHello(int fd, int64_t wait_ns) {
   }
   greeting.introduction.pid = peer.pid;
   greeting.introduction.arena_bytes = greeting.hello.arena_bytes;
+  greeting.introduction.terms.assign(greeting.hello.terms, greeting.hello.terms_bytes);
   greeting.introduction.process = OpenPidFd(peer.pid);
   return greeting;
 }
@@ -127,8 +145,7 @@ class Meeting {
         clock_(clock),
         deadline_ns_(deadline_ns),
         job_(DigestOf(spec.job)),
-        hello_{kMagic,    job_.high, job_.low, sizeof(Control), spec.arena_bytes, spec.rank,
-               spec.size, getpid(),  0},
+        hello_(MakeHello(spec, job_)),
         peers_(static_cast<size_t>(spec.size)) {}
 
   absl::StatusOr<std::vector<Introduction>> Run() {

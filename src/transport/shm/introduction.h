@@ -22,6 +22,7 @@ struct Introduction {
   UniqueFd arena;
   UniqueFd bell;     // eventfd
   UniqueFd process;  // pidfd
+  std::string terms;
 };
 
 struct IntroductionSpec {
@@ -32,6 +33,7 @@ struct IntroductionSpec {
   int arena_fd = -1;
   int bell_fd = -1;
   uint64_t arena_bytes = 0;
+  std::string terms = {};  // for the others; at most kTermsBytesMax
 };
 
 // What every other worker brought, by rank (this worker's own place stays empty). Returns when all

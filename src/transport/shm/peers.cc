@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "transport/shm/futex.h"
 #include "transport/shm/introduction.h"
+#include "transport/terms.h"
 
 namespace syncopate::transport::shm {
 namespace {
@@ -79,9 +80,14 @@ absl::Status Peers::Connect() {
                                  .control_fd = control_memory_.fd(),
                                  .arena_fd = arena_.memory().fd(),
                                  .bell_fd = bells_[self].get(),
-                                 .arena_bytes = arena_.memory().bytes()};
+                                 .arena_bytes = arena_.memory().bytes(),
+                                 .terms = options_.terms};
   SYNCOPATE_ASSIGN_OR_RETURN(std::vector<Introduction> met,
                              MeetPeers(spec, clock_, clock_.NowNs() + options_.start_timeout_ns));
+  std::vector<std::string> terms;
+  for (const Introduction& peer : met) terms.push_back(peer.terms);
+  terms[self] = options_.terms;
+  SYNCOPATE_RETURN_IF_ERROR(CompareTerms(terms));
   mapped_.reserve(2 * met.size());
   for (size_t rank = 0; rank < met.size(); ++rank) {
     if (rank == self) continue;

@@ -22,6 +22,7 @@ struct ShmOptions {
   int size = 1;
   uint64_t arena_bytes = 0;
   int cores = 1;                              // that the workers share
+  std::string terms = {};                     // transport/terms.h
   bool bell = false;                          // Transport::bell() is used
   int64_t start_timeout_ns = 60'000'000'000;  // all workers must have come by then
   int64_t beat_ns = 200'000'000;              // how often the heart beats
