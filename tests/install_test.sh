@@ -46,9 +46,44 @@ for _ in 1 2 3 4 5; do
 [2] rank 2 of 4: the mean is 1.5
 [3] rank 3 of 4: the mean is 1.5" "$prefix/bin/syncopate" launch -n 4 --timeout 1m -- "$work/by-cmake/mean"
 done
+expect "[0] rank 0 of 3: the means are 1 and 2, the series is 1.645
+[1] rank 1 of 3: the means are 1 and 2, the series is 1.645
+[2] rank 2 of 3: the means are 1 and 2, the series is 1.645" \
+  "$prefix/bin/syncopate" launch -n 3 --timeout 1m -- "$work/by-cmake/async_handle"
+
+# Algorithms from outside: a planner, rules and a program.
+expect "[0] rank 0 of 3, a program of our own: the sum is 3
+[0] rank 0 of 3, a ring by name: the sum is 3
+[0] rank 0 of 3, the line by a rule: the sum is 3
+[1] rank 1 of 3, a program of our own: the sum is 3
+[1] rank 1 of 3, a ring by name: the sum is 3
+[1] rank 1 of 3, the line by a rule: the sum is 3
+[2] rank 2 of 3, a program of our own: the sum is 3
+[2] rank 2 of 3, a ring by name: the sum is 3
+[2] rank 2 of 3, the line by a rule: the sum is 3" \
+  "$prefix/bin/syncopate" launch -n 3 --timeout 1m -- "$work/by-cmake/own_program"
+# Every worker of a program that has no planner "line" refuses the rule, and says what there is.
+if said=$(SYNCOPATE_ALGORITHM=allreduce:line "$work/by-cmake/mean" 2>&1); then
+  echo "mean took a rule that names no algorithm: $said" >&2
+  exit 1
+fi
+grep -q 'SYNCOPATE_ALGORITHM: rule 1, "allreduce:line": "line" is not an algorithm for all-reduce; choose' <<<"$said"
+# Workers that have registered differently: one error, with both.
+cat >"$work/mixed" <<END
+#!/bin/sh
+[ "\$SYNCOPATE_RANK" = 1 ] && exec "$work/by-cmake/own_program"
+exec "$work/by-cmake/mean"
+END
+chmod +x "$work/mixed"
+if said=$("$prefix/bin/syncopate" launch -n 2 --timeout 1m -- "$work/mixed" 2>&1); then
+  echo "workers that differ were started: $said" >&2
+  exit 1
+fi
+grep -q 'worker 0 has nothing special, worker 1 has the rules .*line and planners of its own all-reduce:line' <<<"$said" ||
+  { echo "$said" >&2; exit 1; }
 if [ "$training" = OFF ]; then
   [ ! -e "$prefix/include/syncopate/torch.h" ] || { echo "torch.h without its library" >&2; exit 1; }
-  echo "both programs are right"
+  echo "all programs are right"
   exit 0
 fi
 
