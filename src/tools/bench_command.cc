@@ -54,6 +54,7 @@ constexpr const char* kExamples = R"(Examples:
   syncopate bench broadcast -n 4 -b 1M -e 1M --rounds 9 --against mpich
   syncopate bench allreduce -n 4 -d bfloat16 -o avg --memory heap
   syncopate bench allreduce -n 4 --against all --json > rows.json
+  syncopate bench allreduce -n 4 --against before=/builds/old/peers      another build of ours
   syncopate bench allreduce --lab labs/two-racks.toml -e 10M --against openmpi,gloo
   syncopate bench allreduce --lab labs/two-racks.toml --slots 2 -b 10M -e 10M
   syncopate bench allreduce --lab labs/pairs-8.toml --active 0-2,4,7 -b 20M -e 20M --against gloo)";
@@ -317,7 +318,8 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
                    "ours; peers run among the active ones only")
       ->type_name("RANKS");
   command->add_option("--against", flags->against,
-                      "Peers: openmpi (both its layers; in a lab also its ring), mpich, gloo, all");
+                      "Peers: openmpi (both its layers; in a lab also its ring), mpich, gloo, all; "
+                      "NAME=FOLDER: another build of ours, by the folder of its bench_syncopate");
   command->add_flag("--memory-limit,!--no-memory-limit", flags->memory_limit,
                     "With --against: also what a plain loop over shared memory takes (default on)");
   command->add_flag("--peers-only", flags->peers_only, "Leave ours out");

@@ -92,14 +92,17 @@ absl::Status AddLauncher(const Known& known, const BenchOptions& options, const 
 
 absl::StatusOr<LaunchPlan> PlanLaunch(const std::string& contestant, const BenchOptions& options,
                                       const LaunchPlace& place) {
+  const auto build = options.builds.find(contestant);
+  const bool ours = contestant == kOurs || build != options.builds.end();
   const Known* known = nullptr;
   for (const Known& candidate : kKnown) {
-    if (contestant == candidate.contestant) known = &candidate;
+    if ((ours ? kOurs : contestant) == candidate.contestant) known = &candidate;
   }
   if (known == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("\"", contestant, "\" is not a contestant"));
   }
-  const std::string driver = absl::StrCat(place.drivers, "/", known->driver);
+  const std::string driver = absl::StrCat(
+      build == options.builds.end() ? place.drivers : build->second, "/", known->driver);
   if (!IsProgram(driver)) {
     return absl::NotFoundError(absl::StrCat(
         "there is no ", driver, "; ",
@@ -122,7 +125,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const std::string& contestant, const Bench
   add("--bytes-max", absl::StrCat(options.sizes.back()));
   add("--timeout", absl::StrCat(absl::ToInt64Milliseconds(options.timeout), "ms"));
   if (place.lab && known->launcher == nullptr) add("--rank-from", kRankVariable);
-  if (contestant == kOurs) {
+  if (ours) {
     if (place.lab && !place.lab->topology.empty()) {
       plan.environment["SYNCOPATE_TOPO_FILE"] = place.lab->topology;
     }

@@ -185,6 +185,20 @@ TEST_F(LaunchTest, SaysWhatToInstall) {
               AllOf(HasSubstr("mpirun.mpich"), HasSubstr("libmpich-dev mpich")));
 }
 
+TEST_F(LaunchTest, AnotherBuildOfOursIsStartedAsOursFromItsFolder) {
+  std::filesystem::create_directories(folder_ + "/old");
+  MakeProgram("old/bench_syncopate");
+  options_.builds["before"] = folder_ + "/old";
+  options_.algorithm = "ring";
+  const auto plan = PlanLaunch("before", options_, place_);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->arguments.front(), folder_ + "/old/bench_syncopate");
+  EXPECT_THAT(plan->arguments, Contains("--memory"));
+  EXPECT_THAT(plan->arguments, Contains("--algorithm"));
+  options_.builds["gone"] = folder_ + "/nowhere";
+  EXPECT_TRUE(absl::IsNotFound(PlanLaunch("gone", options_, place_).status()));
+}
+
 TEST_F(LaunchTest, DriversAreFoundInABuildAndInAnInstallation) {
   const std::string bin = folder_ + "/bin";
   EXPECT_TRUE(absl::IsNotFound(FindDrivers("", bin).status()));

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/limits.h"
@@ -26,7 +27,8 @@ absl::StatusOr<std::vector<std::string>> PeersOf(absl::string_view word) {
     if (word == name) return std::vector<std::string>{name};
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", word, "\" is not a peer; choose from openmpi, mpich, gloo, all"));
+      absl::StrCat("\"", word, "\" is not a peer; choose from openmpi, mpich, gloo, all, or name ",
+                   "another build of ours as NAME=FOLDER, where FOLDER holds bench_syncopate"));
 }
 
 // Likewise in a lab, where there are networks between the workers.
@@ -40,7 +42,31 @@ absl::StatusOr<std::vector<std::string>> LabPeersOf(absl::string_view word) {
       "\"", word, "\" is not a peer in a lab; choose from openmpi, openmpi-ucx, gloo, all"));
 }
 
-absl::StatusOr<std::vector<std::string>> ContestantsOf(const BenchFlags& flags) {
+// "before=/builds/old/peers": another build of ours, to compare with this one.
+absl::Status AddBuild(absl::string_view word, std::map<std::string, std::string>& builds) {
+  const std::pair<std::string, std::string> build = absl::StrSplit(word, absl::MaxSplits('=', 1));
+  const bool named =
+      !build.first.empty() &&
+      build.first.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+  if (!named || build.second.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", word, "\": a build of ours is NAME=FOLDER, the name of a-z, 0-9 and hyphens"));
+  }
+  for (const char* taken :
+       {kOurs, kOpenMpi, kOpenMpiRing, kOpenMpiUcx, kMpich, kGloo, kMemoryLimit}) {
+    if (build.first == taken) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", word, "\": ", taken, " is the name of another contestant"));
+    }
+  }
+  if (!builds.insert(build).second) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", word, "\": that name stands there twice"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> ContestantsOf(const BenchFlags& flags,
+                                                       std::map<std::string, std::string>& builds) {
   std::vector<std::string> contestants;
   if (!flags.peers_only) contestants.push_back(kOurs);
   if (flags.against.empty()) {
@@ -50,6 +76,11 @@ absl::StatusOr<std::vector<std::string>> ContestantsOf(const BenchFlags& flags) 
     return contestants;
   }
   for (absl::string_view word : absl::StrSplit(flags.against, ',')) {
+    if (absl::StrContains(word, '=')) {
+      if (absl::Status added = AddBuild(word, builds); !added.ok()) return At("--against", added);
+      contestants.emplace_back(word.substr(0, word.find('=')));
+      continue;
+    }
     absl::StatusOr<std::vector<std::string>> peers =
         flags.lab.empty() ? PeersOf(word) : LabPeersOf(word);
     if (!peers.ok()) return At("--against", peers.status());
@@ -175,7 +206,7 @@ absl::StatusOr<BenchOptions> ReadFlags(const BenchFlags& flags, int lab_hosts) {
   if (options.collective == Collective::kSendReceive && options.workers < 2) {
     return absl::InvalidArgumentError("-n: sendrecv needs at least 2 workers");
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(options.contestants, ContestantsOf(flags));
+  SYNCOPATE_ASSIGN_OR_RETURN(options.contestants, ContestantsOf(flags, options.builds));
   if (flags.memory != "arena" && flags.memory != "heap") {
     return absl::InvalidArgumentError(
         absl::StrCat("--memory: \"", flags.memory, "\" is neither arena nor heap"));

@@ -3,6 +3,7 @@
 #define SYNCOPATE_TOOLS_BENCH_OPTIONS_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,6 +74,8 @@ struct BenchOptions {
   int rounds = 5;
   std::vector<int> active;               // whose data counts, rising; empty: everybody's
   std::vector<std::string> contestants;  // ours first unless peers only; no repeats
+  // Contestants that are other builds of ours: the folder with their driver, by name.
+  std::map<std::string, std::string> builds;
   std::string algorithm;
   std::string gloo_algorithm;
   std::string memory;

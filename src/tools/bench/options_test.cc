@@ -39,6 +39,20 @@ TEST(BenchOptionsTest, OpenMpiMeansBothItsLayersAndPeersBringTheMemoryLimit) {
   EXPECT_THAT(ReadFlags(flags)->contestants, ElementsAre("openmpi", "openmpi-ucx", "gloo"));
 }
 
+TEST(BenchOptionsTest, OtherBuildsOfOursAreContestantsByNameAndFolder) {
+  BenchFlags flags = Flags();
+  flags.memory_limit = false;
+  flags.against = "before=/old/peers,gloo,again=/old/peers";
+  const auto options = ReadFlags(flags);
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_THAT(options->contestants, ElementsAre("syncopate", "before", "gloo", "again"));
+  EXPECT_EQ(options->builds.at("before"), "/old/peers");
+  for (const char* bad : {"=x", "Before=x", "gloo=x", "before=", "a=x,a=y"}) {
+    flags.against = bad;
+    EXPECT_THAT(std::string(ReadFlags(flags).status().message()), HasSubstr("--against")) << bad;
+  }
+}
+
 TEST(BenchOptionsTest, BlocksAreWholeAndEqual) {
   BenchFlags flags = Flags();
   flags.collective = "allgather";
