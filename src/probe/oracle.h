@@ -1,5 +1,5 @@
 // What the inference may ask of a network: how long a message takes, and what flows achieve that
-// run at the same time. A live job answers (probe/measure.h), or a simulation in tests.
+// run at the same time. A live job answers (probe/live_oracle.h), or a simulation in tests.
 #ifndef SYNCOPATE_PROBE_ORACLE_H_
 #define SYNCOPATE_PROBE_ORACLE_H_
 

@@ -7,7 +7,7 @@
 #include "base/digest.h"
 #include "base/processor_time.h"
 #include "base/status.h"
-#include "probe/measure.h"
+#include "probe/live_oracle.h"
 
 namespace syncopate::tools {
 namespace {
