@@ -1,7 +1,7 @@
 // What a worker knows of its job's traffic with other hosts: groups, operations under way, messages
 // that have come early, who is lost. It turns frames into that and back.
 //
-// Not thread-safe: NetTransport guards it.
+// Not thread-safe: CoreTransport guards it.
 #ifndef SYNCOPATE_TRANSPORT_NET_CORE_H_
 #define SYNCOPATE_TRANSPORT_NET_CORE_H_
 

@@ -1,0 +1,234 @@
+#include "transport/net/core_transport.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "transport/net/net_port.h"
+
+namespace syncopate::transport::net {
+namespace {
+
+// How long a leaving worker waits for the others to close their side.
+constexpr int64_t kLeaveNs = 2'000'000'000;
+// The longest sleep of the sentry: what came while nobody drives is seen within this.
+constexpr int64_t kSentryNs = 100'000'000;
+
+}  // namespace
+
+CoreTransport::CoreTransport(const Core::Options& core_options, const Clock& clock,
+                             std::vector<int> local_ranks, std::unique_ptr<Transport> local)
+    : rank_(core_options.rank),
+      size_(core_options.size),
+      clock_(clock),
+      local_ranks_(std::move(local_ranks)),
+      local_(std::move(local)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      core_(core_options, clock) {}
+
+void CoreTransport::Run(std::unique_ptr<Wire> wire) {
+  MutexLock lock(&mutex_);
+  core_.Attach(std::move(wire));
+  core_.Tick(clock_.NowNs());
+  sentry_ = std::thread([this] { Watch(); });
+}
+
+CoreTransport::~CoreTransport() {
+  if (!sentry_.joinable()) return;
+  {
+    std::lock_guard<std::mutex> lock(sentry_mutex_);
+    stopping_ = true;
+  }
+  sentry_wanted_.notify_all();
+  sentry_.join();
+  MutexLock lock(&mutex_);
+  core_.Leave();
+  const int64_t deadline_ns = clock_.NowNs() + kLeaveNs;
+  while (!core_.Left() && clock_.NowNs() < deadline_ns) {
+    if (core_.Progress() || !core_.wire().Arm()) continue;
+    pollfd ready{.fd = core_.wire().fd(), .events = POLLIN, .revents = 0};
+    poll(&ready, 1, 10);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<GroupPort>> CoreTransport::OpenGroup(
+    uint64_t key, const std::vector<int>& members) {
+  const auto self = std::find(members.begin(), members.end(), rank_);
+  if (self == members.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank_, " is not a member of the group it makes"));
+  }
+  std::vector<int> local_members, local_index(members.size(), -1);
+  for (size_t member = 0; member < members.size(); ++member) {
+    const auto place = std::find(local_ranks_.begin(), local_ranks_.end(), members[member]);
+    if (place == local_ranks_.end()) continue;
+    local_index[member] = static_cast<int>(local_members.size());
+    local_members.push_back(static_cast<int>(place - local_ranks_.begin()));
+  }
+  std::unique_ptr<GroupPort> local;
+  if (local_ != nullptr && local_members.size() > 1) {
+    SYNCOPATE_ASSIGN_OR_RETURN(local, local_->OpenGroup(key, local_members));
+    if (local_members.size() == members.size()) return local;
+  }
+  MutexLock lock(&mutex_);
+  SYNCOPATE_RETURN_IF_ERROR(core_.OpenGroup(key, members));
+  return std::make_unique<NetPort>(*this, key, static_cast<int>(self - members.begin()),
+                                   std::move(local), std::move(local_index));
+}
+
+absl::StatusOr<std::byte*> CoreTransport::Allocate(size_t bytes) {
+  if (local_ != nullptr) return local_->Allocate(bytes);
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 64) / 64 * 64));
+  if (memory == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat("no memory for ", bytes, " bytes"));
+  }
+  return memory;
+}
+
+void CoreTransport::Free(std::byte* memory) {
+  if (local_ != nullptr) {
+    local_->Free(memory);
+  } else {
+    std::free(memory);
+  }
+}
+
+bool CoreTransport::Owns(const void* memory, size_t bytes) const {
+  return local_ == nullptr || local_->Owns(memory, bytes);
+}
+
+bool CoreTransport::Progress() {
+  MutexLock lock(&mutex_);
+  return ProgressLocked();
+}
+
+void CoreTransport::Flush() {
+  MutexLock lock(&mutex_);
+  core_.FlushAll();
+}
+
+uint32_t CoreTransport::PrepareToPark() {
+  if (local_ != nullptr) local_->PrepareToPark();
+  MutexLock lock(&mutex_);
+  parked_ = true;
+  return activity_;  // what has come since and nobody has read wakes us at once
+}
+
+void CoreTransport::Park(uint32_t ticket, int64_t deadline_ns) {
+  bool sleep = false;
+  {
+    MutexLock lock(&mutex_);
+    sleep = activity_ == ticket && core_.wire().Arm();
+  }
+  if (sleep) {
+    pollfd fds[3] = {
+        {.fd = core_.wire().fd(), .events = POLLIN, .revents = 0},
+        {.fd = wake_.get(), .events = POLLIN, .revents = 0},
+        {.fd = local_ == nullptr ? -1 : local_->bell(), .events = POLLIN, .revents = 0}};
+    const int64_t left_ns = std::max<int64_t>(deadline_ns - clock_.NowNs(), 0);
+    const timespec timeout = {.tv_sec = left_ns / 1'000'000'000,
+                              .tv_nsec = left_ns % 1'000'000'000};
+    ppoll(fds, 3, &timeout, nullptr);
+    uint64_t drained = 0;
+    for (const pollfd& fd : {fds[1], fds[2]}) {
+      if (fd.fd >= 0 && fd.revents != 0 && read(fd.fd, &drained, sizeof(drained)) < 0) {
+        continue;  // somebody else was quicker
+      }
+    }
+  }
+  CancelPark();
+  Progress();
+}
+
+void CoreTransport::CancelPark() {
+  if (local_ != nullptr) local_->CancelPark();
+  MutexLock lock(&mutex_);
+  parked_ = false;
+}
+
+void CoreTransport::Wake() {
+  {
+    MutexLock lock(&mutex_);
+    ++activity_;
+  }
+  RingOwn();
+}
+
+std::vector<Loss> CoreTransport::Lost() const {
+  MutexLock lock(&mutex_);
+  return core_.losses();
+}
+
+void CoreTransport::Expel(int rank) {
+  MutexLock lock(&mutex_);
+  core_.Expel(rank);
+  AfterProgress();
+}
+
+std::vector<Traffic> CoreTransport::TakeTraffic() {
+  MutexLock lock(&mutex_);
+  return core_.TakeTraffic();
+}
+
+bool CoreTransport::ProgressLocked() {
+  const bool moved = core_.Progress();
+  if (moved) {
+    ++activity_;
+    AfterProgress();
+  }
+  return moved;
+}
+
+void CoreTransport::AfterProgress() {
+  // A worker of this host that is held for lost must not write into shared memory any more.
+  for (const int rank : core_.TakeUncertain()) {
+    const auto place = std::find(local_ranks_.begin(), local_ranks_.end(), rank);
+    if (local_ != nullptr && place != local_ranks_.end()) {
+      local_->Expel(static_cast<int>(place - local_ranks_.begin()));
+    }
+  }
+  losses_.store(core_.losses().size(), std::memory_order_release);
+}
+
+void CoreTransport::RingOwn() {
+  const uint64_t one = 1;
+  if (write(wake_.get(), &one, sizeof(one)) < 0 && errno != EAGAIN) {
+    Log(LogLevel::kWarn, "cannot wake this worker's own threads");
+  }
+}
+
+void CoreTransport::Watch() {
+  std::unique_lock<std::mutex> lock(sentry_mutex_);
+  int64_t wait_ns = 0;
+  while (!stopping_) {
+    sentry_wanted_.wait_for(lock, std::chrono::nanoseconds(wait_ns));
+    if (stopping_) return;
+    lock.unlock();
+    bool ring = false;
+    {
+      MutexLock core_lock(&mutex_);
+      const uint64_t losses = core_.losses().size();
+      const bool moved = ProgressLocked();
+      const int64_t now_ns = clock_.NowNs();
+      core_.Tick(now_ns);
+      AfterProgress();
+      if (core_.losses().size() != losses) ++activity_;
+      ring = parked_ && (moved || core_.losses().size() != losses);
+      wait_ns = std::clamp<int64_t>(core_.NextTickNs() - now_ns, 1'000'000, kSentryNs);
+    }
+    if (ring) RingOwn();
+    lock.lock();
+  }
+}
+
+}  // namespace syncopate::transport::net

@@ -1,0 +1,103 @@
+// The transport between hosts, once the workers are connected: a Core that is guarded by a lock and
+// driven by whichever thread waits, or else by the sentry.
+//
+// The sentry is a thread that sends heartbeats and reads what comes while nobody waits, so that a
+// worker that computes for minutes is not taken for lost. Members of a group on this host meet in
+// shared memory (`local`).
+#ifndef SYNCOPATE_TRANSPORT_NET_CORE_TRANSPORT_H_
+#define SYNCOPATE_TRANSPORT_NET_CORE_TRANSPORT_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
+#include "transport/net/core.h"
+#include "transport/net/wire.h"
+#include "transport/transport.h"
+
+namespace syncopate::transport::net {
+
+class CoreTransport final : public Transport {
+ public:
+  // `local_ranks` are those of this host, sorted, and `local` their shared memory, or null if this
+  // worker is alone on its host. The clock must outlive the transport.
+  CoreTransport(const Core::Options& core_options, const Clock& clock, std::vector<int> local_ranks,
+                std::unique_ptr<Transport> local);
+  ~CoreTransport() override;
+
+  // Begins to use the wire. Nothing else may be called before.
+  void Run(std::unique_ptr<Wire> wire);
+  // For the wire that is to be made.
+  WireHandler& handler() { return core_; }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  // A worker that waits for the network sleeps: polling would take the processor from those that
+  // work.
+  Patience patience() const override { return {.spins = 0, .yields = 1}; }
+
+  absl::StatusOr<std::unique_ptr<GroupPort>> OpenGroup(uint64_t key,
+                                                       const std::vector<int>& members) override;
+
+  absl::StatusOr<std::byte*> Allocate(size_t bytes) override;
+  void Free(std::byte* memory) override;
+  bool Owns(const void* memory, size_t bytes) const override;
+
+  bool Progress() override;
+  void Flush() override;
+  uint32_t PrepareToPark() override;
+  void Park(uint32_t ticket, int64_t deadline_ns) override;
+  void CancelPark() override;
+  void Wake() override;
+
+  uint64_t losses() const override { return losses_.load(std::memory_order_acquire); }
+  std::vector<Loss> Lost() const override;
+  void Expel(int rank) override;
+  std::vector<Traffic> TakeTraffic() override;
+
+  // For ports and sessions.
+  Mutex& mutex() ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
+  Core& core() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return core_; }
+
+ private:
+  bool ProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Draws conclusions from what the core knows now: tells shared memory and `losses_`.
+  void AfterProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Wakes the threads of this worker that are parked.
+  void RingOwn();
+
+  // The sentry's thread: sends heartbeats, and reads what comes while no other thread drives.
+  void Watch();
+
+  const int rank_;
+  const int size_;
+  const Clock& clock_;
+  const std::vector<int> local_ranks_;  // of this host, sorted
+  const std::unique_ptr<Transport> local_;
+  const UniqueFd wake_;  // eventfd
+
+  mutable Mutex mutex_;
+  Core core_ ABSL_GUARDED_BY(mutex_);
+  uint32_t activity_ ABSL_GUARDED_BY(mutex_) = 0;  // grows when something moved
+  bool parked_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<uint64_t> losses_{0};
+
+  std::mutex sentry_mutex_;
+  std::condition_variable sentry_wanted_;
+  bool stopping_ = false;  // guarded by sentry_mutex_
+  std::thread sentry_;
+};
+
+}  // namespace syncopate::transport::net
+
+#endif  // SYNCOPATE_TRANSPORT_NET_CORE_TRANSPORT_H_
