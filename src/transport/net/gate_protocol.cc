@@ -3,133 +3,18 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "base/bytes.h"
-#include "base/limits.h"
-
 namespace syncopate::transport::net {
 namespace {
 
 using Item = GateMessage::Item;
 using Kind = GateMessage::Kind;
 
-constexpr size_t kItemsMax = 1024;
-// Entries and passings of small operations are told when so many have come together.
+// Entries and passings of small operations are told when this many have come together.
 constexpr size_t kToldTogether = 8;
-
-void AppendList(std::string& out, const std::vector<int32_t>& list) {
-  Append(out, static_cast<uint16_t>(list.size()));
-  for (const int32_t member : list) Append(out, static_cast<uint16_t>(member));
-}
-
-std::vector<int32_t> ReadList(ByteReader& reader) {
-  const uint16_t count = reader.Read<uint16_t>();
-  std::vector<int32_t> list;
-  for (uint16_t i = 0; i < count && reader.ok(); ++i) list.push_back(reader.Read<uint16_t>());
-  return list;
-}
-
-bool IsState(uint8_t value) { return value <= static_cast<uint8_t>(GateState::kBroken); }
 
 GateState ToState(uint8_t value) { return static_cast<GateState>(value); }
 
 }  // namespace
-
-bool operator==(const GateMessage& a, const GateMessage& b) {
-  const auto same = [](const Hello& x, const Hello& y) {
-    return x.digest == y.digest && x.weight == y.weight && x.staged == y.staged;
-  };
-  return a.kind == b.kind && a.gate == b.gate && a.all == b.all && a.round == b.round &&
-         a.items == b.items && a.ranks == b.ranks &&
-         std::equal(a.hellos.begin(), a.hellos.end(), b.hellos.begin(), b.hellos.end(), same);
-}
-
-std::string Encode(const GateMessage& message) {
-  std::string out;
-  Append(out, static_cast<uint8_t>(message.kind));
-  Append(out, static_cast<uint8_t>(message.gate));
-  Append(out, static_cast<uint8_t>(message.all));
-  Append(out, message.round);
-  Append(out, static_cast<uint16_t>(message.items.size()));
-  for (const Item& item : message.items) {
-    Append(out, item.sequence);
-    Append(out, item.start);
-    Append(out, item.finish);
-    Append(out, static_cast<uint8_t>(item.opened | item.entered_start << 1 |
-                                     item.entered_finish << 2 | item.staged << 3));
-    Append(out, item.mode);
-    Append(out, item.provider);
-    Append(out, item.digest);
-    Append(out, item.digest_odd);
-    Append(out, item.member_odd);
-    Append(out, item.weight);
-    AppendList(out, item.not_opened);
-    AppendList(out, item.not_finished);
-  }
-  Append(out, static_cast<uint16_t>(message.hellos.size()));
-  for (const Hello& hello : message.hellos) {
-    Append(out, hello.digest);
-    Append(out, hello.weight);
-    Append(out, static_cast<uint8_t>(hello.staged));
-  }
-  AppendList(out, message.ranks);
-  return out;
-}
-
-absl::StatusOr<GateMessage> DecodeGateMessage(absl::string_view bytes) {
-  const absl::Status bad = absl::InvalidArgumentError("a message about gates that makes no sense");
-  ByteReader reader(bytes);
-  GateMessage message;
-  const uint8_t kind = reader.Read<uint8_t>();
-  const uint8_t gate = reader.Read<uint8_t>();
-  if (kind < static_cast<uint8_t>(Kind::kEnter) || kind > static_cast<uint8_t>(Kind::kDecision) ||
-      gate > static_cast<uint8_t>(Gate::kFinish)) {
-    return bad;
-  }
-  message.kind = static_cast<Kind>(kind);
-  message.gate = static_cast<Gate>(gate);
-  message.all = reader.Read<uint8_t>() != 0;
-  message.round = reader.Read<uint64_t>();
-  const uint16_t items = reader.Read<uint16_t>();
-  if (items > kItemsMax) return bad;
-  for (uint16_t i = 0; i < items && reader.ok(); ++i) {
-    Item item;
-    item.sequence = reader.Read<uint64_t>();
-    item.start = reader.Read<uint8_t>();
-    item.finish = reader.Read<uint8_t>();
-    const uint8_t flags = reader.Read<uint8_t>();
-    item.opened = (flags & 1) != 0;
-    item.entered_start = (flags & 2) != 0;
-    item.entered_finish = (flags & 4) != 0;
-    item.staged = (flags & 8) != 0;
-    item.mode = reader.Read<uint8_t>();
-    item.provider = reader.Read<int32_t>();
-    item.digest = reader.Read<uint64_t>();
-    item.digest_odd = reader.Read<uint64_t>();
-    item.member_odd = reader.Read<int32_t>();
-    item.weight = reader.Read<double>();
-    item.not_opened = ReadList(reader);
-    item.not_finished = ReadList(reader);
-    if (!IsState(item.start) || !IsState(item.finish) ||
-        item.mode > static_cast<uint8_t>(GateProtocol::Mode::kShared)) {
-      return bad;
-    }
-    message.items.push_back(std::move(item));
-  }
-  const uint16_t hellos = reader.Read<uint16_t>();
-  if (hellos > limits::kWorkersMax) return bad;
-  for (uint16_t i = 0; i < hellos && reader.ok(); ++i) {
-    Hello hello;
-    hello.digest = reader.Read<uint64_t>();
-    hello.weight = reader.Read<double>();
-    hello.staged = reader.Read<uint8_t>() != 0;
-    message.hellos.push_back(hello);
-  }
-  message.ranks = ReadList(reader);
-  if (!reader.AtEnd()) return bad;
-  return message;
-}
 
 GateProtocol::GateProtocol(std::vector<int32_t> ranks, int self)
     : ranks_(std::move(ranks)),
@@ -420,7 +305,7 @@ GateMessage GateProtocol::MakeReport(const GateMessage& query) {
     }
     report.items.push_back(item);
   }
-  if (report.items.size() > kItemsMax) report.items.resize(kItemsMax);
+  if (report.items.size() > kGateItemsMax) report.items.resize(kGateItemsMax);
   return report;
 }
 
@@ -483,7 +368,7 @@ void GateProtocol::Decide() {
       if (!finished[static_cast<size_t>(member)]) decided.not_finished.push_back(member);
     }
     decision.items.push_back(std::move(decided));
-    if (decision.items.size() == kItemsMax) break;
+    if (decision.items.size() == kGateItemsMax) break;
   }
   SayToSurvivors(decision);
   for (const Item& item : decision.items) Apply(item);

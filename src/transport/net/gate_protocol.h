@@ -18,67 +18,16 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "transport/net/gate_message.h"
 #include "transport/transport.h"
 
 namespace syncopate::transport::net {
 
-// One message about a group's gates. Which fields mean something depends on the kind.
-struct GateMessage {
-  enum class Kind : uint8_t {
-    kEnter = 1,   // to the arbiter: the sender has entered `gate` of `items`
-    kPassed = 2,  // from the arbiter: `gate` of `items` has passed; start: with all hellos
-    kAsk = 3,     // to the arbiter: settle `items`
-    kQuery = 4,  // from the arbiter: hold still and say what you know (of `items`; of all if `all`)
-    kReport = 5,    // the answer
-    kDecision = 6,  // from the arbiter: what became of `items`
-  };
-  struct Item {
-    uint64_t sequence = 0;
-    uint8_t start = 0;    // GateState
-    uint8_t finish = 0;   // likewise
-    bool opened = false;  // report: the sender has begun it
-    bool entered_start = false;
-    bool entered_finish = false;
-    uint8_t mode = 0;         // report
-    int32_t provider = -1;    // decision: the member that has the result, for those who lack it
-    uint64_t digest = 0;      // enter, report: of the operation
-    uint64_t digest_odd = 0;  // ask, decision: a digest that is different, 0 if there is none
-    int32_t member_odd = -1;  // and whose it is
-    double weight = 0;        // enter
-    bool staged = false;      // enter
-    std::vector<int32_t> not_opened = {};    // decision: members
-    std::vector<int32_t> not_finished = {};  // decision: likewise
-
-    friend bool operator==(const Item&, const Item&) = default;
-  };
-
-  Kind kind = Kind::kEnter;
-  Gate gate = Gate::kStart;
-  bool all = false;
-  uint64_t round = 0;  // query, report, decision
-  std::vector<Item> items = {};
-  std::vector<Hello> hellos = {};   // passed, start gate: by member
-  std::vector<int32_t> ranks = {};  // query: the group's members, for one who has not made it yet
-
-  friend bool operator==(const GateMessage& a, const GateMessage& b);
-};
-
-std::string Encode(const GateMessage& message);
-absl::StatusOr<GateMessage> DecodeGateMessage(absl::string_view bytes);
-
 class GateProtocol {
  public:
-  // How an operation ends.
-  enum class Mode : uint8_t {
-    kLoose,    // nothing to undo: each member ends for itself
-    kAwaited,  // nobody takes its result before all have it
-    kShared,   // every member's result is the whole result: one that has it can provide it
-  };
+  using Mode = GateMessage::Mode;
   struct Outgoing {
     int to = 0;  // member
     GateMessage message;
