@@ -1,0 +1,95 @@
+// What only the wire over UCX needs: anybody can send messages to a UCX worker, so those of
+// strangers are dropped.
+#include "transport/net/ucx_wire.h"
+
+#include <list>
+#include <memory>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "gtest/gtest.h"
+#include "transport/net/ucx_library.h"
+#include "transport/net/ucx_worker.h"
+#include "transport/net/wire_testing.h"
+
+namespace syncopate::transport::net {
+namespace {
+
+class Stranger {
+ public:
+  Stranger(const std::string& address) : worker_(*UcxWorker::Make("127.0.0.1")) {
+    ucp_ep_params_t params = {};
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    params.address = reinterpret_cast<const ucp_address_t*>(address.data());
+    params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    EXPECT_EQ(Ucx().ep_create(worker_->handle(), &params, &endpoint_), UCS_OK);
+  }
+  ~Stranger() {
+    ucp_request_param_t param = {};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    void* request = Ucx().ep_close_nbx(endpoint_, &param);
+    if (UCS_PTR_IS_PTR(request)) Ucx().request_free(request);
+    for (int i = 0; i < 100; ++i) Progress();
+  }
+  void Say(const std::string& prefix, const std::string& payload, uint32_t flags) {
+    said_.push_back(prefix);
+    const std::string& kept = said_.back();
+    said_.push_back(payload);
+    ucp_request_param_t param = {};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = flags;
+    void* request = Ucx().am_send_nbx(endpoint_, 1, kept.data(), kept.size(), said_.back().data(),
+                                      payload.size(), &param);
+    if (UCS_PTR_IS_PTR(request)) Ucx().request_free(request);
+  }
+  void Progress() { Ucx().worker_progress(worker_->handle()); }
+
+ private:
+  const std::unique_ptr<UcxWorker> worker_;
+  ucp_ep_h endpoint_ = nullptr;
+  std::list<std::string> said_;  // UCX reads it until it is gone
+};
+
+class UcxWireTest : public WireTest {};
+
+TEST_P(UcxWireTest, MessagesOfStrangersAreDroppedAndTheJobDoesNotNotice) {
+  Make(2);
+  const std::string address = workers_[1]->ucx->address();
+  ConnectAll();
+  Stranger stranger(address);
+  const std::string data = Noise(6, kFragmentBytes);
+  FrameHeader header = Header(FrameType::kData, 1, data.size());
+  const EncodedHeader encoded = Encode(header);
+  std::string forged;  // right in all but the secret
+  Append(forged, uint32_t{0});
+  Append(forged, uint32_t{0});
+  forged.append(16, 'x');
+  forged.append(reinterpret_cast<const char*>(encoded.data()), encoded.size());
+  for (int i = 0; i < 20; ++i) {
+    stranger.Say(forged, data, UCP_AM_SEND_FLAG_RNDV);
+    stranger.Say(forged, data, UCP_AM_SEND_FLAG_EAGER);
+    stranger.Say(Noise(static_cast<uint64_t>(i), static_cast<size_t>(i)), "", 0);
+  }
+  const int64_t until_ns = MonotonicClock().NowNs() + kSecond / 2;
+  bool came = false;
+  while (MonotonicClock().NowNs() < until_ns || !came) {
+    stranger.Progress();
+    wire(1).Progress();
+    wire(0).Progress();
+    came = static_cast<UcxWire&>(wire(1)).strangers() == 60;
+    ASSERT_LT(MonotonicClock().NowNs(), until_ns + 20 * kSecond) << "the fault did not happen";
+  }
+  EXPECT_TRUE(collector(1).frames.empty());
+  EXPECT_TRUE(collector(1).closed.empty());
+  wire(0).Send(1, header, Bytes(data), 1);
+  ASSERT_TRUE(Until([&] { return collector(1).frames.size() == 1; }));
+  EXPECT_EQ(collector(1).frames.front().payload, data);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, UcxWireTest, ::testing::Values("ucx"),
+                         [](const auto& param) { return param.param; });
+
+}  // namespace
+}  // namespace syncopate::transport::net
