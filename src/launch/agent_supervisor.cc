@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "launch/local_supervisor.h"
 #include "launch/process_tree.h"
 #include "launch/supervisor_waits.h"
 #include "launch/worker_process.h"

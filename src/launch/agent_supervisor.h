@@ -18,7 +18,7 @@
 
 namespace syncopate::launch {
 
-// Runs in a process as LocalSupervisor does (launch/local_supervisor.h). Not thread-safe.
+// Runs in a process as JobSupervisor does (launch/job_supervisor.h). Not thread-safe.
 class AgentSupervisor {
  public:
   // `launcher` is a pidfd of the launcher on this host, `commands` what the far launcher sends.

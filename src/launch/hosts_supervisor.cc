@@ -13,7 +13,6 @@
 #include "base/own_path.h"
 #include "base/parse.h"
 #include "launch/agent_command.h"
-#include "launch/local_supervisor.h"
 #include "launch/process_tree.h"
 #include "launch/supervisor_waits.h"
 
@@ -33,13 +32,7 @@ int NumberIn(const std::string& text) {
 
 HostsSupervisor::HostsSupervisor(const LaunchOptions& options, const Clock& clock,
                                  UniqueFd launcher, UniqueFd input, const sigset_t& user_mask)
-    : options_(options),
-      clock_(clock),
-      launcher_(std::move(launcher)),
-      input_(std::move(input)),
-      user_mask_(user_mask),
-      out_(STDOUT_FILENO),
-      err_(STDERR_FILENO) {}
+    : JobSupervisor(options, clock, std::move(launcher), std::move(input), user_mask) {}
 
 int HostsSupervisor::Run() {
   const int64_t now_ns = clock_.NowNs();
@@ -62,7 +55,7 @@ int HostsSupervisor::Run() {
   } else {
     SendStarts();
   }
-  while (AgentsRun() && (kill_at_ns_ == INT64_MAX || clock_.NowNs() < kill_at_ns_ + kKillNs)) {
+  while (AgentsRun() && !PatienceIsOver()) {
     Step();
     CheckDeadlines();
   }
@@ -138,22 +131,17 @@ void HostsSupervisor::SendStarts() {
 }
 
 int64_t HostsSupervisor::NextDeadlineNs() const {
-  if (ending_) return clock_.NowNs() < kill_at_ns_ ? kill_at_ns_ : kill_at_ns_ + kKillNs;
+  if (ending_) return NextEndingNs();
   return std::min({settle_at_ns_, start_by_ns_, meet_by_ns_, timeout_at_ns_});
 }
 
 void HostsSupervisor::Step() {
   const bool may_input = input_.ok() && !ranks_.empty() && ranks_[0].agent->started &&
                          input_unread_ < kInputWindowBytes && !draining_;
-  polls_.clear();
-  polls_.push_back({signals_.get(), POLLIN, 0});
-  polls_.push_back({launcher_.get(), POLLIN, 0});
-  polls_.push_back({exec_errors_.get(), POLLIN, 0});
+  BeginPolls();
+  constexpr size_t kNews = kOwnPolls, kInput = kOwnPolls + 1;
   polls_.push_back({rendezvous_ == nullptr ? -1 : rendezvous_->news_fd(), POLLIN, 0});
   polls_.push_back({may_input ? input_.get() : -1, POLLIN, 0});
-  for (const OutputQueue* queue : {&out_, &err_}) {
-    polls_.push_back({queue->Empty() ? -1 : queue->fd(), POLLOUT, 0});
-  }
   const size_t own = polls_.size();
   const bool room = !out_.Full() && !err_.Full();
   bool may_read = false;
@@ -167,38 +155,19 @@ void HostsSupervisor::Step() {
   const int timeout_ms = draining_ && may_read ? 0 : PollTimeoutMs(clock_, NextDeadlineNs());
   if (poll(polls_.data(), polls_.size(), timeout_ms) < 0) return;
 
-  // Output first, so that a rank's last words stand before what is said about its end.
   for (size_t i = 0; i < agents_.size(); ++i) {
     const pollfd* ready = &polls_[own + 3 * i];
     ReadAgent(*agents_[i], ready[0].fd >= 0 && (ready[0].revents != 0 || draining_),
               ready[1].fd >= 0 && (ready[1].revents != 0 || draining_));
     if (ready[2].revents != 0) agents_[i]->to_agent().Write();
   }
-  if (out_.Write() != 0 && !ending_) {
-    End({.kind = Outcome::Kind::kOutputBroken, .number = EPIPE}, SIGTERM);
-  }
-  err_.Write();
-  if (polls_[2].revents != 0) ReadExecErrors();
-  if (polls_[3].revents != 0) ReadNews();
-  if (polls_[4].revents != 0) ReadInput();
-  if (polls_[0].revents != 0) ReadSignals();
+  WriteQueues();
+  if (Ready(kExecErrors)) ReadExecErrors();
+  if (Ready(kNews)) ReadNews();
+  if (Ready(kInput)) ReadInput();
+  if (Ready(kSignals)) ReadSignals();
   for (const auto& agent : agents_) JudgeAgent(*agent);
-  if (polls_[1].revents != 0 && outcome_.kind != Outcome::Kind::kLauncherGone) {
-    outcome_ = {.kind = Outcome::Kind::kLauncherGone};
-    ending_ = true;
-    KillAgents();
-  }
-}
-
-void HostsSupervisor::ReadSignals() {
-  const bool children = TakeSignals(signals_, [this](int signal) {
-    if (ending_) {
-      KillAgents();  // asked twice: no more patience
-    } else {
-      End({.kind = Outcome::Kind::kInterrupted, .number = signal}, signal);
-    }
-  });
-  if (children) Reap();
+  if (Ready(kLauncher)) LauncherGone();
 }
 
 void HostsSupervisor::ReadExecErrors() {
@@ -365,7 +334,7 @@ void HostsSupervisor::CheckDeadlines() {
       NameMissing();
     }
   }
-  if (ending_ && now_ns >= kill_at_ns_) KillAgents();
+  if (ending_ && now_ns >= kill_at_ns_) Kill();
 }
 
 // The start deadline has passed: says for whom.
@@ -393,11 +362,7 @@ void HostsSupervisor::NameMissing() {
   FailRank(std::move(outcome));
 }
 
-void HostsSupervisor::End(Outcome outcome, int signal) {
-  if (ending_) return;
-  ending_ = true;
-  outcome.others_ended = RunningRanks();
-  outcome_ = std::move(outcome);
+void HostsSupervisor::AskToEnd(int signal) {
   kill_at_ns_ = clock_.NowNs() + options_.grace_ns + kAgentEndNs;
   for (const auto& agent : agents_) {
     if (!agent->running) continue;
@@ -409,8 +374,7 @@ void HostsSupervisor::End(Outcome outcome, int signal) {
   }
 }
 
-void HostsSupervisor::KillAgents() {
-  kill_at_ns_ = std::min(kill_at_ns_, clock_.NowNs());
+void HostsSupervisor::KillAll() {
   for (const auto& agent : agents_) {
     // Its far side ends everything when it sees the end of its input.
     if (agent->running) kill(-agent->pid(), SIGKILL);
@@ -449,8 +413,7 @@ void HostsSupervisor::PassOnTheRest() {
 }
 
 void HostsSupervisor::Report() {
-  const std::string line =
-      Explain(outcome_, options_.ranks, options_.command.front(), options_.timeout_text);
+  const std::string line = Explanation();
   if (!line.empty()) {
     absl::StrAppend(&err_.bytes(), "syncopate launch: ", line, "\n");
     if (!last_words_.empty()) absl::StrAppend(&err_.bytes(), "its last output:\n", last_words_);

@@ -3,7 +3,6 @@
 #ifndef SYNCOPATE_LAUNCH_HOSTS_SUPERVISOR_H_
 #define SYNCOPATE_LAUNCH_HOSTS_SUPERVISOR_H_
 
-#include <poll.h>
 #include <signal.h>
 
 #include <cstdint>
@@ -16,15 +15,15 @@
 #include "base/unique_fd.h"
 #include "launch/agent_link.h"
 #include "launch/job_rendezvous.h"
+#include "launch/job_supervisor.h"
 #include "launch/launcher.h"
 #include "launch/line_tagger.h"
 #include "launch/outcome.h"
-#include "launch/output_queue.h"
 
 namespace syncopate::launch {
 
-// Runs in a process as LocalSupervisor does (launch/local_supervisor.h). Not thread-safe.
-class HostsSupervisor {
+// Not thread-safe.
+class HostsSupervisor final : public JobSupervisor {
  public:
   // `launcher` is a pidfd of the launcher; `input` is for rank 0; `user_mask` for the agents.
   HostsSupervisor(const LaunchOptions& options, const Clock& clock, UniqueFd launcher,
@@ -48,54 +47,38 @@ class HostsSupervisor {
   void Step();
   int64_t NextDeadlineNs() const;
   void CheckDeadlines();
-  void ReadSignals();
   void ReadExecErrors();
   void ReadAgent(AgentLink& agent, bool out_ready, bool err_ready);
   void Hear(AgentLink& agent, const Frame& frame);
   void ReadInput();
   void ReadNews();
-  void Reap();
   void JudgeAgent(AgentLink& agent);
   // Somebody failed: that is the outcome, unless it turns out within moments to be the consequence
   // of something else.
   void Fail(Outcome outcome, std::string last_words);
   void FailHost(const AgentLink& agent, std::string detail);
   void FailRank(Outcome outcome);
-  void End(Outcome outcome, int signal);
-  void KillAgents();
   void NameMissing();
   std::string WaitText(int wait_status) const;
-  int RunningRanks() const;
   bool AgentsRun() const;
   void PassOnTheRest();
   void Report();
 
-  const LaunchOptions& options_;
-  const Clock& clock_;
-  const UniqueFd launcher_;
-  UniqueFd input_;
-  const sigset_t user_mask_;
+  void AskToEnd(int signal) override;
+  void KillAll() override;
+  void Reap() override;
+  int RunningRanks() const override;
 
-  UniqueFd signals_;
-  UniqueFd exec_errors_;
-  OutputQueue out_;
-  OutputQueue err_;
   std::vector<std::unique_ptr<AgentLink>> agents_;
   std::vector<Rank> ranks_;
   std::unique_ptr<JobRendezvous> rendezvous_;
-  std::vector<pollfd> polls_;
 
-  size_t input_unread_ = 0;  // sent to rank 0's host and not taken yet
-  Outcome outcome_;
-  std::string last_words_;  // the output that explains the outcome
-  bool failed_ = false;     // the outcome is one of the job's own
-  bool ending_ = false;
-  bool draining_ = false;
+  size_t input_unread_ = 0;           // sent to rank 0's host and not taken yet
+  std::string last_words_;            // the output that explains the outcome
+  bool failed_ = false;               // the outcome is one of the job's own
   int64_t settle_at_ns_ = INT64_MAX;  // then the failure that was seen counts
   int64_t start_by_ns_ = INT64_MAX;   // all agents have started their ranks
   int64_t meet_by_ns_ = INT64_MAX;    // all ranks have come to the rendezvous
-  int64_t timeout_at_ns_ = INT64_MAX;
-  int64_t kill_at_ns_ = INT64_MAX;
 };
 
 }  // namespace syncopate::launch

@@ -22,6 +22,7 @@
 #include "launch/hosts_supervisor.h"
 #include "launch/local_supervisor.h"
 #include "launch/process_tree.h"
+#include "launch/supervisor_waits.h"
 
 namespace syncopate::launch {
 namespace {

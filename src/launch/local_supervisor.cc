@@ -11,31 +11,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "launch/process_tree.h"
+#include "launch/supervisor_waits.h"
+#include "launch/worker_process.h"
 
 namespace syncopate::launch {
+
 LocalSupervisor::LocalSupervisor(const LaunchOptions& options, const Clock& clock,
                                  UniqueFd launcher, UniqueFd input, const sigset_t& user_mask)
-    : options_(options),
-      clock_(clock),
-      launcher_(std::move(launcher)),
-      input_(std::move(input)),
-      user_mask_(user_mask),
-      out_(STDOUT_FILENO),
-      err_(STDERR_FILENO) {}
+    : JobSupervisor(options, clock, std::move(launcher), std::move(input), user_mask) {}
 
 int LocalSupervisor::Run() {
   if (options_.timeout_ns.has_value()) timeout_at_ns_ = clock_.NowNs() + *options_.timeout_ns;
   signals_ = WatchSignals();
   StartRanks();
-  while (ranks_.Running() > 0 &&
-         (kill_at_ns_ == INT64_MAX || clock_.NowNs() < kill_at_ns_ + kKillNs)) {
-    Step(NextDeadlineNs());
+  while (ranks_.Running() > 0 && !PatienceIsOver()) {
+    Step(ending_ ? NextEndingNs() : timeout_at_ns_);
     CheckDeadlines();
   }
   EndDescendants(clock_, clock_.NowNs() + kKillNs);
   PassOnTheRest();
-  const std::string line =
-      Explain(outcome_, options_.ranks, options_.command.front(), options_.timeout_text);
+  const std::string line = Explanation();
   if (!line.empty()) {
     absl::StrAppend(&err_.bytes(), "syncopate launch: ", line, "\n");
     PassOnTheRest();
@@ -76,21 +71,8 @@ void LocalSupervisor::StartRanks() {
   input_.Reset();
 }
 
-int64_t LocalSupervisor::NextDeadlineNs() const {
-  if (!ending_) return timeout_at_ns_;
-  const int64_t now_ns = clock_.NowNs();
-  return now_ns < kill_at_ns_ ? kill_at_ns_ : kill_at_ns_ + kKillNs;
-}
-
 void LocalSupervisor::Step(int64_t deadline_ns) {
-  // In this order: three of our own, the two outputs, then the streams.
-  polls_.clear();
-  polls_.push_back({signals_.get(), POLLIN, 0});
-  polls_.push_back({launcher_.get(), POLLIN, 0});
-  polls_.push_back({exec_errors_.get(), POLLIN, 0});
-  for (const OutputQueue* queue : {&out_, &err_}) {
-    polls_.push_back({queue->Empty() ? -1 : queue->fd(), POLLOUT, 0});
-  }
+  BeginPolls();
   bool may_read = false;
   for (const Stream& stream : streams_) {
     const bool read = stream.fd.ok() && !stream.queue->Full();
@@ -100,30 +82,14 @@ void LocalSupervisor::Step(int64_t deadline_ns) {
   const int timeout_ms = draining_ && may_read ? 0 : PollTimeoutMs(clock_, deadline_ns);
   if (poll(polls_.data(), polls_.size(), timeout_ms) < 0) return;  // EINTR: the caller asks again
 
-  // Output first, so that a rank's last words stand before what is said about its end.
   for (size_t i = 0; i < streams_.size(); ++i) {
-    const pollfd& ready = polls_[5 + i];
+    const pollfd& ready = polls_[kOwnPolls + i];
     if (ready.fd >= 0 && (ready.revents != 0 || draining_)) ReadStream(streams_[i]);
   }
-  for (OutputQueue* queue : {&out_, &err_}) WriteQueue(*queue);
-  if (polls_[2].revents != 0) ReadExecErrors();
-  if (polls_[0].revents != 0) ReadSignals();
-  if (polls_[1].revents != 0 && outcome_.kind != Outcome::Kind::kLauncherGone) {
-    outcome_ = {.kind = Outcome::Kind::kLauncherGone};
-    ending_ = true;
-    KillRanks();
-  }
-}
-
-void LocalSupervisor::ReadSignals() {
-  const bool children = TakeSignals(signals_, [this](int signal) {
-    if (ending_) {
-      KillRanks();  // asked twice: no more patience
-    } else {
-      End({.kind = Outcome::Kind::kInterrupted, .number = signal}, signal);
-    }
-  });
-  if (children) Reap();
+  WriteQueues();
+  if (Ready(kExecErrors)) ReadExecErrors();
+  if (Ready(kSignals)) ReadSignals();
+  if (Ready(kLauncher)) LauncherGone();
 }
 
 void LocalSupervisor::ReadExecErrors() {
@@ -147,14 +113,6 @@ void LocalSupervisor::ReadStream(Stream& stream) {
   if (nothing_yet && !draining_) return;
   stream.tagger.Finish(stream.queue->bytes());
   stream.fd.Reset();
-}
-
-void LocalSupervisor::WriteQueue(OutputQueue& queue) {
-  const int error = queue.Write();
-  // Without standard error there is nobody to tell, but the job can go on.
-  if (error != 0 && &queue == &out_) {
-    End({.kind = Outcome::Kind::kOutputBroken, .number = error}, SIGTERM);
-  }
 }
 
 void LocalSupervisor::Reap() {
@@ -183,19 +141,10 @@ void LocalSupervisor::CheckDeadlines() {
   if (ending_ && now_ns >= kill_at_ns_) ranks_.Signal(SIGKILL);
 }
 
-void LocalSupervisor::End(Outcome outcome, int signal) {
-  if (ending_) return;
-  ending_ = true;
-  outcome.others_ended = ranks_.Running();
-  outcome_ = outcome;
+void LocalSupervisor::AskToEnd(int signal) {
   kill_at_ns_ = clock_.NowNs() + options_.grace_ns;
   ranks_.Signal(signal);
   ranks_.Signal(SIGCONT);  // a stopped process would not hear of it
-}
-
-void LocalSupervisor::KillRanks() {
-  kill_at_ns_ = std::min(kill_at_ns_, clock_.NowNs());
-  ranks_.Signal(SIGKILL);
 }
 
 // A reader that is slow gets all of a good job's output, however long it takes (the user can

@@ -15,6 +15,11 @@ namespace syncopate::launch {
 // Signals that end the job; the rest of a user's signals do what they always do.
 inline constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
+// How long killed processes may take to go (they can be stuck in the kernel), and how long the
+// reader of our output may block us once the job has failed.
+inline constexpr int64_t kKillNs = 5'000'000'000;
+inline constexpr int64_t kFlushNs = 5'000'000'000;
+
 // A file descriptor that is readable when one of kEndingSignals or SIGCHLD, which must be blocked,
 // has come.
 UniqueFd WatchSignals();
