@@ -334,11 +334,7 @@ bool TcpWire::Progress() {
     if (lane->writable) moved |= Write(*lane);
     if (lane->readable && peers_[static_cast<size_t>(lane->peer)].open) List(*lane);
   }
-  for (const auto& [peer, why] : std::exchange(ended_, {})) {
-    moved = true;
-    handler_.Closed(peer, why);
-  }
-  return moved;
+  return TellEnded() || moved;
 }
 
 void TcpWire::Detach(uint64_t cookie) {
@@ -371,7 +367,7 @@ void TcpWire::End(int rank, absl::Status why) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   if (!peer.open) return;
   peer.open = false;
-  ended_.emplace_back(rank, std::move(why));
+  NoteEnd(rank, std::move(why));
   for (auto& lane : peer.lanes) {
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, lane->fd.get(), nullptr);
     lane->fd.Reset();
@@ -392,23 +388,8 @@ void TcpWire::DropQueue(Peer& peer) {
   for (const uint64_t cookie : cookies) handler_.Sent(cookie);
 }
 
-void TcpWire::FinishClosing(int rank) {
-  Peer& peer = peers_[static_cast<size_t>(rank)];
-  if (!peer.open || peer.shut || !Flushed(rank)) return;
-  peer.shut = true;
-  for (auto& lane : peer.lanes) shutdown(lane->fd.get(), SHUT_WR);
-}
-
-void TcpWire::Close(int rank, bool politely) {
-  Peer& peer = peers_[static_cast<size_t>(rank)];
-  if (!peer.open) return;
-  if (politely) {
-    peer.closing = true;
-    FinishClosing(rank);
-    return;
-  }
-  End(rank, absl::OkStatus());
-  std::erase_if(ended_, [&](const auto& entry) { return entry.first == rank; });
+void TcpWire::SayFarewell(int rank) {
+  for (auto& lane : peers_[static_cast<size_t>(rank)].lanes) shutdown(lane->fd.get(), SHUT_WR);
 }
 
 }  // namespace syncopate::transport::net

@@ -10,12 +10,13 @@
 
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
+#include "transport/net/peer_wire.h"
 #include "transport/net/send_queue.h"
 #include "transport/net/wire.h"
 
 namespace syncopate::transport::net {
 
-class TcpWire final : public Wire {
+class TcpWire final : public PeerWire {
  public:
   // `sockets` by rank and lane, as ConnectMesh() made them. The handler must outlive the wire.
   // `buffer_bytes`: what the kernel holds of a connection's data at the receiver, and twice of it
@@ -27,12 +28,11 @@ class TcpWire final : public Wire {
   void Send(int peer, const FrameHeader& header, const std::byte* payload,
             uint64_t cookie) override;
   bool Progress() override;
-  bool Arm() override { return ready_.empty() && ended_.empty(); }
+  bool Arm() override { return ready_.empty() && !HasEnded(); }
   int fd() const override { return epoll_.get(); }
   void Detach(uint64_t cookie) override;
   void Expect(int peer, double share) override;
   bool Flushed(int peer) const override;
-  void Close(int peer, bool politely) override;
   int64_t ArrivalNs(int64_t /*now_ns*/) const override { return read_ns_; }
 
  private:
@@ -61,16 +61,12 @@ class TcpWire final : public Wire {
     int least_buffer = 0;
     int wanted_less = 0;
   };
-  struct Peer {
+  struct Peer : Connection {
     std::vector<std::unique_ptr<Lane>> lanes;
-    SendQueue queue;
-    bool open = false;
-    bool closing = false;  // politely: after what is queued
-    bool shut = false;     // we have said that nothing more comes
   };
 
   TcpWire(UniqueFd epoll, WireHandler& handler, int buffer_bytes)
-      : epoll_(std::move(epoll)), handler_(handler), buffer_bytes_(buffer_bytes) {}
+      : PeerWire(handler), epoll_(std::move(epoll)), buffer_bytes_(buffer_bytes) {}
   void List(Lane& lane);
   // Takes frames of the peer's queues to write next. False: there are none.
   bool Take(Lane& lane);
@@ -80,18 +76,16 @@ class TcpWire final : public Wire {
   // Parses what was read. False: it makes no sense.
   bool Parse(Lane& lane);
   void PayloadRead(Lane& lane);
-  // Ends the connection; Closed() is told by the next Progress().
-  void End(int peer, absl::Status why);
+  Connection& connection(int rank) override { return peers_[static_cast<size_t>(rank)]; }
+  void End(int rank, absl::Status why) override;
+  void SayFarewell(int rank) override;
   void DropQueue(Peer& peer);
-  void FinishClosing(int peer);
 
   const UniqueFd epoll_;
-  WireHandler& handler_;
   const int buffer_bytes_;  // 0: not bounded
   std::vector<Peer> peers_;
   std::vector<Lane*> ready_;  // may have something to do
-  std::vector<std::pair<int, absl::Status>> ended_;
-  int64_t read_ns_ = 0;  // when the last bytes that were read came to this host; 0: not known
+  int64_t read_ns_ = 0;       // when the last bytes that were read came to this host; 0: not known
   std::vector<std::byte> sink_;  // where unwanted bytes go
 };
 

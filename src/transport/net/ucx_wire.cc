@@ -368,15 +368,11 @@ bool UcxWire::Progress() {
     void* request = Ucx().ep_close_nbx(endpoint, &param);
     if (UCS_PTR_IS_PTR(request)) Ucx().request_free(request);  // when it is done
   }
-  for (const auto& [rank, why] : std::exchange(ended_, {})) {
-    moved = true;
-    handler_.Closed(rank, why);
-  }
-  return moved;
+  return TellEnded() || moved;
 }
 
 bool UcxWire::Arm() {
-  if (unsettled_ || !ended_.empty() || !to_pump_.empty() || !to_close_.empty()) return false;
+  if (unsettled_ || HasEnded() || !to_pump_.empty() || !to_close_.empty()) return false;
   return Ucx().worker_arm(worker_->handle()) == UCS_OK;
 }
 
@@ -436,7 +432,7 @@ void UcxWire::End(int rank, absl::Status why) {
   Peer& peer = this->peer(rank);
   if (!peer.open) return;
   peer.open = false;
-  ended_.emplace_back(rank, std::move(why));
+  NoteEnd(rank, std::move(why));
   if (!peer.hung_up) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, peer.socket.get(), nullptr);
   peer.socket.Reset();
   if (peer.endpoint != nullptr) to_close_.push_back(std::exchange(peer.endpoint, nullptr));
@@ -447,26 +443,12 @@ void UcxWire::DropQueue(Peer& peer) {
   for (const uint64_t cookie : peer.queue.Clear()) handler_.Sent(cookie);
 }
 
-void UcxWire::FinishClosing(int rank) {
+void UcxWire::SayFarewell(int rank) {
   Peer& peer = this->peer(rank);
-  if (!peer.open || peer.shut || !Flushed(rank)) return;
-  peer.shut = true;
   if (send(peer.socket.get(), &peer.frames_sent, kFarewellBytes, MSG_NOSIGNAL) < 0 ||
       shutdown(peer.socket.get(), SHUT_WR) != 0) {
     End(rank, absl::OkStatus());
   }
-}
-
-void UcxWire::Close(int rank, bool politely) {
-  Peer& peer = this->peer(rank);
-  if (!peer.open) return;
-  if (politely) {
-    peer.closing = true;
-    FinishClosing(rank);
-    return;
-  }
-  End(rank, absl::OkStatus());
-  std::erase_if(ended_, [&](const auto& entry) { return entry.first == rank; });
 }
 
 }  // namespace syncopate::transport::net

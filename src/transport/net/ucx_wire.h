@@ -23,13 +23,14 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "transport/net/buffer_pool.h"
+#include "transport/net/peer_wire.h"
 #include "transport/net/send_queue.h"
 #include "transport/net/ucx_worker.h"
 #include "transport/net/wire.h"
 
 namespace syncopate::transport::net {
 
-class UcxWire final : public Wire {
+class UcxWire final : public PeerWire {
  public:
   struct Options {
     int rank = 0;
@@ -51,7 +52,6 @@ class UcxWire final : public Wire {
   int fd() const override { return epoll_.get(); }
   void Detach(uint64_t cookie) override;
   bool Flushed(int peer) const override;
-  void Close(int peer, bool politely) override;
 
   // Messages that did not show their secret, and were dropped.
   uint64_t strangers() const { return strangers_; }
@@ -61,21 +61,17 @@ class UcxWire final : public Wire {
   // What is in front of each payload: {u32 rank, u32 0, secret, frame header}.
   static constexpr size_t kPrefixBytes = 8 + kSecretBytes + kFrameHeaderBytes;
 
-  struct Peer {
+  struct Peer : Connection {
     ucp_ep_h endpoint = nullptr;
     UniqueFd socket;
     std::string secret;  // that it must show us
     std::string prefix;  // of what we send to it, without the frame's header
-    SendQueue queue;
     size_t in_flight_bytes = 0;
     uint64_t frames_sent = 0;
     uint64_t frames_got = 0;
     std::string farewell;  // read from its socket
     bool hung_up = false;  // its socket ended
     ucs_status_t failure = UCS_OK;
-    bool open = false;
-    bool closing = false;  // politely: after what is queued
-    bool shut = false;     // we have said that nothing more comes
     bool pumping = false;
   };
   // A message that UCX reads or writes.
@@ -89,7 +85,7 @@ class UcxWire final : public Wire {
   };
 
   UcxWire(std::unique_ptr<UcxWorker> worker, int rank, UniqueFd epoll, WireHandler& handler)
-      : rank_(rank), worker_(std::move(worker)), epoll_(std::move(epoll)), handler_(handler) {}
+      : PeerWire(handler), rank_(rank), worker_(std::move(worker)), epoll_(std::move(epoll)) {}
   absl::Status Connect(Options options, const Clock& clock, int64_t deadline_ns);
   absl::Status ExchangeSecrets(const Clock& clock, int64_t deadline_ns);
 
@@ -99,11 +95,12 @@ class UcxWire final : public Wire {
   // Hands queued frames to UCX while it has not too much of them.
   void Pump(int rank);
   bool Post(int rank, OutgoingFrame frame);
-  void FinishClosing(int rank);
   void ReadSocket(int rank);
   // Ends connections that failed or ended and have nothing left to come.
   void Settle();
-  void End(int rank, absl::Status why);
+  Connection& connection(int rank) override { return peer(rank); }
+  void End(int rank, absl::Status why) override;
+  void SayFarewell(int rank) override;
   void DropQueue(Peer& peer);
 
   ucs_status_t Message(const void* prefix, size_t prefix_bytes, void* data, size_t bytes,
@@ -119,13 +116,11 @@ class UcxWire final : public Wire {
   const int rank_;
   const std::unique_ptr<UcxWorker> worker_;
   const UniqueFd epoll_;  // of the sockets and UCX's own events
-  WireHandler& handler_;
   std::vector<Peer> peers_;
   BufferPool buffers_;
   std::list<std::unique_ptr<Transfer>> transfers_;
   std::vector<int> to_pump_;  // ranks whose transfers have ended
   std::vector<ucp_ep_h> to_close_;
-  std::vector<std::pair<int, absl::Status>> ended_;
   bool unsettled_ = false;
   uint64_t strangers_ = 0;
 };
