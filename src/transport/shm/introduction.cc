@@ -69,22 +69,31 @@ sockaddr_un Address(const Digest& job, int rank, socklen_t& length) {
   return address;
 }
 
-absl::Status SendHello(int fd, const HelloMessage& hello, const IntroductionSpec& spec) {
-  HelloMessage copy = hello;
-  iovec part{.iov_base = &copy, .iov_len = sizeof(copy)};
+// The bytes of a hello and room for the descriptors that travel with it, as the kernel wants them.
+struct Envelope {
+  explicit Envelope(HelloMessage& hello) : part{.iov_base = &hello, .iov_len = sizeof(hello)} {
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = space;
+    message.msg_controllen = sizeof(space);
+  }
+  Envelope(const Envelope&) = delete;
+
+  iovec part;
   alignas(cmsghdr) char space[CMSG_SPACE(kFds * sizeof(int))] = {};
   msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = space;
-  message.msg_controllen = sizeof(space);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
+};
+
+absl::Status SendHello(int fd, const HelloMessage& hello, const IntroductionSpec& spec) {
+  HelloMessage copy = hello;
+  Envelope envelope(copy);
+  cmsghdr* header = CMSG_FIRSTHDR(&envelope.message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(kFds * sizeof(int));
   const int fds[kFds] = {spec.control_fd, spec.arena_fd, spec.bell_fd};
   std::memcpy(CMSG_DATA(header), fds, sizeof(fds));
-  if (sendmsg(fd, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(copy))) {
+  if (sendmsg(fd, &envelope.message, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(copy))) {
     return absl::UnavailableError(absl::StrCat("cannot greet a peer: ", std::strerror(errno)));
   }
   return absl::OkStatus();
@@ -102,15 +111,9 @@ absl::StatusOr<Greeting> ReceiveHello(int fd, int64_t wait_ns) {
     return absl::DeadlineExceededError("a peer connected and stayed silent");
   }
   Greeting greeting = {};
-  iovec part{.iov_base = &greeting.hello, .iov_len = sizeof(greeting.hello)};
-  alignas(cmsghdr) char space[CMSG_SPACE(kFds * sizeof(int))] = {};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = space;
-  message.msg_controllen = sizeof(space);
-  const ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  Envelope envelope(greeting.hello);
+  const ssize_t got = recvmsg(fd, &envelope.message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  const cmsghdr* header = CMSG_FIRSTHDR(&envelope.message);
   if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
     const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     int fds[kFds] = {-1, -1, -1};
