@@ -84,15 +84,15 @@ class LabReader {
         absl::StrJoin(names, ", ")));
   }
 
-  Link MakeLink(int a, int b, int64_t forward, int64_t back) const {
+  void AddLink(int a, int b, int64_t forward, int64_t back, double delay, int64_t queue_bytes) {
     Link link;
     link.a = a;
     link.b = b;
     link.rate_forward = forward;
     link.rate_back = back;
-    link.delay = defaults_.delay;
-    link.queue_bytes = defaults_.queue_bytes;
-    return link;
+    link.delay = delay;
+    link.queue_bytes = queue_bytes;
+    spec_.links.push_back(link);
   }
 
   absl::Status ReadSwitch(const toml::table& table) {
@@ -107,10 +107,7 @@ class LabReader {
     SYNCOPATE_RETURN_IF_ERROR(AddNode(reader, name, false, false));
     if (parent.empty()) return absl::OkStatus();
     SYNCOPATE_ASSIGN_OR_RETURN(const int above, NodeOf(reader, parent));
-    Link link = MakeLink(nodes_[name], above, out, in);
-    link.delay = delay;
-    link.queue_bytes = queue;
-    spec_.links.push_back(link);
+    AddLink(nodes_[name], above, out, in, delay, queue);
     return absl::OkStatus();
   }
 
@@ -138,10 +135,7 @@ class LabReader {
       if (spec_.nodes[above].is_host) {
         return reader.Fault(absl::StrCat(hub, " is a host, not a switch; join hosts by [[link]]"));
       }
-      Link link = MakeLink(nodes_[full], above, out, in);
-      link.delay = delay;
-      link.queue_bytes = queue;
-      spec_.links.push_back(link);
+      AddLink(nodes_[full], above, out, in, delay, queue);
     }
     return absl::OkStatus();
   }
@@ -159,10 +153,7 @@ class LabReader {
     }
     SYNCOPATE_ASSIGN_OR_RETURN(const int a, NodeOf(reader, ends[0]));
     SYNCOPATE_ASSIGN_OR_RETURN(const int b, NodeOf(reader, ends[1]));
-    Link link = MakeLink(a, b, forward, back);
-    link.delay = delay;
-    link.queue_bytes = queue;
-    spec_.links.push_back(link);
+    AddLink(a, b, forward, back, delay, queue);
     return absl::OkStatus();
   }
 
@@ -180,10 +171,7 @@ class LabReader {
       SYNCOPATE_ASSIGN_OR_RETURN(const int a, NodeOf(reader, names[i]));
       for (size_t j = i + 1; j < names.size(); ++j) {
         SYNCOPATE_ASSIGN_OR_RETURN(const int b, NodeOf(reader, names[j]));
-        Link link = MakeLink(a, b, rate, rate);
-        link.delay = delay;
-        link.queue_bytes = queue;
-        spec_.links.push_back(link);
+        AddLink(a, b, rate, rate, delay, queue);
       }
     }
     return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/parse.h"
+#include "base/status.h"
 #include "base/units.h"
 #include "lab/spec.h"
 
@@ -82,31 +83,30 @@ int64_t TableReader::Int(absl::string_view key, int64_t fallback, int64_t lo, in
   return fallback;
 }
 
-int64_t TableReader::Rate(absl::string_view key, int64_t fallback) {
+template <typename Value>
+Value TableReader::Parsed(absl::string_view key, Value fallback,
+                          absl::StatusOr<Value> (*parse)(absl::string_view)) {
   const toml::node* node = Find(key);
   if (node == nullptr) return fallback;
-  const absl::StatusOr<int64_t> rate = ParseLinkRate(Text(key, ""));
-  if (rate.ok()) return *rate;
-  Note(*node, key, rate.status().message());
+  const absl::StatusOr<Value> value = parse(Text(key, ""));
+  if (value.ok()) return *value;
+  Note(*node, key, value.status().message());
   return fallback;
+}
+
+int64_t TableReader::Rate(absl::string_view key, int64_t fallback) {
+  return Parsed<int64_t>(key, fallback, [](absl::string_view text) { return ParseLinkRate(text); });
 }
 
 double TableReader::Seconds(absl::string_view key, double fallback) {
-  const toml::node* node = Find(key);
-  if (node == nullptr) return fallback;
-  const absl::StatusOr<double> seconds = ParseSeconds(Text(key, ""));
-  if (seconds.ok()) return *seconds;
-  Note(*node, key, seconds.status().message());
-  return fallback;
+  return Parsed<double>(key, fallback, [](absl::string_view text) { return ParseSeconds(text); });
 }
 
 int64_t TableReader::Bytes(absl::string_view key, int64_t fallback) {
-  const toml::node* node = Find(key);
-  if (node == nullptr) return fallback;
-  const absl::StatusOr<uint64_t> bytes = ParseBytes(Text(key, ""), uint64_t{1} << 30);
-  if (bytes.ok()) return static_cast<int64_t>(*bytes);
-  Note(*node, key, bytes.status().message());
-  return fallback;
+  return Parsed<int64_t>(key, fallback, [](absl::string_view text) -> absl::StatusOr<int64_t> {
+    SYNCOPATE_ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(text, uint64_t{1} << 30));
+    return static_cast<int64_t>(bytes);
+  });
 }
 
 std::vector<std::string> TableReader::Texts(absl::string_view key, absl::string_view example) {

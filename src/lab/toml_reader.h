@@ -49,6 +49,10 @@ class TableReader {
 
  private:
   const toml::node* Find(absl::string_view key);
+  // What `parse` makes of the text of the key.
+  template <typename Value>
+  Value Parsed(absl::string_view key, Value fallback,
+               absl::StatusOr<Value> (*parse)(absl::string_view));
   void Note(const toml::node& node, absl::string_view key, absl::string_view message);
 
   const toml::table& table_;
