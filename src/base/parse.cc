@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "base/write_file.h"
 
 namespace syncopate {
 namespace {
@@ -157,16 +158,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t bytes_max
 }
 
 absl::Status WriteFile(const std::string& path, absl::string_view contents) {
-  const std::string beside = absl::StrCat(path, ".tmp", getpid());
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-  file.write(contents.data(), static_cast<std::streamsize>(contents.size()));
-  file.close();
-  if (!file || std::rename(beside.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    std::remove(beside.c_str());
-    return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(error)));
-  }
-  return absl::OkStatus();
+  return WriteFileWith(path, [contents](std::ostream& file) {
+    file.write(contents.data(), static_cast<std::streamsize>(contents.size()));
+  });
 }
 
 }  // namespace syncopate

@@ -6,16 +6,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <memory>
+#include <ostream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "base/write_file.h"
 
 namespace syncopate::train {
 
@@ -116,7 +116,7 @@ absl::StatusOr<Dataset> Decode(std::shared_ptr<const MappedFile> file) {
   return dataset;
 }
 
-void Write(std::ofstream& file, absl::Span<const uint8_t> bytes) {
+void Write(std::ostream& file, absl::Span<const uint8_t> bytes) {
   file.write(reinterpret_cast<const char*>(bytes.data()),
              static_cast<std::streamsize>(bytes.size()));
 }
@@ -179,20 +179,13 @@ absl::Status WriteDatasetFile(const std::string& path, const Dataset& dataset) {
   Append(head, dataset.test.samples);
   Append(head, digest.high);
   Append(head, digest.low);
-  const std::string beside = absl::StrCat(path, ".tmp", getpid());
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-  file.write(head.data(), static_cast<std::streamsize>(head.size()));
-  for (const Split* split : {&dataset.train, &dataset.test}) {
-    Write(file, split->inputs);
-    Write(file, split->labels);
-  }
-  file.close();
-  if (!file || std::rename(beside.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    std::remove(beside.c_str());
-    return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(error)));
-  }
-  return absl::OkStatus();
+  return WriteFileWith(path, [&](std::ostream& file) {
+    file.write(head.data(), static_cast<std::streamsize>(head.size()));
+    for (const Split* split : {&dataset.train, &dataset.test}) {
+      Write(file, split->inputs);
+      Write(file, split->labels);
+    }
+  });
 }
 
 absl::StatusOr<Dataset> ReadDatasetFile(const std::string& path) {
