@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "schedule/models/model_tables.h"
+#include "schedule/published.h"
 #include "schedule/search.h"
 #include "tools/command_line.h"
 
@@ -75,10 +76,8 @@ absl::StatusOr<schedule::ScheduleOptions> MakeOptions(const ScheduleArguments& a
 
 }  // namespace
 
-cost::CommunicationCosts PublishedCosts() { return {1.4e-3, 1.7e-9, {1, 1.5}, "published"}; }
-
 absl::StatusOr<cost::CommunicationCosts> LoadCosts(const std::string& text) {
-  if (text.empty()) return PublishedCosts();
+  if (text.empty()) return schedule::PublishedCosts();
   if (text.find(',') == std::string::npos) {
     SYNCOPATE_ASSIGN_OR_RETURN(const std::string json, ReadFile(text, limits::kTensorTextBytesMax));
     absl::StatusOr<cost::CommunicationCosts> costs = cost::ParseCommunicationCosts(json);

@@ -47,9 +47,6 @@ struct ScheduleReport {
   std::vector<PlannedSchedule> schedules;
 };
 
-// The costs of the ASC-WFBP paper: 32 GPUs, 10 Gbit/s Ethernet.
-cost::CommunicationCosts PublishedCosts();
-
 // "1.4ms,1.7ns,1.5" (start-up, a byte, gamma of 2, 3, ... at once), or a JSON file.
 absl::StatusOr<cost::CommunicationCosts> LoadCosts(const std::string& text);
 

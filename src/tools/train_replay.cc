@@ -19,6 +19,7 @@
 #include "observe/recorder.h"
 #include "schedule/models/model_tables.h"
 #include "schedule/planners.h"
+#include "schedule/published.h"
 #include "schedule/timeline.h"
 #include "sync/exchange.h"
 #include "sync/replay.h"
@@ -92,7 +93,7 @@ absl::Status ReadSchedules(const std::string& text, ReplayPlan& plan) {
   plan.planners = absl::StrSplit(text, ',');
   for (const std::string& planner : plan.planners) {
     const absl::Status known =
-        schedule::MakeSchedule(planner, plan.tables.front(), PublishedCosts()).status();
+        schedule::MakeSchedule(planner, plan.tables.front(), schedule::PublishedCosts()).status();
     if (!known.ok()) return At("--schedule", known);
   }
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include "nlohmann/json.hpp"
 #include "schedule/models/model_tables.h"
 #include "schedule/planners.h"
+#include "schedule/published.h"
 #include "schedule/search.h"
 #include "schedule/timeline.h"
 #include "tools/plan_schedule.h"
@@ -15,19 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Published {
-  absl::string_view model;
-  double wfbp;
-  double mg;
-  double asc;
-};
-constexpr Published kTable4[] = {
-    {"resnet-152", 0.956, 0.710, 0.524},
-    {"densenet-201", 0.778, 0.375, 0.314},
-    {"inception-v4", 0.719, 0.510, 0.377},
-    {"bert-base", 1.010, 1.062, 0.924},
-};
-
 absl::StatusOr<double> Iteration(absl::string_view planner, const TensorTable& table,
                                  const cost::CommunicationCosts& costs) {
   SYNCOPATE_ASSIGN_OR_RETURN(const Schedule schedule,
@@ -35,8 +23,8 @@ absl::StatusOr<double> Iteration(absl::string_view planner, const TensorTable& t
   return schedule::PredictIteration(table, costs, schedule);
 }
 
-absl::StatusOr<AscWfbpRow> MakeRow(const Published& published) {
-  const cost::CommunicationCosts costs = PublishedCosts();
+absl::StatusOr<AscWfbpRow> MakeRow(const schedule::PublishedIteration& published) {
+  const cost::CommunicationCosts costs = schedule::PublishedCosts();
   cost::CommunicationCosts full = costs;
   full.gamma = {1, 2};
   SYNCOPATE_ASSIGN_OR_RETURN(const TensorTable table, schedule::MakeModelTable(published.model));
@@ -45,8 +33,8 @@ absl::StatusOr<AscWfbpRow> MakeRow(const Published& published) {
   row.tensors = table.size();
   row.parameters = static_cast<double>(table.elements());
   row.published_wfbp = published.wfbp;
-  row.published_mg = published.mg;
-  row.published_asc = published.asc;
+  row.published_mg = published.mg_wfbp;
+  row.published_asc = published.asc_wfbp;
   SYNCOPATE_ASSIGN_OR_RETURN(row.none, Iteration("none", table, costs));
   SYNCOPATE_ASSIGN_OR_RETURN(row.wfbp, Iteration("wfbp", table, costs));
   SYNCOPATE_ASSIGN_OR_RETURN(row.mg, Iteration("mg-wfbp", table, costs));
@@ -66,7 +54,7 @@ absl::StatusOr<AscWfbpRow> MakeRow(const Published& published) {
 
 absl::StatusOr<std::vector<AscWfbpRow>> MakeAscWfbpRows() {
   std::vector<AscWfbpRow> rows;
-  for (const Published& published : kTable4) {
+  for (const schedule::PublishedIteration& published : schedule::kPublishedIterations) {
     SYNCOPATE_ASSIGN_OR_RETURN(AscWfbpRow row, MakeRow(published));
     rows.push_back(std::move(row));
   }
