@@ -1,9 +1,11 @@
 #include "tools/plan_command.h"
 
 #include <algorithm>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -272,10 +274,18 @@ absl::StatusOr<std::string> ExportSchedule(const PlanArguments& arguments,
   return ToText(report.schedules[0].schedule);
 }
 
-absl::Status PlanSchedule(const PlanArguments& arguments, std::ostream& out) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const ScheduleReport report, MakeScheduleReport(arguments.schedule));
+// The forms in which a plan can be shown. Those that were not asked for are not made.
+struct Forms {
+  std::function<absl::StatusOr<std::string>()> exported;
+  std::function<std::string()> svg;
+  std::function<std::string()> json;
+  std::function<std::string()> summary;
+  std::function<std::string()> explanation;
+};
+
+absl::Status Show(const PlanArguments& arguments, const Forms& forms, std::ostream& out) {
   if (!arguments.export_form.empty() || !arguments.output.empty()) {
-    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, ExportSchedule(arguments, report));
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, forms.exported());
     if (arguments.output.empty()) {
       out << text;
       return absl::OkStatus();
@@ -283,39 +293,39 @@ absl::Status PlanSchedule(const PlanArguments& arguments, std::ostream& out) {
     SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.output, text));
   }
   if (!arguments.svg.empty()) {
-    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.svg, SchedulesToSvg(report)));
+    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.svg, forms.svg()));
   }
   if (arguments.json) {
-    out << ScheduleReportToJson(report);
+    out << forms.json();
     return absl::OkStatus();
   }
-  out << FormatScheduleSummary(report);
-  if (arguments.explain) out << "\n" << FormatScheduleExplanation(report);
+  out << forms.summary();
+  if (arguments.explain) out << "\n" << forms.explanation();
   return absl::OkStatus();
+}
+
+absl::Status PlanSchedule(const PlanArguments& arguments, std::ostream& out) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const ScheduleReport report, MakeScheduleReport(arguments.schedule));
+  return Show(arguments,
+              {.exported = [&] { return ExportSchedule(arguments, report); },
+               .svg = [&] { return SchedulesToSvg(report); },
+               .json = [&] { return ScheduleReportToJson(report); },
+               .summary = [&] { return FormatScheduleSummary(report); },
+               .explanation = [&] { return FormatScheduleExplanation(report); }},
+              out);
 }
 
 absl::Status Plan(const PlanArguments& arguments, std::ostream& out) {
   if (arguments.schedule.asked()) return PlanSchedule(arguments, out);
   SYNCOPATE_RETURN_IF_ERROR(CheckForms(arguments));
   SYNCOPATE_ASSIGN_OR_RETURN(const PlanReport report, MakeReport(arguments));
-  if (!arguments.export_form.empty() || !arguments.output.empty()) {
-    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, Export(arguments, report));
-    if (arguments.output.empty()) {
-      out << text;
-      return absl::OkStatus();
-    }
-    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.output, text));
-  }
-  if (!arguments.svg.empty()) {
-    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.svg, PlanToSvg(report)));
-  }
-  if (arguments.json) {
-    out << PlanToJson(report);
-    return absl::OkStatus();
-  }
-  out << FormatSummary(report);
-  if (arguments.explain) out << "\n" << FormatExplanation(report);
-  return absl::OkStatus();
+  return Show(arguments,
+              {.exported = [&] { return Export(arguments, report); },
+               .svg = [&] { return PlanToSvg(report); },
+               .json = [&] { return PlanToJson(report); },
+               .summary = [&] { return FormatSummary(report); },
+               .explanation = [&] { return FormatExplanation(report); }},
+              out);
 }
 
 constexpr char kExamples[] =
