@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "gtest/gtest.h"
+#include "lab/change.h"
 #include "lab/lab.h"
 #include "syncopate/syncopate.h"
 #include "tests/forked.h"
@@ -32,7 +34,7 @@ class HostWorkers : public Forked {
         names, slots, lab.hosts()[0].address,
         [&](const std::string& host) { return lab::BecomeHost(lab.name(), host); }, body));
   }
-  // Likewise, all on this machine; they share memory only with workers of the same "host".
+  // The same on this machine: workers share memory only with those of the same "host".
   static std::unique_ptr<HostWorkers> OnLoopback(int hosts, int slots, const Body& body) {
     std::vector<std::string> names;
     for (int host = 0; host < hosts; ++host) names.push_back("host" + std::to_string(host));
@@ -77,6 +79,15 @@ class HostWorkers : public Forked {
     }
   }
 };
+
+// Makes a change of the lab, as `syncopate lab` does, and returns its name.
+inline std::string ChangeLab(lab::Lab& lab, const std::vector<std::string>& words) {
+  absl::StatusOr<lab::Change> change = lab::ParseChange(lab.plan().spec, words);
+  EXPECT_TRUE(change.ok()) << change.status();
+  absl::StatusOr<std::string> name = lab.Apply(*change, "");
+  EXPECT_TRUE(name.ok()) << name.status();
+  return name.ok() ? *name : "";
+}
 
 }  // namespace syncopate
 

@@ -176,14 +176,7 @@ class HostsFailureTest : public ::testing::Test {
 
   std::string HostOf(int rank) { return (*lab_)->hosts()[static_cast<size_t>(rank)].name; }
 
-  // Makes a change of the lab, as `syncopate lab` does.
-  std::string Change(const std::vector<std::string>& words) {
-    absl::StatusOr<lab::Change> change = lab::ParseChange((*lab_)->plan().spec, words);
-    EXPECT_TRUE(change.ok()) << change.status();
-    absl::StatusOr<std::string> name = (*lab_)->Apply(*change, "");
-    EXPECT_TRUE(name.ok()) << name.status();
-    return name.ok() ? *name : "";
-  }
+  std::string Change(const std::vector<std::string>& words) { return ChangeLab(**lab_, words); }
 
   void CheckCut(int victim, const std::vector<std::string>& words) {
     std::string cut;

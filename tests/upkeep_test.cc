@@ -168,13 +168,7 @@ class UpkeepTest : public ::testing::Test {
     return story->reason[0];
   }
 
-  std::string Change(const std::vector<std::string>& words) {
-    absl::StatusOr<lab::Change> change = lab::ParseChange((*lab_)->plan().spec, words);
-    EXPECT_TRUE(change.ok()) << change.status();
-    absl::StatusOr<std::string> name = (*lab_)->Apply(*change, "");
-    EXPECT_TRUE(name.ok()) << name.status();
-    return name.ok() ? *name : "";
-  }
+  std::string Change(const std::vector<std::string>& words) { return ChangeLab(**lab_, words); }
 
   // A flow in the background takes some time to begin; it is there once it has carried something.
   void AwaitFlow(const std::string& name) {

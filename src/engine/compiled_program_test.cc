@@ -1,9 +1,9 @@
 #include "engine/compiled_program.h"
 
-#include <numeric>
 #include <string>
 #include <vector>
 
+#include "engine/request_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/collective/planners.h"
@@ -14,15 +14,6 @@ namespace {
 using Shape = CompiledProgram::Shape;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-plan::CollectiveRequest AllReduceOf(int workers, uint64_t elements) {
-  plan::CollectiveRequest request;
-  request.workers = workers;
-  request.active.resize(static_cast<size_t>(workers));
-  std::iota(request.active.begin(), request.active.end(), 0);
-  request.elements = elements;
-  return request;
-}
 
 Shape ShapeOf(const Program& program) {
   const auto compiled = CompileProgram(program, 0);

@@ -2,7 +2,6 @@
 // many worker counts, active sets, sizes, cuts and message orders, each from a seed that is printed
 // when something fails.
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "engine/loop_testing.h"
+#include "engine/request_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "model/program_validator.h"
@@ -158,15 +158,6 @@ INSTANTIATE_TEST_SUITE_P(All, PlannerOnLoopTest,
                          });
 
 // ---- one program, closer looks
-
-plan::CollectiveRequest AllReduceOf(int workers, uint64_t elements) {
-  plan::CollectiveRequest request;
-  request.workers = workers;
-  request.active.resize(static_cast<size_t>(workers));
-  std::iota(request.active.begin(), request.active.end(), 0);
-  request.elements = elements;
-  return request;
-}
 
 struct FloatJob {
   FloatJob(LoopWorld& world, const Program& program, ReduceOp op, std::vector<double> weights)
