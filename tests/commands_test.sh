@@ -61,6 +61,9 @@ refuses ' train: -n: "0" is not a whole number of at least 1; ' train -n 0
 refuses ' train: --ranks: "two" is not a whole number of at least 1; ' train --ranks two
 refuses ' train: --batch: "1.5" is not a whole number; its help says: ' train --batch 1.5
 refuses ' train: --seed: "x" is not a whole number of at least 0; ' train --seed x
+refuses ' train: --seed: "-1" is not a whole number of at least 0' train --seed -1
+refuses ' bench train: --seed: "-1" is not a whole number of at least 0' bench train --seed -1
+refuses ' probe: --seed: "-1" is not a whole number of at least 0' probe --seed -1
 refuses ' train: --lr: "fast" is not a number; ' train --lr fast
 refuses ' train: --model: its value is missing; its help says: mlp, cnn, ' train --model
 refuses ' train: --model: its value is missing: --data, which follows, is an option; ' train --model --data mnist

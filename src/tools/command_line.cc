@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -50,6 +51,21 @@ std::vector<std::string> WithoutMark(const CLI::App& app, std::vector<std::strin
   return words;
 }
 
+// CLI11 takes -1 for the largest number where an option's number has no sign. Such options refuse
+// whatever is negative, in all sub-commands.
+void RefuseNegative(CLI::App& app) {
+  for (CLI::Option* option : app.get_options([](const CLI::Option*) { return true; })) {
+    if (option->get_type_name() != "UINT") continue;
+    option->check([](const std::string& text) {
+      if (!absl::StartsWith(text, "-")) return std::string();
+      return absl::StrCat("\"", text, "\" is not a whole number of at least 0");
+    });
+  }
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    RefuseNegative(*command);
+  }
+}
+
 }  // namespace
 
 int Complain(absl::string_view command, const absl::Status& status) {
@@ -79,6 +95,7 @@ int RunCommandLine(CLI::App& app, int argc, const char* const* argv, const int& 
     std::cout << app.help() << std::flush;
     return kDone;
   }
+  RefuseNegative(app);
   try {
     std::vector<std::string> words = WithoutMark(app, {argv + 1, argv + argc});
     std::reverse(words.begin(), words.end());  // as CLI11 wants them

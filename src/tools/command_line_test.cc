@@ -91,6 +91,7 @@ Ran RunWith(std::vector<const char*> arguments) {
 TEST(CommandLineTest, GivesTheExitCodeOfTheCommand) {
   EXPECT_EQ(RunWith({"work"}).code, 0);
   EXPECT_EQ(RunWith({"work", "--amount", "7"}).code, 7);
+  EXPECT_EQ(RunWith({"work", "--amount", "7", "--seed", "18446744073709551615"}).code, 7);
 }
 
 TEST(CommandLineTest, HelpAndVersionAreNoErrors) {
@@ -181,6 +182,8 @@ TEST(CommandLineTest, WrongUsageSaysWhatIsPossible) {
        "much"},
       {{"work", "--seed", "x"},
        " work: --seed: \"x\" is not a whole number of at least 0; its help says: of all"},
+      {{"work", "--seed", "-1"}, " work: --seed: \"-1\" is not a whole number of at least 0"},
+      {{"work", "--seed=-1"}, " work: --seed: \"-1\" is not a whole number of at least 0"},
       {{"work", "--rate", "fast"},
        " work: --rate: \"fast\" is not a number; its help says: how fast"},
       {{"work", "--quick=very"}, " work: --quick takes no value, but \"very\" was given"},
