@@ -29,9 +29,12 @@ namespace {
 
 constexpr char kMagic[] = "SYNCRDV1";
 constexpr size_t kMagicBytes = 8;
-constexpr int64_t kStrangerNs = 2'000'000'000;  // to prove itself
-constexpr size_t kStrangersMax = 64;            // at once
-constexpr int64_t kPauseNs = 100'000'000;       // when the system has no more file descriptors
+// A connection must prove itself within this.
+constexpr int64_t kStrangerNs = 2'000'000'000;
+// The most connections that have not proved themselves at once.
+constexpr size_t kStrangersMax = 64;
+// The pause when the system has no more file descriptors.
+constexpr int64_t kPauseNs = 100'000'000;
 
 // Both sides' nonces are in every proof, so none can be shown a second time.
 ProofText ServerProof(absl::string_view worker_nonce, absl::string_view connection_nonce,

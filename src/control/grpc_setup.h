@@ -1,4 +1,4 @@
-// How Syncopate uses gRPC: it is up only while somebody needs it, and deadlines are spans of time.
+// How Syncopate uses gRPC: it is up only while something needs it, and deadlines are spans of time.
 #ifndef SYNCOPATE_CONTROL_GRPC_SETUP_H_
 #define SYNCOPATE_CONTROL_GRPC_SETUP_H_
 
@@ -19,7 +19,7 @@ class GrpcLease {
   GrpcLease(const GrpcLease&) = delete;
 };
 
-// From now on, as gRPC's calls take it. Negative counts as none.
+// A span of time from now, as gRPC's calls take it. A negative one counts as none.
 inline gpr_timespec GrpcTimeout(int64_t ns) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                       gpr_time_from_nanos(std::max<int64_t>(ns, 0), GPR_TIMESPAN));

@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<InterfaceAddress>> ChooseInterfaces(
 double LinkBitsPerSecond(const std::string& interface);
 
 // How many TCP connections for each pair of workers such a link needs: a connection has at most
-// 128 KiB on its way, which is 10 Gbit/s where a round trip takes a tenth of a millisecond.
+// 128 KiB in flight, which is 10 Gbit/s where a round trip takes a tenth of a millisecond.
 int ConnectionsFor(double link_bits_per_second);
 
 // "10.0.0.1:4711", "[fd00::1]:4711".

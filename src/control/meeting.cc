@@ -62,7 +62,8 @@ bool Says(const Environment& environment, const std::string& name, int number) {
   return environment(name).value_or("") == absl::StrCat(number);
 }
 
-// A key where none was given or can be told in secret: others who know the job could make it too.
+// A key for jobs to which none was given and none can be told in secret. Others that know the job
+// could derive it too.
 std::string DerivedKey(const MeetingOptions& options) {
   return ProofText("syncopate derived key")
       .Add(options.job)
@@ -111,7 +112,7 @@ absl::StatusOr<Meeting> MeetByLauncher(MeetingOptions options, const Share& shar
   std::string introduction = "none";
   absl::Status failed = absl::OkStatus();
   if (options.rank == 0) {
-    // Whatever fails, the others wait for a word.
+    // The others wait for a text even if something fails here.
     failed = [&]() -> absl::Status {
       if (options.key.empty()) {
         SYNCOPATE_ASSIGN_OR_RETURN(options.key, RandomBytes(kKeyBytes));
@@ -157,8 +158,8 @@ absl::StatusOr<Meeting> MeetAtHost(MeetingOptions options, const std::string& ho
                                    const std::string& seed, const Clock& clock,
                                    const Environment& environment) {
   if (options.key.empty()) options.key = DerivedKey(options);
-  // Each meeting has a server of its own; the key tells it from the last one, which may be there
-  // still.
+  // Each meeting has a server of its own. The key tells it from the last one, which may still be
+  // there.
   options.key = ProofText("syncopate round").AddNumber(options.round).ProofBy(options.key);
   options.round = 0;
   const int base =

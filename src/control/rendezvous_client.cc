@@ -21,9 +21,13 @@
 namespace syncopate::control {
 namespace {
 
-constexpr int64_t kKnockNs = 3'000'000'000;   // one address is given so long to let us in
-constexpr int64_t kBetweenNs = 50'000'000;    // rests between two rounds of all addresses
-constexpr int64_t kAnswerNs = 1'000'000'000;  // the server answers so long before our deadline
+// How long one address may take to let us in.
+constexpr int64_t kKnockNs = 3'000'000'000;
+// The pause between two rounds of all addresses.
+constexpr int64_t kBetweenNs = 50'000'000;
+// The server answers this long before our deadline, so that its answer, which names the missing
+// workers, still reaches us.
+constexpr int64_t kAnswerNs = 1'000'000'000;
 
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
@@ -61,7 +65,7 @@ absl::StatusOr<Welcome> FindServer(const MeetingOptions& options,
           Knock(address, options.key, clock, std::min(options.deadline_ns, now_ns + kKnockNs));
       if (welcome.ok() || absl::IsInvalidArgument(welcome.status())) return welcome;
       last = welcome.status();
-      // With one address there is nobody else to ask who might know the key.
+      // With one address there is no other server to ask that might know the key.
       if (addresses.size() == 1 && absl::IsPermissionDenied(last)) return At(address, last);
     }
     Rest(std::min(kBetweenNs, std::max<int64_t>(options.deadline_ns - clock.NowNs(), 0)));

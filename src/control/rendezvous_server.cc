@@ -22,12 +22,16 @@
 namespace syncopate::control {
 namespace {
 
-constexpr int64_t kShutdownNs = 1'000'000'000;  // for answers that are on their way at the end
+// The time for answers that are in flight when the server ends.
+constexpr int64_t kShutdownNs = 1'000'000'000;
 constexpr int kMetadataBytesMax = 4'096;
-constexpr int kUnsentMax = 32;  // answers on their way at once: each holds what all workers brought
-constexpr int kStreamsMax = 4;  // calls at once on one connection
+// The most answers in flight. It bounds the memory, since each holds what all workers brought.
+constexpr int kUnsentMax = 32;
+// The most calls at once on one connection.
+constexpr int kStreamsMax = 4;
 constexpr int kKeepaliveMs = 10'000;
-constexpr size_t kMemoryBytesMax = size_t{128} << 20;  // beyond it gRPC turns new calls away
+// With more memory in use, gRPC turns new calls away.
+constexpr size_t kMemoryBytesMax = size_t{128} << 20;
 
 // A call that gRPC's queue tells about. It counts what the queue still owes it and is deleted when
 // that is nothing.
@@ -125,7 +129,7 @@ class Server final : public RendezvousServer {
   std::thread thread_;
 };
 
-// A worker that wants to take part, or somebody who says so.
+// A call of a worker, or of something that claims to be one, to take part.
 class Server::JoinCall final : public Call {
  public:
   explicit JoinCall(Server& server) : server_(server) {

@@ -26,7 +26,7 @@ struct RendezvousServerOptions {
 };
 
 // Serves from Start() to its destruction. A wrong key, nonsense on the port or a stranger's
-// messages change nothing for those who belong. Idle, it sleeps. Thread-safe.
+// messages change nothing for the job's workers. It sleeps while nothing happens. Thread-safe.
 class RendezvousServer {
  public:
   // The server owns a thread: do not fork between Start() and the end of its life.
@@ -36,7 +36,7 @@ class RendezvousServer {
 
   // "10.0.0.1:4711", as in SYNCOPATE_RENDEZVOUS.
   virtual const std::string& address() const = 0;
-  // Waits until the meeting is over and everybody who waited has got the answer; false if that is
+  // Waits until the meeting is over and every waiting worker has got the answer; false if that is
   // not so at `deadline_ns`.
   virtual bool WaitUntilAnswered(int64_t deadline_ns) = 0;
 };

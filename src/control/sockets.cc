@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<SocketAddress>> Ask(const std::string& host, int port
   return addresses;
 }
 
-// Outlives whoever asked, if that one does not wait for the answer.
+// Outlives the caller if that does not wait for the answer.
 struct Question {
   Mutex mutex;
   CondVar changed;

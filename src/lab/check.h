@@ -24,7 +24,7 @@ struct Trial {
   Kind kind = Kind::kSingle;
   std::string what;
   std::vector<Pair> pairs;
-  // The fair payload rate of each in bit/s; 0 if nothing on its way is shaped.
+  // The fair payload rate of each in bit/s; 0 if no link on its route is shaped.
   std::vector<double> fair;
 };
 

@@ -10,8 +10,10 @@
 namespace syncopate::lab {
 namespace {
 
-constexpr double kUnshapedBits = 10e9;  // about what a core moves between namespaces
-constexpr double kHopSeconds = 25e-6;   // a veth pair and a wake-up
+// The rate of links that are not shaped, in bit/s: about what a core moves between namespaces.
+constexpr double kUnshapedBits = 10e9;
+// The latency of a hop: a veth pair and a wake-up.
+constexpr double kHopSeconds = 25e-6;
 constexpr double kBitsPerByte = 8;
 
 double PayloadBytes(int64_t rate) {

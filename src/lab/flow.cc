@@ -21,10 +21,12 @@ namespace {
 
 constexpr int64_t kListenWaitNs = 5'000'000'000;
 constexpr int kMeasurePortFirst = 45'000;
-constexpr int kIdleSeconds = 20;          // a server that nobody calls goes away by then
-constexpr double kIntervalSeconds = 0.5;  // of the figures; the first one is left out
-// Flows at once do not begin at the same moment: this much is added, and left out of the figures at
-// the end, when some are done and the others have more than their part.
+// A server without a client ends after this.
+constexpr int kIdleSeconds = 20;
+// The interval of the figures. The first one is left out.
+constexpr double kIntervalSeconds = 0.5;
+// Flows of one trial do not begin at the same moment. This much is added to their time and left out
+// of the figures at the end, when some are done and the others have more than their part.
 constexpr double kTailSeconds = 1;
 
 // Whether somebody listens on that TCP port in a namespace.

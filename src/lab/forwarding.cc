@@ -17,7 +17,8 @@ absl::StatusOr<Forwarding> ComputeForwarding(const Spec& spec) {
   forwarding.link.assign(nodes, std::vector<int>(nodes, -1));
   const std::vector<int> hosts = Hosts(spec);
   for (const int target : hosts) {
-    // Breadth first from the target: whoever is reached first goes back the way it was reached.
+    // Breadth first from the target: each node sends to the neighbour from which it was reached
+    // first.
     std::deque<int> reached = {target};
     while (!reached.empty()) {
       const int here = reached.front();

@@ -12,7 +12,8 @@
 namespace syncopate::lab {
 namespace {
 
-constexpr size_t kSentField = 8;  // after eight of what was received
+// The index of the bytes sent in a line of /proc/net/dev, after eight figures of what was received.
+constexpr size_t kSentField = 8;
 
 using Counters = std::map<std::string, std::map<std::string, uint64_t>>;  // by namespace
 

@@ -18,7 +18,7 @@
 namespace syncopate::launch {
 
 inline constexpr char kAgentMark[] = "\nSYNCOPATE-AGENT-1\n";
-// Input for rank 0 that may be on its way and not taken yet.
+// How much input for rank 0 may be in flight, sent and not taken yet.
 inline constexpr size_t kInputWindowBytes = 64 << 10;
 
 enum class FrameKind : uint32_t {
@@ -34,7 +34,7 @@ enum class FrameKind : uint32_t {
   kErr,          // bytes: of its standard error
   kEnded,        // bytes: the wait status, as text
   kCannotRun,    // bytes: the errno, as text
-  kCannotStart,  // likewise
+  kCannotStart,  // bytes: the errno, as text
   kInputTaken,   // bytes: how much of the input the rank has taken, as text
   kProblem,      // bytes: why nothing can be started
   kDone,         // nothing of the job is left there
@@ -48,7 +48,8 @@ struct Frame {
 };
 
 inline constexpr size_t kFrameHeaderBytes = 12;
-inline constexpr size_t kFrameBytesMax = 4 << 20;  // a start with a large environment
+// The largest frame is a start with a large environment.
+inline constexpr size_t kFrameBytesMax = 4 << 20;
 
 void AppendFrame(FrameKind kind, int rank, absl::string_view bytes, std::string& out);
 

@@ -16,7 +16,8 @@ namespace {
 
 constexpr size_t kTailBytesMax = 2048;
 constexpr size_t kTailLinesMax = 5;
-constexpr size_t kBeforeMarkBytesMax = 64 << 10;  // of a login shell's greeting
+// The longest greeting of a login shell that is skipped.
+constexpr size_t kBeforeMarkBytesMax = 64 << 10;
 
 bool NothingYet() { return errno == EAGAIN || errno == EINTR; }
 

@@ -20,7 +20,7 @@
 
 namespace syncopate::launch {
 
-// The end of what somebody wrote. Not thread-safe.
+// Keeps the last part of an output. Not thread-safe.
 class Tail {
  public:
   void Add(absl::string_view bytes);

@@ -25,7 +25,8 @@ class AgentSupervisor {
   AgentSupervisor(const Clock& clock, UniqueFd launcher, UniqueFd commands,
                   const sigset_t& user_mask);
 
-  // Until all ranks have ended, or the far launcher has gone. Returns 0 if it was told everything.
+  // Runs until all ranks have ended, or the far launcher has gone. Returns 0 if the launcher was told
+  // everything.
   int Run();
 
  private:
@@ -63,8 +64,8 @@ class AgentSupervisor {
   UniqueFd input_;           // of the first rank
   std::string input_bytes_;  // not taken yet
   bool input_ended_ = false;
-  bool started_ = false;  // all that will ever be started is
-  bool gone_ = false;     // the far launcher is
+  bool started_ = false;  // nothing more will be started
+  bool gone_ = false;     // the far launcher has gone
   bool draining_ = false;
   int first_rank_ = 0;
   int64_t grace_ns_ = 0;

@@ -19,9 +19,10 @@
 namespace syncopate::launch {
 namespace {
 
-// Workers that lost a peer may exit before the host of that peer tells of it.
+// How long a failure may turn out to be the consequence of another one: workers that lost a peer may
+// exit before the host of that peer tells of it.
 constexpr int64_t kSettleNs = 200'000'000;
-// For the way to a host and back, on top of the grace that the ranks there have.
+// What is added to the grace of the ranks for the way to their host and back.
 constexpr int64_t kAgentEndNs = 3'000'000'000;
 
 int NumberIn(const std::string& text) {
@@ -337,7 +338,7 @@ void HostsSupervisor::CheckDeadlines() {
   if (ending_ && now_ns >= kill_at_ns_) Kill();
 }
 
-// The start deadline has passed: says for whom.
+// A start deadline has passed: names the host or the rank that is missing.
 void HostsSupervisor::NameMissing() {
   for (const auto& agent : agents_) {
     if (agent->started || start_by_ns_ == INT64_MAX) continue;

@@ -40,7 +40,7 @@ class HostsSupervisor final : public JobSupervisor {
     LineTagger err = LineTagger("");
     Tail tail = {};
   };
-  // An outcome only if the job cannot begin.
+  // Returns an outcome only if the job cannot begin.
   std::optional<Outcome> StartAgents();
   void SendStarts();
 
@@ -53,8 +53,8 @@ class HostsSupervisor final : public JobSupervisor {
   void ReadInput();
   void ReadNews();
   void JudgeAgent(AgentLink& agent);
-  // Somebody failed: that is the outcome, unless it turns out within moments to be the consequence
-  // of something else.
+  // A rank or a host failed. That is the outcome, unless it turns out within kSettleNs to be the
+  // consequence of something else.
   void Fail(Outcome outcome, std::string last_words);
   void FailHost(const AgentLink& agent, std::string detail);
   void FailRank(Outcome outcome);
@@ -76,9 +76,9 @@ class HostsSupervisor final : public JobSupervisor {
   size_t input_unread_ = 0;           // sent to rank 0's host and not taken yet
   std::string last_words_;            // the output that explains the outcome
   bool failed_ = false;               // the outcome is one of the job's own
-  int64_t settle_at_ns_ = INT64_MAX;  // then the failure that was seen counts
-  int64_t start_by_ns_ = INT64_MAX;   // all agents have started their ranks
-  int64_t meet_by_ns_ = INT64_MAX;    // all ranks have come to the rendezvous
+  int64_t settle_at_ns_ = INT64_MAX;  // when the failure that was seen counts
+  int64_t start_by_ns_ = INT64_MAX;   // when all agents must have started their ranks
+  int64_t meet_by_ns_ = INT64_MAX;    // when all ranks must have come to the rendezvous
 };
 
 }  // namespace syncopate::launch

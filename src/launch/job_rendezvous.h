@@ -1,5 +1,5 @@
 // The rendezvous that the launcher runs for the workers of a job on many hosts, and what it knows
-// from it: who has come.
+// from it: which ranks have come.
 #ifndef SYNCOPATE_LAUNCH_JOB_RENDEZVOUS_H_
 #define SYNCOPATE_LAUNCH_JOB_RENDEZVOUS_H_
 

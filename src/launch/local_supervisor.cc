@@ -147,7 +147,7 @@ void LocalSupervisor::AskToEnd(int signal) {
   ranks_.Signal(SIGCONT);  // a stopped process would not hear of it
 }
 
-// A reader that is slow gets all of a good job's output, however long it takes (the user can
+// A slow reader gets all output of a job that ended well, however long it takes (the user can
 // interrupt us). After a failure it has kFlushNs.
 void LocalSupervisor::PassOnTheRest() {
   draining_ = true;

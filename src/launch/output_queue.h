@@ -1,5 +1,5 @@
-// Bytes on their way to a file descriptor that other processes share, so that it can be neither
-// made non-blocking nor be allowed to block.
+// Bytes that wait to be written to a file descriptor that other processes share, so that it can
+// neither be made non-blocking nor be allowed to block.
 #ifndef SYNCOPATE_LAUNCH_OUTPUT_QUEUE_H_
 #define SYNCOPATE_LAUNCH_OUTPUT_QUEUE_H_
 
@@ -11,8 +11,7 @@ namespace syncopate::launch {
 // Not thread-safe.
 class OutputQueue {
  public:
-  // Whoever fills the queue stops while it holds more, so that a slow reader slows the workers
-  // down.
+  // The owner adds nothing while the queue holds more, so that a slow reader slows the workers down.
   static constexpr size_t kBytesMax = 1 << 20;
 
   explicit OutputQueue(int fd) : fd_(fd) {}  // does not own it

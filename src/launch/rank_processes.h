@@ -15,10 +15,10 @@ class RankProcesses {
  public:
   void Add(pid_t pid) { ranks_.push_back({.pid = pid, .running = true}); }
   int Running() const;
-  // To the groups of all that still run.
+  // Sends a signal to the process groups of all ranks that still run.
   void Signal(int signal) const;
-  // Takes leave of all children of this process that have ended, and calls `ended` for those that
-  // were ranks. Others are orphans that a rank has left.
+  // Reaps all children of this process that have ended, and calls `ended` for those that were ranks.
+  // Others are orphans that a rank has left.
   void Reap(const std::function<void(int number, int wait_status)>& ended);
 
  private:

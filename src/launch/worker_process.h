@@ -12,7 +12,7 @@
 
 namespace syncopate::launch {
 
-// Who a rank is.
+// The place of a rank in its job.
 struct WorkerIdentity {
   std::string job;
   int rank = 0;

@@ -9,16 +9,18 @@
 namespace syncopate::probe {
 namespace {
 
-// The logarithm of how much more likely it is in one rack than between two that a flow achieves
-// such a part of what its NICs can do. In between it is linear. In a rack a flow is sometimes
-// disturbed, between racks it often finds an uplink that has room for it.
+// A log-likelihood ratio: how much more likely it is inside a rack than between two racks that a
+// flow achieves `part` of what its NICs can do. It is linear between the points. It is bounded on
+// both sides, since flows inside a rack are sometimes disturbed, and flows between racks often find
+// an uplink that has room for them.
 struct Point {
   double part, likeness;
 };
 constexpr std::array<Point, 5> kLikeness = {
     {{0.4, -3}, {0.65, -1}, {0.78, 0}, {0.9, 0.8}, {0.97, 1}}};
 
-constexpr size_t kViewsMax = 16;  // from which groups are looked for
+// The members from whose point of view the search for groups begins.
+constexpr size_t kViewsMax = 16;
 
 double LikenessOf(double part) {
   if (part <= kLikeness.front().part) return kLikeness.front().likeness;
@@ -31,8 +33,8 @@ double LikenessOf(double part) {
   return kLikeness.back().likeness;
 }
 
-// Groups of members with the greatest sum of likenesses inside, by moving single members and
-// joining groups while that helps.
+// Looks for groups of members with the greatest sum of likenesses inside (correlation clustering):
+// moves single members and joins groups while that helps.
 class Grouping {
  public:
   Grouping(std::vector<std::vector<double>> likeness, std::vector<int> group_of)

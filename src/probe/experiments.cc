@@ -15,18 +15,23 @@
 namespace syncopate::probe {
 namespace {
 
-// Faster than in long experiments by so much: perhaps those did not fill what limits them.
+// If a short experiment was faster than all long ones by this factor, the long ones perhaps did not
+// fill what limits them.
 constexpr double kFaster = 1.05;
-// Short experiments are not so far off twice.
+// At least this part of the second best short experiment is real: a single one may be an accident,
+// but two of them are not off by more.
 constexpr double kSurely = 0.85;
 // From this length on an experiment is long.
 constexpr double kLong = 2;
 // An experiment is disturbed if a host lost more than this part of its processor time. With 10 %
 // and more, flows achieve noticeably less.
 constexpr double kStolenMax = 0.08;
-constexpr int kRepeatsMax = 3;         // of a disturbed experiment
-constexpr double kWaitPart = 0.02;     // of the budget, before the first repeat; then it doubles
-constexpr double kWaitSecondsMax = 5;  // far less than workers wait for an instruction
+// How often a disturbed experiment is repeated.
+constexpr int kRepeatsMax = 3;
+// The wait before the first repeat, as a part of the budget. It doubles with each repeat, up to
+// kWaitSecondsMax, which is far less than workers wait for an instruction.
+constexpr double kWaitPart = 0.02;
+constexpr double kWaitSecondsMax = 5;
 // All repeats together take no more than this part of the budget: the rest of the probe needs its
 // time, too.
 constexpr double kRepeatingPart = 0.25;
@@ -46,8 +51,8 @@ std::vector<int> RackOf(const Racks& racks, int hosts) {
 int TournamentRounds(int members) { return members < 2 ? 0 : members - 1 + members % 2; }
 
 std::vector<std::pair<int, int>> TournamentRound(int members, int round) {
-  // One stays, the others move around it in a circle; for an odd number the one who stays is
-  // nobody.
+  // One member stays and the others move around it in a circle. If their number is odd, the place
+  // that stays is empty, and its partner has no match in the round.
   const int circle = TournamentRounds(members);
   std::vector<std::pair<int, int>> pairs;
   if (members % 2 == 0) pairs.emplace_back(members - 1, round % circle);
@@ -169,7 +174,8 @@ Experiments::Capacity Experiments::CapacityBetween(
                             sure ? "sure" : "unsure", most_in_long * 1e-6, sums[0] * 1e-6,
                             sums[1] * 1e-6));
   }
-  // The best one may be an accident, the second as well; but not by so much.
+  // The best short experiment may be an accident. So may the second best, but not by more than
+  // kSurely.
   return {.rate = std::max(most_in_long, kSurely * sums[1]), .sure = sure};
 }
 

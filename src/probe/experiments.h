@@ -51,7 +51,7 @@ class Experiments {
   absl::StatusOr<std::vector<double>> Rates(absl::Span<const Flow> flows, double length);
   absl::StatusOr<double> Latency(int from, int to);
 
-  // Whether there is time for so many experiments of length 1.
+  // Whether there is time for this many experiments of length 1.
   bool TimeFor(int experiments) const;
 
   // What can go at once from hosts of which `is_from` holds to hosts of which `is_to` does, by all
@@ -82,7 +82,7 @@ class Experiments {
   // How long it waits before repeat 1, 2 and so on of an experiment.
   double WaitSeconds(int repeat) const;
   bool TimeToRepeat(int repeat, double length) const;
-  // What an experiment takes besides its length: as it was so far.
+  // What an experiment takes besides its length, as the mean so far.
   double ExtraSeconds() const;
   double Stolen(int host) const { return oracle_.Stolen(workers(host).front()); }
 

@@ -14,25 +14,27 @@ namespace {
 
 using Flow = Oracle::Flow;
 
-// A round is measured again at most so often.
+// How often a round is measured again, at most.
 constexpr int kRepeatsMax = 2;
-// A host whose likeness with those of a rack is less, on average, is not in it.
+// A host whose mean likeness with the hosts of a rack is less than this is not in that rack.
 constexpr double kHopeless = -2;
 // How often presumed racks are put to the test, and by how many rounds.
 constexpr int kAuditsMax = 2;
 constexpr int kAuditTurnsMax = 5;
-// What rounds inside racks count for.
+// The weight of rounds inside presumed racks: if one is really two, more of its pairs meet on the
+// uplinks between them than in other rounds.
 constexpr double kInsideWeight = 3;
-// Experiments that must still be possible after those that make racks surer.
+// The experiments that must still fit into the budget after those that make racks surer.
 constexpr int kReserve = 26;
-// A fan of flows from one host goes to at most so many others.
+// The most hosts that one host sends to at once in a fan of flows.
 constexpr size_t kFanMax = 6;
-// A host that achieves this part of what the fastest do is not slow.
+// A host that achieves at least this part of what the fastest hosts do is not slow.
 constexpr double kFast = 0.93;
 
 struct Round {
   std::vector<Flow> flows;
-  std::vector<double> rates;  // the best of several runs: what disturbs passes, a narrow way stays
+  // The best of several runs: a disturbance passes, a narrow link stays.
+  std::vector<double> rates;
   int repeats = 0;
   double weight = 1;
 };
@@ -180,7 +182,7 @@ std::vector<Flow> Audit(const Racks& racks, int turn, Random& random) {
   return flows;
 }
 
-// Those whom a host reached best, at most kFanMax.
+// The hosts that a host reached at the highest rates, at most kFanMax.
 std::vector<int> FastestPeers(const Evidence& evidence, int host) {
   const auto rate = [&](int other) {
     return std::min(evidence.rate(host, other), evidence.rate(other, host));

@@ -7,12 +7,13 @@ namespace syncopate::probe {
 namespace {
 
 constexpr uint64_t kSmallBytes = 8;
-// What the transport has not taken yet is kept to this, or two pieces.
+// The sender offers no more than this, or two pieces, beyond what the transport has taken.
 constexpr uint64_t kUntakenBytes = 64 << 10;
-// The window is what the flow achieves in this time, which answers may have to wait in queues, and
-// twice what the fastest answer took.
+// The window is what the flow achieves in this time and twice the fastest acknowledgement's. The
+// first part is what acknowledgements may wait in queues: with less, a flow that shares a queue
+// would stall.
 constexpr double kWindowSeconds = 0.04;
-// How long a rate is taken over, at least.
+// The least time over which a rate is taken.
 constexpr int64_t kRateNs = 20'000'000;
 
 }  // namespace

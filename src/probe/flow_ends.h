@@ -1,9 +1,9 @@
 // The two ends of a flow in an experiment of the probe.
 //
-// The sender offers pieces as the transport takes them; the receiver answers every second one. The
-// answers bound what is on its way by what the flow achieves in some hundredths of a second more
-// than the way there and back takes. So nothing waits in long queues, whatever these and the
-// buffers of sockets could hold, and little is lost.
+// The sender offers pieces as the transport takes them; the receiver acknowledges every second one.
+// The acknowledgements bound what is in flight: to what the flow achieves in a round trip and a few
+// hundredths of a second. So nothing waits in long queues, whatever those and the buffers of sockets
+// could hold, and little is lost.
 #ifndef SYNCOPATE_PROBE_FLOW_ENDS_H_
 #define SYNCOPATE_PROBE_FLOW_ENDS_H_
 
@@ -23,7 +23,7 @@ struct FlowSteps {
   uint32_t pieces = 0;
 
   static constexpr uint32_t kPiecesPerAck = 2;
-  // How many steps a flow of so many pieces takes at each end.
+  // How many steps a flow of `pieces` takes at each end.
   static constexpr uint32_t Count(uint32_t pieces) { return pieces + pieces / kPiecesPerAck + 2; }
   uint32_t Ack(uint32_t i) const { return pieces + i; }
   uint32_t End() const { return pieces + pieces / kPiecesPerAck + 1; }
@@ -60,7 +60,7 @@ class FlowSender {
   uint32_t acks_ = 0;                        // that have come
   int64_t fastest_answer_ns_ = INT64_MAX;    // from sending a piece to its answer
   uint32_t confirmed_ = 0;                   // pieces whose memory is free again
-  uint64_t window_bytes_ = kWindowBytesMin;  // that may be on their way
+  uint64_t window_bytes_ = kWindowBytesMin;  // may be in flight
   int64_t mark_ns_ = 0;                      // the rate is taken since then
   uint32_t acks_at_mark_ = 0;
   bool end_sent_ = false;

@@ -19,19 +19,21 @@ namespace {
 
 using Flow = Oracle::Flow;
 
-constexpr size_t kTargetsPerHost = 2;  // in other racks, when uplinks are measured
+// The hosts of other racks that each host sends to when uplinks are measured.
+constexpr size_t kTargetsPerHost = 2;
 constexpr int kLatencyRackPairsMax = 16;
 // Racks of one pod take at least this part of their uplinks from each other. Racks that share
 // something with others get half or less of it.
 constexpr double kPodSlack = 0.8;
-// Of experiments that give a capacity.
+// The length of experiments from which a capacity is taken, in units of time.
 constexpr int kLongLength = 2;
 constexpr int kUplinkRunsMax = 2;
-// A fan of flows that is to fill a NIC: to at least and at most so many hosts, which can do so much
-// more than it.
+// A fan of flows fills a NIC if it goes to kFanMin to kFanMax hosts that together can take
+// kFanReserve times what the NIC carries.
 constexpr size_t kFanMin = 2, kFanMax = 6;
 constexpr double kFanReserve = 1.5;
-// Experiments of length 1 after the first rounds; the unit of time is chosen for so many.
+// How many experiments of length 1 follow the first rounds. The unit of time is chosen so that they
+// fit into the budget.
 constexpr int kLaterExperiments = 35;
 constexpr double kUnitSecondsMin = 0.1, kUnitSecondsMax = 0.3;
 
@@ -47,8 +49,9 @@ class Capacities {
     return FindPods();
   }
 
-  // What NICs carry. The hosts of each rack talk in a circle, all racks at once. Who was faster
-  // before, when it talked to others, is asked again alone, with as many as it takes to fill it.
+  // Measures what NICs carry. The hosts of each rack send in a circle, all racks at once. A host that
+  // was faster before, when it talked to others, is measured again alone, with as many partners as
+  // it takes to fill its NIC.
   absl::Status MeasureNics() {
     experiments_.Begin("NICs");
     for (const bool forth : {true, false}) {
@@ -185,7 +188,7 @@ class Capacities {
   }
 
   // Racks that share a way to the rest are found as racks are: pairs of racks talk at the same
-  // time, and who is slower than the two uplinks allow crosses something that is shared.
+  // time, and a pair that is slower than its two uplinks allow crosses something that is shared.
   absl::Status FindPods() {
     const int racks = static_cast<int>(shape_.racks.size());
     if (racks < 4 || !experiments_.TimeFor(2 * racks)) return absl::OkStatus();
@@ -317,7 +320,7 @@ void FillLinks(const Evidence& evidence, NetworkShape& shape) {
   }
 }
 
-// The least of some pairs: queues only add to it.
+// The least latency of some pairs: queues only add to it.
 absl::Status MeasureLatencies(Experiments& experiments, NetworkShape& shape) {
   experiments.Begin("latencies");
   double least = std::numeric_limits<double>::infinity();

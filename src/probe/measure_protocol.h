@@ -12,13 +12,17 @@
 
 namespace syncopate::probe {
 
-inline constexpr uint32_t kFlowsMax = 4096;          // in one experiment
-inline constexpr uint32_t kPieceBytesMin = 2 << 10;  // what a flow sends at a time
+// The most flows of one experiment.
+inline constexpr uint32_t kFlowsMax = 4096;
+// A flow sends pieces of these sizes, and at most kPiecesMax of them.
+inline constexpr uint32_t kPieceBytesMin = 2 << 10;
 inline constexpr uint32_t kPieceBytesMax = 1 << 20;
-inline constexpr uint32_t kPiecesMax = 4096;  // of one flow
-inline constexpr double kSecondsMax = 60;     // of one experiment
+inline constexpr uint32_t kPiecesMax = 4096;
+// The length of an experiment and the pings of one, at most.
+inline constexpr double kSecondsMax = 60;
 inline constexpr uint32_t kPingsMax = 64;
-inline constexpr uint32_t kNameBytes = 256;  // of a host, in an answer
+// The size of a host's name in an answer.
+inline constexpr uint32_t kNameBytes = 256;
 
 struct Instruction {
   enum class Kind : uint32_t {
@@ -69,7 +73,7 @@ struct FlowsAnswer {
   friend bool operator==(const FlowsAnswer&, const FlowsAnswer&) = default;
 };
 
-// An answer is a head and so many bytes for each received flow.
+// An answer is a head and kAnswerFlowBytes for each received flow.
 inline constexpr uint64_t kAnswerHeadBytes = 16;
 inline constexpr uint64_t kAnswerFlowBytes = 16;
 

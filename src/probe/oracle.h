@@ -29,13 +29,13 @@ class Oracle {
   virtual std::string HostOf(int worker) const = 0;
   // Seconds that a small message takes from one worker to another.
   virtual absl::StatusOr<double> Latency(int from, int to) = 0;
-  // Bytes/s that each flow achieves while all of them run, measured for about so many seconds.
+  // Bytes/s that each flow achieves while all of them run, measured for about `seconds`.
   virtual absl::StatusOr<std::vector<double>> Rates(absl::Span<const Flow> flows,
                                                     double seconds) = 0;
   // The part of its processors' time (0 to 1) that a worker's host lost to its hypervisor during
   // the last Rates(), if the worker had a flow in it; else 0.
   virtual double Stolen(int worker) const = 0;
-  // Lets so many seconds pass.
+  // Returns after `seconds`.
   virtual void Wait(double seconds) = 0;
   // Seconds since the probe began.
   virtual double Elapsed() const = 0;

@@ -13,10 +13,14 @@
 namespace syncopate::probe {
 
 struct SimulatedNoise {
-  double spread = 0.02;    // of every rate: up to so much more or less
-  double unfairness = 2;   // a flow gets up to so many times what an equal one gets
-  double outliers = 0.01;  // part of the flows that are measured at 0.3 to 0.8 of their rate
-  double overhead_seconds = 0.02;  // of an experiment besides its length
+  // Every rate is off by up to this part, both ways.
+  double spread = 0.02;
+  // A flow gets up to this many times what an equal one gets.
+  double unfairness = 2;
+  // This part of the flows is measured at 0.3 to 0.8 of its rate.
+  double outliers = 0.01;
+  // What an experiment takes besides its length.
+  double overhead_seconds = 0.02;
 };
 
 // Worker i is on the topology's i-th device.

@@ -14,10 +14,13 @@
 namespace syncopate::probe {
 namespace {
 
-constexpr double kSlowPart = 0.2;   // of the hosts
-constexpr double kOverload = 1.25;  // a rack's hosts can send at least so much more than its uplink
+// The part of the hosts that is slow.
+constexpr double kSlowPart = 0.2;
+// The hosts of a rack can send at least this many times what its uplink carries. Otherwise nobody
+// could see the uplink.
+constexpr double kOverload = 1.25;
 
-// By the names of its hosts.
+// The racks as sets of their hosts' names.
 std::set<std::set<std::string>> RackSets(const NetworkShape& shape) {
   std::set<std::set<std::string>> sets;
   for (const NetworkShape::Rack& rack : shape.racks) {

@@ -13,45 +13,57 @@
 namespace syncopate::probe {
 namespace {
 
-constexpr uint64_t kBytesMin = 16 << 10;  // less says more about the processor than the network
+// Flows with fewer bytes say more about the processor than about the network, and are left out.
+constexpr uint64_t kBytesMin = 16 << 10;
+// The iterations from which the usual times of a kind are learned.
 constexpr size_t kLearnSamples = 12;
-// A job waits for the network if its longest flow takes so much of the time of its calls, and does
-// not if it is less than that; in between it may.
+// A job waits for the network if its longest flow takes at least kHeldUpMin of the time of its
+// calls. If that is less than kFreeMax it certainly does not, and what was learned is forgotten. In
+// between nothing is concluded.
 constexpr double kHeldUpMin = 0.85, kFreeMax = 0.75;
-// It is learned from samples of which the better and the worse are no further apart.
+// Usual times are learned only from samples whose better and worse ones differ by no more than this
+// factor: otherwise something disturbs the job, and would be taken for the usual.
 constexpr double kSpreadMax = 1.3;
+// The recent iterations by which the job's waiting for the network is judged.
 constexpr size_t kSharesMax = 8;
-// Evidence that a flow is slow: by how much it takes longer than usual, as a part of that, less
-// kDoubt, added up; it is never less than none. What one sample adds is bounded, so that it takes
-// some six of them, and what it takes away too, so that a pause of what makes it slow does not
-// count for more than that.
+// The evidence that a flow is slow is a cumulative sum, as in a CUSUM chart: each sample adds the
+// relative excess over the usual time, less kDoubt, and the sum is never negative. What one sample
+// adds is bounded by kLongerMax, so that about six samples are needed. What one takes away is
+// bounded by kShorterMax, so that a short pause of whatever slows the flow does not erase all.
 constexpr double kDoubt = 0.06;
 constexpr double kLongerMax = 0.2, kShorterMax = 0.5;
+// A flow with this evidence has become slow.
 constexpr double kCertain = 0.8;
-constexpr double kLikely = 0.35;  // of flows that have changed together with one that is certain
+// This is enough for flows that change together with one that is certain.
+constexpr double kLikely = 0.35;
 constexpr size_t kRecentSamples = 6;
-constexpr double kSlower = 0.9;  // of the usual speed: samples that tell how much slower it is
-// Of recent samples in which a flow is faster, which nothing but a better network can cause, so
-// many.
+// Samples below this part of the usual speed tell how much slower a flow has become.
+constexpr double kSlower = 0.9;
+// A flow has become faster if this many of its recent samples are faster by kFaster. That takes
+// fewer samples than slowness does, since nothing but a better network makes a flow faster.
 constexpr size_t kFasterSamples = 4;
 constexpr double kFaster = 1.2;
-// Flows that take so much of the time of the longest one hold up the job with it.
+// Flows that take at least this part of the longest one's time hold up the job with it.
 constexpr double kHoldsUp = 0.7;
-// What faster flows gain, the iteration must gain at least in this part.
+// The iteration must gain at least this part of what faster flows gain. Otherwise the processors
+// hold up the job, and its flows only seem faster because there are no queues.
 constexpr double kGain = 0.4;
-// When so many of a job's flows are slow at once, something else keeps the machines busy. Such
-// iterations do not count, unless there are so many of them in a row.
+// When at least this part of a job's flows is slow at once, something else keeps the machines busy.
+// Such iterations do not count, unless kBusyIterationsMax of them come in a row.
 constexpr double kMost = 0.6;
 constexpr size_t kBusyIterationsMax = 8;
-// What a good sample is: few are better, whatever disturbs the others.
+// The quantile that stands for all samples: of speeds this one, of times 1 less it. It lies on the
+// good side of the median, since disturbances only make samples slower, but is not the best, which
+// may be an accident.
 constexpr double kGoodQuantile = 0.7;
-// Kinds of iterations that are remembered.
+// The kinds of iterations that are remembered.
 constexpr size_t kKindsMax = 32;
-// Both directions of a cable explain more than one, but must also be worth more.
+// What the score of a suspect with two directions loses. More flows cross both directions of a cable
+// than one, so that the cable would win even where one direction explains all.
 constexpr double kSecondDirection = 0.5;
-// Rates that differ by less are the same.
+// Rates that differ by less than this factor count as equal.
 constexpr double kAlike = 1.1;
-// Among more workers than so many, some stand for all.
+// In jobs with more workers than this, a regular sample of them stands for all.
 constexpr size_t kSharersMax = 64;
 
 double Quantile(std::vector<double> values, double part) {
@@ -249,7 +261,9 @@ std::optional<TopologyChange> Upkeep::NoticeSlower(Kind& kind) {
 
 std::optional<TopologyChange> Upkeep::NoticeFaster(Kind& kind) {
   std::map<Pair, double> factors;
-  bool better = false;  // than what was learned, but not than it was once
+  // A flow is better than what was learned, but crosses nothing that was ever reduced. Then what was
+  // learned was wrong.
+  bool better = false;
   uint64_t since = UINT64_MAX;
   for (const auto& [pair, series] : series_) {
     const auto usual = kind.usual.find(pair);
@@ -292,7 +306,8 @@ void Upkeep::Adjust(Kind& kind, const std::map<Pair, double>& factors) {
     series.recent.clear();
     series.evidence = 0;
   }
-  // Others will have changed too, but nobody has seen how.
+  // The other kinds of iterations will have changed too, but nobody has seen by how much: they are
+  // learned anew.
   std::erase_if(kinds_, [&](const auto& entry) { return &entry.second != &kind; });
 }
 
@@ -334,8 +349,9 @@ std::vector<int> Upkeep::Sharers() const {
   return sharers;
 }
 
-// The suspect that explains most: crossed by many of the flows that changed and are left, and few
-// that did not change. With all that would explain as much.
+// The suspect that explains most. A flow that changed and is not explained yet counts 2 for what it
+// crosses, one that did not change counts -1, and one that is explained already counts 0. Suspects
+// with the same score are told with it.
 Upkeep::Verdict Upkeep::Blame(const std::set<Pair>& left, const std::map<Pair, double>& factors,
                               const std::vector<int>& sharers, Trend trend) const {
   std::map<int, std::vector<std::pair<const Series*, double>>> crossed;  // by element: worth

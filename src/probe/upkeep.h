@@ -79,8 +79,8 @@ class Upkeep {
   using Pair = std::pair<int, int>;
   // How long flows take in iterations of one kind, seconds.
   struct Kind {
-    std::vector<std::map<Pair, double>> learned;  // by iteration, until the rest is known
-    std::vector<double> learned_all;              // likewise, the iteration
+    std::vector<std::map<Pair, double>> learned;  // of each flow, by iteration, while learning
+    std::vector<double> learned_all;              // of the whole iteration, while learning
     double longest = 0;                           // of all flows; 0: not known yet
     double all = 0;                               // the iteration
     std::deque<double> shares;                    // recent: of the longest in the iteration
@@ -110,8 +110,8 @@ class Upkeep {
   std::map<Pair, double> TimesOf(absl::Span<const TrafficSample> samples);
   Kind& KindOf(uint64_t kind, uint64_t iteration);
   static void Learn(Kind& kind, std::map<Pair, double> times, double seconds);
-  // Whether the job waits for the network these days. It begins to learn anew if it clearly does
-  // not.
+  // Whether the job waits for the network in recent iterations. If it clearly does not, the kind is
+  // learned anew.
   static bool IsHeldUp(Kind& kind, double share);
   std::optional<TopologyChange> NoticeSlower(Kind& kind);
   std::optional<TopologyChange> NoticeFaster(Kind& kind);

@@ -14,7 +14,7 @@ namespace {
 using Phase = RendezvousState::Phase;
 using Seat = RendezvousState::Seat;
 
-// So many missing ranks are named with their hosts; more would not be read.
+// The most missing ranks that are named with their hosts; nobody would read more.
 constexpr size_t kNamedMax = 8;
 
 std::string RankAt(int rank, const std::string& host) {
@@ -25,7 +25,7 @@ std::string Workers(size_t count) {
   return absl::StrCat(count, count == 1 ? " worker" : " workers");
 }
 
-// Ends the meeting: everybody who waits is told `status`.
+// Ends the meeting: every waiting worker is told `status`.
 RendezvousStep Fail(const absl::Status& status, RendezvousState& state) {
   state.phase = Phase::kFailed;
   state.reason = std::string(status.message());

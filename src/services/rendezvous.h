@@ -1,7 +1,7 @@
 // The rendezvous of a job's workers as a pure step function: each comes with its rank and a payload
-// for the others, and when all have come everybody is told everything. Who must not come, who comes
-// twice or too late, who leaves early and who never comes gets decided here; sockets, threads and
-// clocks are elsewhere (rendezvous_server.h).
+// for the others, and when all have come everybody is told everything. It decides about workers that
+// must not come, come twice or too late, leave early or never come; sockets, threads and clocks are
+// elsewhere (rendezvous_server.h).
 #ifndef SYNCOPATE_SERVICES_RENDEZVOUS_H_
 #define SYNCOPATE_SERVICES_RENDEZVOUS_H_
 
@@ -43,7 +43,7 @@ struct RendezvousState {
 absl::StatusOr<RendezvousState> NewRendezvous(std::string job, int size,
                                               std::vector<std::string> hosts);
 
-// Somebody who has proved that it knows the key wants to take part.
+// A caller that has proved that it knows the key wants to take part.
 struct JoinEvent {
   CallId call = 0;
   std::string job;
@@ -58,7 +58,7 @@ struct JoinEvent {
 struct LeaveEvent {
   CallId call = 0;
 };
-// It is later than it was.
+// Time has passed.
 struct TimeEvent {};
 using RendezvousEvent = std::variant<JoinEvent, LeaveEvent, TimeEvent>;
 

@@ -1,6 +1,6 @@
 // What the engine asks of a transport: moving bytes among the members of a group, gates that all of
-// them pass together or nobody passes, memory that peers can reach, waiting, and who is lost. A
-// transport does not know what the bytes mean.
+// them pass together or nobody passes, memory that peers can reach, waiting, and which workers are
+// lost. A transport does not know what the bytes mean.
 //
 // One operation of a group is one Session on each of its members. Sessions of a group are numbered;
 // the same number on all members is the same operation.
@@ -35,7 +35,7 @@ enum class Ending : uint8_t {
   kLoose,    // nothing to undo: each member ends for itself
   kAwaited,  // nobody takes its result before all have it
   // All of `data` is the result at every member that has entered the finish gate: one of them can
-  // give it to those who cannot finish.
+  // give it to those that cannot finish.
   kShared,
 };
 
@@ -87,7 +87,7 @@ class Session {
   virtual GateState Break(Gate gate) = 0;
   // The operation is being settled: until it is, nothing of it may be moved.
   virtual bool Held() { return false; }
-  // Somebody who runs something else than this member, if that is why a gate broke.
+  // A member that runs something else than this one, if that is why a gate broke.
   struct Oddity {
     int member = -1;
     uint64_t digest = 0;
@@ -174,8 +174,8 @@ class Transport {
   virtual void Park(uint32_t ticket, int64_t deadline_ns) = 0;
   virtual void CancelPark() = 0;
   virtual void Wake() = 0;
-  // A file descriptor that becomes readable when Park() would return; -1: there is none. Whoever
-  // reads it empties it. For those who wait for other things as well.
+  // A file descriptor that becomes readable when Park() would return, for callers that wait for
+  // other things as well, or -1 if there is none. The caller that reads it empties it.
   virtual int bell() const { return -1; }
 
   // How many workers of the job are lost; grows only.

@@ -1,4 +1,4 @@
-// Memory for messages on their way in, used again and again so that pages stay mapped.
+// Memory for messages that are being received, used again and again so that pages stay mapped.
 #ifndef SYNCOPATE_TRANSPORT_NET_BUFFER_POOL_H_
 #define SYNCOPATE_TRANSPORT_NET_BUFFER_POOL_H_
 

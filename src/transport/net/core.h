@@ -1,5 +1,5 @@
 // What a worker knows of its job's traffic with other hosts: groups, operations under way, messages
-// that have come early, who is lost. It turns frames into that and back.
+// that have come early, lost workers. It turns frames into that and back.
 //
 // Not thread-safe: CoreTransport guards it.
 #ifndef SYNCOPATE_TRANSPORT_NET_CORE_H_
@@ -83,7 +83,7 @@ struct NetGroup {
   std::map<uint64_t, std::unique_ptr<NetOperation>> operations;
   SequenceSet closed;
   bool open = false;  // this worker has a port to it
-  // Came before the members were known.
+  // Messages that came before the members were known.
   std::vector<std::pair<int, GateMessage>> early_messages;
 
   int MemberOf(int rank) const;
@@ -101,13 +101,13 @@ class Core final : public WireHandler {
 
   Core(const Options& options, const Clock& clock);
 
-  // Before anything else.
+  // Must be called before anything else.
   void Attach(std::unique_ptr<Wire> wire) { wire_ = std::move(wire); }
   Wire& wire() { return *wire_; }
 
   // Reads, writes, and draws conclusions. True if anything moved.
   bool Progress();
-  // Beats the heart and tells what was put off; when `now_ns` is due.
+  // Sends heartbeats and what was put off, if that is due at `now_ns`.
   void Tick(int64_t now_ns);
   int64_t NextTickNs() const { return consensus_.NextTickNs(); }
 
@@ -169,7 +169,7 @@ class Core final : public WireHandler {
   FrameHeader HeaderFor(FrameType type, uint64_t group, uint64_t sequence) const;
   void SendMessage(int rank, FrameHeader header, const std::byte* bytes, uint64_t cookie);
   void Provide(NetGroup& group, const GateProtocol::Provision& provision);
-  // After anything that may have changed who is lost.
+  // Called after anything that may have changed which workers are lost.
   void Conclude();
 
   const Options options_;

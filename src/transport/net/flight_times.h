@@ -1,11 +1,11 @@
-// For how long the frames of a peer were on their way, by when it had them ready and when they
+// For how long the frames of a peer were in flight, from when the peer had them ready until they
 // came.
 //
-// The clocks of two hosts do not agree, so the quickest frame of late tells by how much they
-// differ; what others took longer is the time that the network needed for them: to carry them, and
-// what was before them in its queues. Times in which nothing was on its way do not count. So a flow
-// that waits for others, as in a ring of which another hop is slow, has a short time, and the one
-// that they wait for a long one.
+// The clocks of two hosts do not agree, so the quickest recent frame tells by how much they differ.
+// What other frames took longer is the time that the network needed to carry them and what was
+// before them in its queues. Times in which nothing was in flight do not count. So a flow that waits
+// for others, as in a ring of which another hop is slow, has a short time, and the one that they
+// wait for a long one.
 #ifndef SYNCOPATE_TRANSPORT_NET_FLIGHT_TIMES_H_
 #define SYNCOPATE_TRANSPORT_NET_FLIGHT_TIMES_H_
 
@@ -23,9 +23,9 @@ namespace syncopate::transport::net {
 // Not thread-safe.
 class FlightTimes {
  public:
-  // A frame with so many bytes of data came at `at_ns`; `sent_ns` by the clock of the sender.
+  // A frame with this many bytes of data came at `at_ns`; `sent_ns` is by the clock of the sender.
   void Arrived(int64_t sent_ns, int64_t at_ns, uint64_t bytes) {
-    // What nobody's clock says: a peer may claim anything.
+    // No clock says this, but a peer may claim anything.
     if (sent_ns < -kTimeMax || sent_ns > kTimeMax || at_ns < -kTimeMax || at_ns > kTimeMax) return;
     least_ns_ = std::min(least_ns_, at_ns - sent_ns);
     int64_t difference = least_ns_;
@@ -39,7 +39,7 @@ class FlightTimes {
   // Since the last call.
   Traffic Take() {
     if (least_ns_ != kNone) {
-      // The clocks drift: what was long ago counts no more.
+      // The clocks drift, so that frames of long ago do not count any more.
       least_before_.push_back(std::exchange(least_ns_, kNone));
       if (least_before_.size() > kRemembered) least_before_.pop_front();
     }
@@ -49,7 +49,8 @@ class FlightTimes {
  private:
   static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   static constexpr int64_t kTimeMax = int64_t{1} << 61;
-  static constexpr size_t kRemembered = 8;  // calls of Take()
+  // The calls of Take() for which the quickest frame is remembered.
+  static constexpr size_t kRemembered = 8;
 
   int64_t least_ns_ = kNone;  // from sending to arriving, since the last Take()
   std::deque<int64_t> least_before_;

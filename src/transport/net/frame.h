@@ -17,7 +17,7 @@ enum class FrameType : uint8_t {
   kBye = 2,     // the sender leaves the job in good order and sends nothing more
   kData = 3,    // a part of what step `step` sends in operation `sequence` of `group`
   kOpen = 4,    // the sender has opened operation `sequence`: it takes more than early bytes
-  kGate = 5,    // payload: an GateMessage about the gates of `group`
+  kGate = 5,    // payload: a GateMessage about the gates of `group`
   kResult = 6,  // a part of the result of an operation, for a member that could not finish it
 };
 

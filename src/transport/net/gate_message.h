@@ -42,7 +42,7 @@ struct GateMessage {
     bool entered_start = false;
     bool entered_finish = false;
     uint8_t mode = 0;         // report: Mode
-    int32_t provider = -1;    // decision: the member that has the result, for those who lack it
+    int32_t provider = -1;    // decision: the member that provides the result
     uint64_t digest = 0;      // enter, report: of the operation
     uint64_t digest_odd = 0;  // ask, decision: a digest that is different, 0 if there is none
     int32_t member_odd = -1;  // ask, decision: the member whose digest that is
@@ -60,7 +60,7 @@ struct GateMessage {
   uint64_t round = 0;  // query, report, decision
   std::vector<Item> items = {};
   std::vector<Hello> hellos = {};   // passed, start gate: by member
-  std::vector<int32_t> ranks = {};  // query: the group's members, for one who has not made it yet
+  std::vector<int32_t> ranks = {};  // query: the members, for one that has not made the group yet
 
   friend bool operator==(const GateMessage& a, const GateMessage& b);
 };

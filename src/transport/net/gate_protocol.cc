@@ -113,7 +113,7 @@ void GateProtocol::Flush() {
   }
 }
 
-// At the arbiter.
+// At the arbiter: counts the members that have entered. The last one makes the gate pass.
 void GateProtocol::NoteEntry(int from, Gate gate, const Item& item, bool prompt) {
   if (forgotten_below_ > item.sequence || forgotten_.count(item.sequence) > 0) return;
   Record& record = RecordOf(item.sequence);
@@ -130,7 +130,7 @@ void GateProtocol::NoteEntry(int from, Gate gate, const Item& item, bool prompt)
 
 void GateProtocol::Pass(uint64_t sequence, Gate gate, bool prompt) {
   Record& record = RecordOf(sequence);
-  if (record.held) return;  // the round that runs will find it passed or not
+  if (record.held) return;  // the round that runs will decide it
   record.states[static_cast<size_t>(gate)] = GateState::kPassed;
   if (gate == Gate::kStart) {
     SayToSurvivors({.kind = Kind::kPassed,
@@ -212,7 +212,7 @@ void GateProtocol::Close(uint64_t sequence) {
   Forget(sequence);
 }
 
-// Drops the record if nobody can ask for it any more, but that it passed.
+// Drops the record if nobody can ask for more of it than that it passed.
 void GateProtocol::Forget(uint64_t sequence) {
   const auto found = records_.find(sequence);
   if (found == records_.end() || !found->second.closed || found->second.held ||
@@ -231,7 +231,9 @@ void GateProtocol::Lose(int member) {
   if (lost_[static_cast<size_t>(member)]) return;
   lost_[static_cast<size_t>(member)] = true;
   ++lost_count_;
-  untold_entries_.clear();  // nothing passes any more by being entered
+  // With a member lost no gate passes any more by being entered. The arbiter, the old one or the
+  // next, settles everything that is open by a round.
+  untold_entries_.clear();
   Flush();
   while (arbiter_ < members_ - 1 && lost_[static_cast<size_t>(arbiter_)]) ++arbiter_;
   for (auto& [sequence, record] : records_) record.asked = false;
@@ -249,6 +251,9 @@ void GateProtocol::GiveUp() {
   }
 }
 
+// A round has a number that is larger than that of any round before it, also of earlier arbiters:
+// an arbiter begins when a loss makes it the first survivor, so the losses that it knows of stand in
+// the upper half. A round about everything replaces one that runs about some operations.
 void GateProtocol::BeginRound(std::vector<uint64_t> sequences, bool all) {
   if (round_runs_ && !all) {
     if (!round_all_) waiting_asks_.insert(sequences.begin(), sequences.end());
@@ -267,6 +272,9 @@ void GateProtocol::BeginRound(std::vector<uint64_t> sequences, bool all) {
   TakeReport(self_, MakeReport(query));
 }
 
+// A report is a promise: what is not decided is held still until a decision of this round or a later
+// one, so that the report stays true while the arbiter decides by it. After a query about
+// everything, nothing new begins here either.
 GateMessage GateProtocol::MakeReport(const GateMessage& query) {
   promised_round_ = query.round;
   promised_all_ = promised_all_ || query.all;
@@ -288,7 +296,7 @@ GateMessage GateProtocol::MakeReport(const GateMessage& query) {
     const bool fetching = record.fetching;
     if (!record.decided || fetching) record.held = true;
     if (fetching) {
-      // What was decided did not come true here: the one who had the result may be lost.
+      // What was decided did not come true here: the member that had the result may be lost.
       record.fetching = record.decided = false;
       record.states[1] = GateState::kOpen;
     }
@@ -323,6 +331,9 @@ void GateProtocol::TakeReport(int from, const GateMessage& report) {
   Decide();
 }
 
+// Decides from the reports of all survivors. What one of them saw passed or broken stays so. An open
+// finish gate passes if all have entered it, or if the result is the same for all and lies complete
+// at one of them, which then provides it. Everything else breaks.
 void GateProtocol::Decide() {
   round_runs_ = false;
   std::set<uint64_t> sequences = round_sequences_;
@@ -409,7 +420,7 @@ void GateProtocol::Apply(const Item& item) {
 void GateProtocol::Receive(int from, const GateMessage& message) {
   switch (message.kind) {
     case Kind::kEnter:
-      if (arbiter_ != self_) return;  // it will be asked when it learns who arbitrates
+      if (arbiter_ != self_) return;  // the sender asks again when it learns of the next arbiter
       for (const Item& item : message.items) {
         NoteEntry(from, message.gate, item, /*prompt=*/false);
       }
@@ -436,7 +447,7 @@ void GateProtocol::Receive(int from, const GateMessage& message) {
         if (item.member_odd >= 0 && !record.oddity) {
           record.oddity = Oddity{item.member_odd, item.digest_odd};
         }
-        if (record.decided) continue;  // the decision is on its way
+        if (record.decided) continue;  // the decision is in flight
         BeginRound({item.sequence}, /*all=*/false);
       }
       return;

@@ -3,11 +3,11 @@
 //
 // The first member that is not lost is the *arbiter*: members tell it when they enter a gate, and
 // it tells all when the gate has passed. When a member is lost, or somebody's time is up, the
-// arbiter settles what is open: it asks every survivor (who from then on holds still), and decides
+// arbiter settles what is open: it asks every survivor (which from then on holds still), and decides
 // from all answers:
 //   - a gate that somebody saw passed has passed; one that somebody saw broken is broken;
 //   - an operation whose result lies complete at a survivor (Mode::kShared) has passed: that member
-//     provides the result to those who lack it;
+//     provides the result to those that lack it;
 //   - everything else is broken, and nobody's data has changed.
 // An arbiter that is lost meanwhile is followed by the next one, which asks again; decisions that
 // somebody has heard are among the answers, so they stay. docs/failure.md gives the argument.
@@ -115,8 +115,9 @@ class GateProtocol {
   std::vector<bool> lost_;
   int lost_count_ = 0;
   std::map<uint64_t, Record> records_;
-  uint64_t forgotten_below_ = 0;  // all records below have been forgotten: done everywhere
-  std::set<uint64_t> forgotten_;  // likewise, single ones above
+  // Records are forgotten when they are done everywhere: all below the first, and these above it.
+  uint64_t forgotten_below_ = 0;
+  std::set<uint64_t> forgotten_;
 
   // Entries and passings that are told later, together.
   std::vector<uint64_t> untold_entries_, untold_passings_;

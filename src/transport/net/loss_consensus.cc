@@ -87,16 +87,16 @@ void LossConsensus::Received(int rank, const LossMessage& message, int64_t now_n
              Goodbye::kNone);
     return;
   }
-  // Nobody takes a proposal back, so waiting for the verdict would be idle. Of two that propose
-  // each other, the higher goes.
+  // This worker is proposed as lost. Nobody takes a proposal back, so there is no use in waiting for
+  // the verdict. Of two workers that propose each other, the one with the higher rank goes.
   for (const Mark& mark : message.proposals) {
     if (mark.rank != options_.rank) continue;
     if (proposal_.contains(rank) && options_.rank < rank) return;
     LoseSelf(mark.cause, Goodbye::kTell);
     return;
   }
-  // Whom we propose as lost may have ended this round without us. To follow it now would break the
-  // word that we gave to the others.
+  // A worker that we propose as lost may have ended this round without us. To follow it now would
+  // break the word that we gave to the others.
   if (proposal_.contains(rank)) return;
   TakeOver(message);
   if (self_lost_) return;
@@ -134,6 +134,8 @@ int64_t LossConsensus::NextTickNs() const { return next_tick_ns_; }
 
 // Rounds ----------------------------------------------------------------------------------------
 
+// Takes the stronger cause, and of equal ones the lower reporter. The order in which marks come then
+// makes no difference, so that all workers end with the same proposal.
 bool LossConsensus::Join(Proposal& into, const Mark& mark) {
   const auto [it, added] = into.try_emplace(mark.rank, mark);
   if (added) return true;
@@ -154,7 +156,8 @@ void LossConsensus::Add(const Mark& mark) {
 }
 
 void LossConsensus::Propose(int rank, Cause cause, int by) {
-  // What is known already is not made known again under another name.
+  // A weaker or equal cause adds nothing. Without this check, each worker would propose the same loss
+  // again in its own name.
   const auto it = proposal_.find(rank);
   if (it != proposal_.end() && it->second.cause >= cause) return;
   Add({.rank = rank, .cause = cause, .by = by, .certain = IsCertain(cause)});
@@ -173,7 +176,7 @@ void LossConsensus::TakeOver(const LossMessage& message) {
       LoseSelf(mark.cause, Goodbye::kNone);
       return;
     }
-    if (peer(mark.rank).lost) return;  // nobody is lost twice: not from one of us
+    if (peer(mark.rank).lost) return;  // no worker is lost twice, so no worker of ours said this
     Pronounce(mark);
   }
 }
@@ -186,6 +189,8 @@ void LossConsensus::EndRounds() {
   }
 }
 
+// Ends the round if every other worker that is not in our proposal has told us exactly that proposal
+// for exactly this round, and these workers are a majority.
 bool LossConsensus::EndRound() {
   if (proposal_.empty()) return false;
   std::vector<int> members;
@@ -199,7 +204,8 @@ bool LossConsensus::EndRound() {
     }
   }
   if (!IsMajority(members)) return false;
-  // Nobody is left, and we had slept for long: they have gone on without us.
+  // All others seem to be lost, but this worker had been held up for long: it is more likely that
+  // they have gone on without it.
   if (members.size() == 1 && proposal_.size() > 1 && woke_ns_ >= 0 &&
       now_ns_ - woke_ns_ < options_.silence_ns) {
     LoseSelf(Cause::kSilent, Goodbye::kNone);
@@ -223,6 +229,9 @@ bool LossConsensus::IsElector(int rank) const {
   return !peer(rank).lost && (it == proposal_.end() || !it->second.certain);
 }
 
+// Two disjoint sets can never both be a majority, so that a job that is cut into two parts goes on in
+// one of them at most. Of two halves the one with the lowest rank goes on. Workers that are certainly
+// lost cannot be in another part, so they do not count.
 bool LossConsensus::IsMajority(const std::vector<int>& members) const {
   size_t electors = 0;
   int lowest = -1;
@@ -278,8 +287,8 @@ void LossConsensus::Accuse() {
     }
   };
   accuse(options_.silence_ns);
-  // Once anybody is accused, all say whom they have not heard for a while: a worker that is silent
-  // for all must not look as if it had trouble with one of them only.
+  // Once a worker is accused, all say which ones they have not heard for a while: a worker that is
+  // silent for all must not look as if it had trouble with one of them only.
   if (!Accused().empty()) accuse(options_.silence_ns / 2);
 }
 
@@ -304,9 +313,11 @@ bool LossConsensus::AllHaveOpinions(const std::set<int>& accused) const {
   return true;
 }
 
+// A greedy vertex cover of the graph of pairs that cannot talk: takes out the worker with the most
+// such pairs until no pair is left. One broken NIC is in all broken pairs, so that it goes alone.
 std::vector<Mark> LossConsensus::WorstConnected() const {
   std::set<std::pair<int, int>> broken;  // pairs that cannot talk, the lower rank first
-  std::set<std::pair<int, int>> stuck;   // {who wants it out, whom}
+  std::set<std::pair<int, int>> stuck;   // the accuser, and the worker that it wants out
   for (int rank = 0; rank < options_.size; ++rank) {
     if (!IsMember(rank)) continue;
     for (const auto& [target, opinion] : rank == options_.rank ? opinions_ : peer(rank).opinions) {
@@ -345,6 +356,9 @@ std::vector<Mark> LossConsensus::WorstConnected() const {
   return worst;
 }
 
+// Proposes the accused once their case is clear. Opinions are collected for collect_ns, and for as
+// long again if some are missing. After that one worker speaks, and if it stays silent for another
+// collect_ns, all do.
 void LossConsensus::Judge() {
   const std::set<int> accused = Accused();
   if (accused.empty()) {
@@ -361,8 +375,8 @@ void LossConsensus::Judge() {
                        [rank](const Mark& mark) { return mark.rank == rank; });
   };
   if (is_worst(options_.rank)) return;  // the others will say so
-  // One worker speaks first, so that those who see different troubles do not throw out more than
-  // one of a pair.
+  // One worker speaks first, so that workers that see different troubles do not throw out both of a
+  // pair.
   int speaker = 0;
   while (!IsMember(speaker) || is_worst(speaker)) ++speaker;
   if (speaker != options_.rank && passed_ns < 3 * options_.collect_ns) return;
@@ -371,6 +385,7 @@ void LossConsensus::Judge() {
   EndRounds();
 }
 
+// A worker that does not reach the majority gives itself up, since the others go on without it.
 void LossConsensus::CheckReach() {
   if (self_lost_) return;
   std::vector<int> reached;
@@ -380,8 +395,8 @@ void LossConsensus::CheckReach() {
       reached.push_back(rank);
     }
   }
-  // Who does not answer a proposal is soon accused, which changes it. If nothing changes for so
-  // long, those that could end the round do not hear us.
+  // A worker that does not answer a proposal is soon accused, which changes the proposal. If nothing
+  // changes for this long, the workers that could end the round do not hear us.
   const bool unanswered = !proposal_.empty() && now_ns_ - proposed_ns_ > 2 * options_.silence_ns;
   if (unanswered || !IsMajority(reached)) LoseSelf(Cause::kCutOff, Goodbye::kTell);
 }

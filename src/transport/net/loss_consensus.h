@@ -1,10 +1,11 @@
-// Who is lost, agreed among the workers of a job without any server: a pure state machine. The
-// caller tells what it hears and that time passes, and sends what TakeMessages() returns.
+// How the workers of a job agree on which of them are lost, without any server: a pure state
+// machine. The caller tells it what it hears and that time passes, and sends what TakeMessages()
+// returns.
 //
 // Verdicts come in rounds. In a round every worker *proposes* a set of lost workers; it adds to its
 // set what it finds out and what the others propose, tells them, and takes nothing back. The round
-// ends for a worker when all who are not in its set have told it that same set: then the set
-// stands as the next verdicts, by rank, and nobody who is left can have ended the round otherwise:
+// ends for a worker when all that are not in its set have told it that same set: then the set
+// stands as the next verdicts, by rank, and no survivor can have ended the round with another set:
 // each has told the others its last set of the round. A worker that missed the end takes the
 // verdicts over from one that did not, unless it proposes that one as lost. docs/losses.md has
 // the reasons.
@@ -34,16 +35,16 @@ namespace syncopate::transport::net {
 struct LossConsensusOptions {
   int rank = 0;
   int size = 1;
-  int64_t silence_ns = 3'000'000'000;  // no sign for so long: accused
-  int64_t collect_ns = 300'000'000;    // from an accusation to the verdict, at least
-  int64_t beat_ns = 200'000'000;       // between messages to everybody
+  int64_t silence_ns = 3'000'000'000;  // a worker without a sign for this long is accused
+  int64_t collect_ns = 300'000'000;    // the least time from an accusation to the verdict
+  int64_t beat_ns = 200'000'000;       // the time between heartbeats, which go to everybody
 };
 
 struct Verdict {
   int rank = -1;
   uint64_t order = 0;  // from 1
   Cause cause = Cause::kSilent;
-  int by = -1;  // who found out
+  int by = -1;  // the rank that found out
 
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
@@ -142,7 +143,7 @@ class LossConsensus {
   std::map<int, Opinion> opinions_;  // as last told
   int64_t now_ns_;
   int64_t next_beat_ns_;
-  int64_t woke_ns_ = -1;      // after it had been held up for so long that it may be held for lost
+  int64_t woke_ns_ = -1;      // after such a long delay that the others may hold it for lost
   int64_t dispute_ns_ = -1;   // since when pairs are known that cannot talk
   int64_t proposed_ns_ = -1;  // when our proposal changed
   int64_t next_tick_ns_;

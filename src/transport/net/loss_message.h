@@ -1,4 +1,4 @@
-// What workers tell each other about who is lost (loss_consensus.h), and its bytes.
+// What workers tell each other about lost ones (loss_consensus.h), and its bytes.
 //
 //   u8 kind, u8 verdicts, u8 proposals, u8 opinions, u16 known, u16 first,
 //   verdicts x mark, proposals x mark, opinions x {u16 rank, u8 opinion}
@@ -33,7 +33,7 @@ inline bool IsCertain(Cause cause) { return cause >= Cause::kCutOff; }
 // "died (its process ended)"; the subject is the worker.
 std::string Describe(Cause cause);
 
-// That a worker is lost, and who found out.
+// A worker is lost, as the rank `by` found out.
 struct Mark {
   int rank = -1;
   Cause cause = Cause::kSilent;

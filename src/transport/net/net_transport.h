@@ -27,11 +27,11 @@ struct NetOptions {
   std::string wire = "tcp";     // or "ucx"
   int lanes = 1;                // connections for each pair of workers; the least of all counts
   int socket_buffer_bytes = 0;  // TcpWire::Make() says what it is
-  std::string machine = {};     // empty: found out. Workers with the same share memory
-  std::string host = {};        // empty: found out. For messages
-  uint64_t arena_bytes = 0;     // shared with the workers of this host
-  int cores = 1;                // likewise
-  std::string terms = {};       // transport/terms.h
+  std::string machine = {};     // workers with the same share memory; empty: found out
+  std::string host = {};        // its name in messages; empty: found out
+  uint64_t arena_bytes = 0;     // the memory shared with the workers of this host
+  int cores = 1;                // the cores shared with the workers of this host
+  std::string terms = {};       // what all workers must agree on (transport/terms.h)
   int64_t start_timeout_ns = 60'000'000'000;
   net::LossConsensusOptions consensus = {};  // rank and size are filled in
 };
@@ -40,7 +40,7 @@ struct NetOptions {
 class NetStart {
  public:
   virtual ~NetStart() = default;
-  // What all others must get to know, by whatever way.
+  // What the caller must pass on to all others.
   virtual const std::string& payload() const = 0;
   // Connects with all others. `payloads` by rank, the same on all; `key` is the job's secret.
   virtual absl::StatusOr<std::unique_ptr<Transport>> Connect(

@@ -22,7 +22,7 @@
 namespace syncopate::transport::net {
 namespace {
 
-// Somebody who has connected must prove itself within this.
+// A peer that has connected must prove itself within this.
 constexpr int64_t kHandshakeNs = 2'000'000'000;
 // A try to connect that hangs is given up after this, and made again.
 constexpr int64_t kConnectNs = 3'000'000'000;
@@ -69,7 +69,7 @@ absl::Status SystemError(absl::string_view what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
 }
 
-// One connection on its way to being proved.
+// One connection that is not proved yet.
 struct Talk {
   UniqueFd fd;
   bool outgoing = false;

@@ -24,7 +24,7 @@ constexpr size_t kTakenBytes = 256 << 10;
 constexpr size_t kTakenFrames = 16;
 // How much is read from one lane before the others get a turn.
 constexpr size_t kReadBytes = 1 << 20;
-// How much the kernel holds back of what it cannot send yet, for the same reason.
+// How much the kernel may hold that it cannot send yet. It is bounded for the same reason.
 constexpr int kUnsentBytes = 256 << 10;
 // The longest pause before lost bytes are sent again. It doubles each time, and what waits behind
 // them, such as signs of life, must not wait for long. Kernels before 6.15 do not know the option.
@@ -32,11 +32,11 @@ constexpr int kRetransmitMsMax = 1000;
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44
 #endif
-// Buffers that differ by less are alike.
+// Buffers that differ by less than this factor count as equal.
 constexpr double kBuffersAlike = 1.25;
-// However small its share of the traffic, a connection may have so many segments on their way.
+// However small its share of the traffic, a connection may have this many segments in flight.
 constexpr int kSegmentsLeast = 8;
-// A smaller buffer drops what the peer may still send, so it must have been wanted so often in a
+// A smaller buffer drops what the peer may still send, so it must have been wanted this often in a
 // row.
 constexpr int kShrinkAfter = 8;
 
@@ -109,7 +109,7 @@ absl::StatusOr<std::unique_ptr<TcpWire>> TcpWire::Make(std::vector<std::vector<U
       lane->fd = std::move(fd);
       peer.lanes.push_back(std::move(lane));
     }
-    // As if all sent as much, until it is known better.
+    // Until the shares are known, all peers count as sending the same.
     if (peer.open) wire->Expect(static_cast<int>(rank), 1.0 / static_cast<double>(connected));
   }
   return wire;

@@ -55,8 +55,8 @@ class TcpWire final : public PeerWire {
     std::byte* place = nullptr;
     size_t missing = 0;     // bytes of that payload
     bool dropping = false;  // nobody wants it
-    // What the kernel may hold of what comes, and so what the peer may have on its way; the least
-    // that is sensible; and how often in a row less than it has was wanted.
+    // What the kernel may hold of what comes, and so what the peer may have in flight; the least
+    // that is sensible; and how often in a row less than that was wanted.
     int buffer = 0;
     int least_buffer = 0;
     int wanted_less = 0;

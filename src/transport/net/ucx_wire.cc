@@ -26,11 +26,11 @@ constexpr unsigned kMessageId = 1;
 constexpr size_t kRendezvousBytes = 32 << 10;
 // What UCX holds for one peer: more could not be overtaken by urgent frames.
 constexpr size_t kInFlightBytes = 1 << 20;
-// How often UCX is asked in one Progress() before others get a turn.
+// How often UCX makes progress in one Progress() before others get a turn.
 constexpr int kRounds = 64;
-// How often when the wire ends.
+// How often UCX makes progress when the wire ends.
 constexpr int kLastRounds = 1000;
-// A good end: how many frames were sent.
+// The farewell of a polite end: the number of frames that were sent.
 constexpr size_t kFarewellBytes = sizeof(uint64_t);
 
 absl::Status SystemError(absl::string_view what) {
@@ -103,7 +103,7 @@ absl::Status UcxWire::ExchangeSecrets(const Clock& clock, int64_t deadline_ns) {
   for (Peer& peer : peers_) {
     if (!peer.open) continue;
     SYNCOPATE_ASSIGN_OR_RETURN(peer.secret, MakeNonce());
-    // The socket is new: it has room for so little.
+    // The socket is new, so that it has room for these few bytes.
     if (send(peer.socket.get(), peer.secret.data(), kSecretBytes, MSG_NOSIGNAL) !=
         static_cast<ssize_t>(kSecretBytes)) {
       return SystemError("cannot tell a worker how to prove itself");
@@ -396,7 +396,7 @@ void UcxWire::ReadSocket(int rank) {
       peer.farewell.append(bytes, static_cast<size_t>(got));
       continue;
     }
-    if (got > 0) peer.farewell.clear();  // nobody says so much
+    if (got > 0) peer.farewell.clear();  // no farewell is that long
     peer.hung_up = true;
     unsettled_ = true;
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, peer.socket.get(), nullptr);
@@ -419,7 +419,7 @@ void UcxWire::Settle() {
         End(rank, absl::OkStatus());
       } else if (peer.failure != UCS_OK) {
         End(rank, UcxError("it did not come to its end", peer.failure));
-      }  // else what is on its way still comes
+      }  // else what is in flight still comes
     } else if (peer.hung_up) {
       End(rank, absl::UnavailableError("its process ended"));
     } else {

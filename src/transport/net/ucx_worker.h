@@ -40,7 +40,7 @@ class UcxWorker {
   ucp_worker_h worker_ = nullptr;
   std::string address_;
   int event_fd_ = -1;        // the worker's own
-  std::set<int> listeners_;  // likewise
+  std::set<int> listeners_;  // the sockets of the worker that listen
 };
 
 }  // namespace syncopate::transport::net

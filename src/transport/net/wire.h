@@ -52,7 +52,7 @@ class Wire {
   virtual void Detach(uint64_t cookie) = 0;
 
   // This part, up to 1, of the data that now comes to this worker comes from `peer`. A wire may
-  // bound what is on its way from there accordingly.
+  // bound what is in flight from there accordingly.
   virtual void Expect(int /*peer*/, double /*share*/) {}
 
   // All that was sent to `peer` has been handed over to the network.

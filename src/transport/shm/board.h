@@ -1,4 +1,4 @@
-// Who is lost: the job's verdicts, in shared memory, the same for all survivors.
+// The job's verdicts on lost workers, in shared memory, the same for all survivors.
 #ifndef SYNCOPATE_TRANSPORT_SHM_BOARD_H_
 #define SYNCOPATE_TRANSPORT_SHM_BOARD_H_
 
@@ -16,7 +16,7 @@ enum class Cause : uint8_t {
   kDied = 2,  // its process ended
   // Its heart stopped beating; its process was ended, so that it cannot wake up and write.
   kStuck = 3,
-  kLate = 4,  // it did not finish what it had begun; ended likewise
+  kLate = 4,  // it did not finish what it had begun; its process was ended
 };
 
 std::string Describe(Cause cause);

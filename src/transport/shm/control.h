@@ -1,8 +1,8 @@
 // The layout of a worker's control memory, which all workers of the job on this host map.
 // docs/shm.md explains it.
 //
-// Every field is an atomic or written only before a gate that its readers pass later. Who writes
-// what stands beside it.
+// Every field is an atomic or written only before a gate that its readers pass later. The comment
+// beside a field names its writer.
 #ifndef SYNCOPATE_TRANSPORT_SHM_CONTROL_H_
 #define SYNCOPATE_TRANSPORT_SHM_CONTROL_H_
 
@@ -35,7 +35,7 @@ struct alignas(64) Slot {
   uint64_t digest;
   double weight;
   uint64_t data_offset;     // in the owner's arena, or kNowhere
-  uint64_t scratch_offset;  // likewise
+  uint64_t scratch_offset;  // in the owner's arena, or kNowhere
   uint32_t generation;      // a flag that holds it is up; never used before by this owner
   // The first flag in the heap if the session has more than kInlineFlags, else unused.
   uint32_t heap_flag;
@@ -51,8 +51,8 @@ struct GroupEntry {
   Slot slots[kSlots];
 };
 
-// Who is lost, in the control memory of rank 0, written by every worker of the job. A verdict, once
-// there, stays.
+// The verdicts on lost workers, in the control memory of rank 0, written by every worker of the job.
+// A verdict, once there, stays.
 struct Board {
   std::atomic<uint64_t> count;  // verdicts given out
   // 0: not lost; else order << 16 | cause << 8 | by whom.

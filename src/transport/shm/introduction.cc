@@ -209,7 +209,7 @@ class Meeting {
     UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!fd.ok()) return absl::OkStatus();
     absl::StatusOr<Greeting> greeting = ReceiveHello(fd.get(), std::min(LeftNs(), kHelloNs));
-    if (!greeting.ok()) {  // whoever it was, it was not one of ours
+    if (!greeting.ok()) {  // it was not a worker of this job
       Log(LogLevel::kInfo, "turned a connection away: ", greeting.status().message());
       return absl::OkStatus();
     }
@@ -258,7 +258,7 @@ class Meeting {
                      BlastRadius::kJob, missing.empty() ? -1 : missing.front());
   }
 
-  // At most a minute, so that it fits poll(); whoever waits looks again.
+  // At most a minute, so that it fits poll(); the caller looks again.
   int64_t LeftNs() const {
     return std::min<int64_t>(deadline_ns_ - clock_.NowNs(), 60'000'000'000);
   }

@@ -154,8 +154,8 @@ void Peers::Expel(int rank, Cause cause) {
   RingAll();
 }
 
-// Beats this worker's heart and looks after the others: a process that ended shows at once on its
-// pidfd, one that is stopped by a heart that no longer beats.
+// Sends this worker's heartbeats and watches the others: a process that ended shows at once on its
+// pidfd, one that is stopped by its missing heartbeats.
 void Peers::Watch() {
   std::vector<pollfd> watched = {{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
   std::vector<int> ranks = {-1};
@@ -168,8 +168,8 @@ void Peers::Watch() {
   const int wait_ms = static_cast<int>(options_.beat_ns / 1'000'000);
   uint64_t known_losses = 0;
   int64_t last_ns = clock_.NowNs();
-  // Hearts are judged from here on: when this worker itself was held up (stopped, or a machine that
-  // stood still), the others get their full time again.
+  // The time from which the others' heartbeats are judged. When this worker itself was held up
+  // (stopped, or on a machine that stood still), they get their full time again.
   int64_t since_ns = last_ns;
   for (;;) {
     const int64_t now_ns = clock_.NowNs();

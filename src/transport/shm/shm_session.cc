@@ -256,7 +256,8 @@ absl::StatusOr<std::unique_ptr<ShmGroupPort>> ShmGroupPort::Make(SessionContext&
     for (Slot& slot : own.groups[entry].slots) {
       slot.sequence.store(0, std::memory_order_relaxed);
       for (GateWord& gate : slot.gates) {
-        // Release: who still looks here for the group before sees with this that its key is gone.
+        // Release: a reader that still looks here for the previous group sees with this that its key
+        // is gone.
         gate.word.store(FirstGeneration(key) << kGenerationShift, std::memory_order_release);
       }
     }

@@ -25,8 +25,8 @@ struct ShmOptions {
   std::string terms = {};                     // transport/terms.h
   bool bell = false;                          // Transport::bell() is used
   int64_t start_timeout_ns = 60'000'000'000;  // all workers must have come by then
-  int64_t beat_ns = 200'000'000;              // how often the heart beats
-  int64_t stuck_ns = 3'500'000'000;           // a heart silent for so long has stopped
+  int64_t beat_ns = 200'000'000;              // the time between heartbeats
+  int64_t stuck_ns = 3'500'000'000;           // a worker without a heartbeat for this long is stuck
 };
 
 // Thread safety: see Transport. The clock must outlive the transport.
