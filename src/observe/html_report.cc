@@ -20,14 +20,17 @@
 namespace syncopate::observe {
 namespace {
 
+using picture::Ink;
+
 constexpr size_t kRowsMax = 64;  // of a plot of workers
 constexpr size_t kCourseRows = 40;
 constexpr const char* kColours[] = {"c-compute", "c-network", "c-update",
                                     "c-pack",    "c-waiting", "c-load"};
 
-const std::vector<std::pair<std::string, std::string>> kParts = {
-    {"compute", "c-compute"}, {"pack", "c-pack"},           {"network", "c-network"},
-    {"waiting", "c-waiting"}, {"measuring", "c-measuring"}, {"other (framework)", "c-other"}};
+const std::vector<std::pair<std::string, Ink>> kParts = {
+    {"compute", Ink::Class("c-compute")},     {"pack", Ink::Class("c-pack")},
+    {"network", Ink::Class("c-network")},     {"waiting", Ink::Class("c-waiting")},
+    {"measuring", Ink::Class("c-measuring")}, {"other (framework)", Ink::Class("c-other")}};
 
 // EscapeXml() for text of several lines.
 std::string EscapeXmlLines(absl::string_view text) {
@@ -173,7 +176,7 @@ std::string WhoWasLate(const Breakdown& breakdown) {
   if (!breakdown.late.empty()) {
     StackedBars bars;
     bars.unit = "seconds that others waited for it, in all";
-    bars.parts = {{"waited for", "c-waiting"}};
+    bars.parts = {{"waited for", Ink::Class("c-waiting")}};
     bars.label =
         absl::StrCat("Bars of how long others waited for each worker. ", WhoIsLate(breakdown));
     std::vector<std::vector<std::string>> rows;
@@ -256,17 +259,18 @@ std::string Course(const std::vector<RunRecord>& runs) {
       chart.label = absl::StrCat(accuracy ? "Accuracy" : "Loss", " over ", chart.x_label,
                                  "; the table below has the numbers");
       for (size_t i = 0; i < runs.size(); ++i) {
-        const char* colour = kColours[i % std::size(kColours)];
+        const Ink ink = Ink::Class(kColours[i % std::size(kColours)]);
         const std::string prefix = runs.size() == 1 ? "" : absl::StrCat(runs[i].name, ", ");
         const char* value = accuracy ? "accuracy" : "loss";
         const double factor = accuracy ? 100 : 1;
         const auto training = Points(runs[i].metrics, "train", value, over_time, factor);
         const auto evaluated = Points(runs[i].metrics, "evaluate", value, over_time, factor);
         if (runs.size() == 1 || evaluated.empty()) {
-          chart.series.push_back({prefix + "training", colour, training, false});
+          chart.series.push_back({prefix + "training", ink, training, false});
         }
-        chart.series.push_back({prefix + "evaluation", runs.size() == 1 ? "c-network" : colour,
-                                evaluated, evaluated.size() <= 60});
+        chart.series.push_back({prefix + "evaluation",
+                                runs.size() == 1 ? Ink::Class("c-network") : ink, evaluated,
+                                evaluated.size() <= 60});
       }
       absl::StrAppend(
           &plots, Figure(Draw(chart),
@@ -300,6 +304,8 @@ std::string Distribution(const Breakdown& breakdown) {
   }
   histogram.x_label = "ms";
   histogram.y_label = "iterations";
+  histogram.ink = Ink::Class("c-compute");
+  histogram.beyond_ink = Ink::Class("c-waiting");
   histogram.x_max = breakdown.seconds.p50 * 3e3;
   const std::string sentence = absl::StrFormat(
       "Half of the iterations took at most %.2f ms, 99 %% at most %.2f ms, the longest %.2f ms.",

@@ -5,21 +5,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/xml.h"
 
 namespace syncopate::observe {
 namespace {
 
+using picture::Ink;
+using picture::Point;
+using picture::SvgPicture;
+
 constexpr double kLetter = 6.6;  // the width of a letter of 12 pixels, about
 constexpr size_t kPointsMax = 500;
 
+const Ink kWords = Ink::Class("ink"), kSoft = Ink::Class("soft"), kOn = Ink::Class("on"),
+          kGrid = Ink::Class("grid"), kAxis = Ink::Class("axis");
+
 std::string Tick(double value) {
   return absl::StrFormat("%.6g", std::abs(value) < 1e-12 ? 0 : value);
-}
-
-std::string Titled(absl::string_view element, absl::string_view title) {
-  if (title.empty()) return "/>\n";
-  return absl::StrCat("><title>", EscapeXml(title), "</title></", element, ">\n");
 }
 
 // Maps a range of numbers to a range of pixels.
@@ -36,7 +37,7 @@ struct Frame {
   Scale x, y;
 };
 
-Frame DrawFrame(SvgCanvas& canvas, double width, double height, const std::vector<double>& x_ticks,
+Frame DrawFrame(SvgPicture& svg, double width, double height, const std::vector<double>& x_ticks,
                 const std::vector<double>& y_ticks, absl::string_view x_label,
                 absl::string_view y_label) {
   size_t letters = 1;
@@ -49,16 +50,18 @@ Frame DrawFrame(SvgCanvas& canvas, double width, double height, const std::vecto
   frame.x = {x_ticks.front(), x_ticks.back(), frame.left, frame.right};
   frame.y = {y_ticks.front(), y_ticks.back(), frame.bottom, frame.top};
   for (const double tick : y_ticks) {
-    canvas.Line(frame.left, frame.y(tick), frame.right, frame.y(tick), "grid");
-    canvas.Words(frame.left - 6, frame.y(tick) + 4, Tick(tick), "end", "soft");
+    svg.Line(frame.left, frame.y(tick), frame.right, frame.y(tick), kGrid);
+    svg.Words(frame.left - 6, frame.y(tick) + 4, Tick(tick), {.anchor = "end", .fill = kSoft});
   }
   for (const double tick : x_ticks) {
-    canvas.Line(frame.x(tick), frame.bottom, frame.x(tick), frame.bottom + 4, "axis");
-    canvas.Words(frame.x(tick), frame.bottom + 18, Tick(tick), "middle", "soft");
+    svg.Line(frame.x(tick), frame.bottom, frame.x(tick), frame.bottom + 4, kAxis);
+    svg.Words(frame.x(tick), frame.bottom + 18, Tick(tick), {.anchor = "middle", .fill = kSoft});
   }
-  canvas.Line(frame.left, frame.bottom, frame.right, frame.bottom, "axis");
-  canvas.Words((frame.left + frame.right) / 2, height - 6, x_label, "middle");
-  canvas.WordsUpwards(12, (frame.top + frame.bottom) / 2, y_label);
+  svg.Line(frame.left, frame.bottom, frame.right, frame.bottom, kAxis);
+  svg.Words((frame.left + frame.right) / 2, height - 6, x_label,
+            {.anchor = "middle", .fill = kWords});
+  svg.Words(12, (frame.top + frame.bottom) / 2, y_label,
+            {.anchor = "middle", .fill = kWords, .turned = -90});
   return frame;
 }
 
@@ -85,67 +88,23 @@ std::vector<std::pair<double, double>> Thinned(
 }
 
 // A coloured box and a name for each; returns the height it took.
-double DrawLegend(SvgCanvas& canvas, double x, double y, double width,
-                  const std::vector<std::pair<std::string, std::string>>& parts) {
+double DrawLegend(SvgPicture& svg, double x, double y, double width,
+                  const std::vector<std::pair<std::string, Ink>>& parts) {
   double at = x, line = y;
-  for (const auto& [name, colour] : parts) {
+  for (const auto& [name, ink] : parts) {
     const double needs = 36 + kLetter * static_cast<double>(name.size());
     if (at > x && at + needs > x + width) {
       at = x;
       line += 20;
     }
-    canvas.Box(at, line, 12, 12, colour);
-    canvas.Words(at + 17, line + 10.5, name);
+    svg.Box(at, line, 12, 12, ink);
+    svg.Words(at + 17, line + 10.5, name, {.fill = kWords});
     at += needs;
   }
   return line + 24 - y;
 }
 
 }  // namespace
-
-void SvgCanvas::Box(double x, double y, double width, double height, absl::string_view colour,
-                    absl::string_view title) {
-  absl::StrAppendFormat(&body_, "<rect x='%.2f' y='%.1f' width='%.2f' height='%.1f' class='%s'", x,
-                        y, std::max(0.0, width), std::max(0.0, height), colour);
-  absl::StrAppend(&body_, Titled("rect", title));
-}
-
-void SvgCanvas::Line(double x1, double y1, double x2, double y2, absl::string_view colour) {
-  absl::StrAppendFormat(&body_, "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' class='%s'/>\n", x1,
-                        y1, x2, y2, colour);
-}
-
-void SvgCanvas::Path(const std::vector<std::pair<double, double>>& points,
-                     absl::string_view colour) {
-  absl::StrAppend(&body_, "<polyline class='line ", colour, "' points='");
-  for (const auto& [x, y] : points) absl::StrAppendFormat(&body_, "%.1f,%.1f ", x, y);
-  absl::StrAppend(&body_, "'/>\n");
-}
-
-void SvgCanvas::Dot(double x, double y, absl::string_view colour, absl::string_view title) {
-  absl::StrAppendFormat(&body_, "<circle cx='%.1f' cy='%.1f' r='3.5' class='%s'", x, y, colour);
-  absl::StrAppend(&body_, Titled("circle", title));
-}
-
-void SvgCanvas::Words(double x, double y, absl::string_view text, absl::string_view anchor,
-                      absl::string_view colour) {
-  absl::StrAppendFormat(&body_, "<text x='%.1f' y='%.1f' text-anchor='%s' class='%s'>%s</text>\n",
-                        x, y, anchor, colour, EscapeXml(text));
-}
-
-void SvgCanvas::WordsUpwards(double x, double y, absl::string_view text) {
-  absl::StrAppendFormat(&body_,
-                        "<text transform='translate(%.1f %.1f) rotate(-90)' text-anchor='middle' "
-                        "class='ink'>%s</text>\n",
-                        x, y, EscapeXml(text));
-}
-
-std::string SvgCanvas::Finish(double width, double height, absl::string_view label) const {
-  return absl::StrCat(
-      absl::StrFormat("<svg viewBox='0 0 %.0f %.0f' width='%.0f' height='%.0f' role='img' ", width,
-                      height, width, height),
-      "aria-label='", EscapeXml(label), "'>\n", body_, "</svg>\n");
-}
 
 std::vector<double> Ticks(double lo, double hi, int count) {
   constexpr double kMax = 1e300;
@@ -193,28 +152,28 @@ std::string Draw(const LineChart& chart) {
   if (chart.from_zero) y_lo = std::min(0.0, y_lo);
   std::vector<double> y_ticks = Ticks(y_lo, y_hi, 5);
   while (y_ticks.size() > 2 && y_ticks[y_ticks.size() - 2] >= chart.y_max) y_ticks.pop_back();
-  SvgCanvas canvas;
-  const Frame frame = DrawFrame(canvas, kWidth, kHeight, Ticks(x_lo, x_hi, 6), y_ticks,
-                                chart.x_label, chart.y_label);
-  std::vector<std::pair<std::string, std::string>> names;
+  SvgPicture svg;
+  const Frame frame =
+      DrawFrame(svg, kWidth, kHeight, Ticks(x_lo, x_hi, 6), y_ticks, chart.x_label, chart.y_label);
+  std::vector<std::pair<std::string, Ink>> names;
   for (const Series& each : series) {
     if (each.points.empty()) continue;
-    names.emplace_back(each.name, each.colour);
-    std::vector<std::pair<double, double>> path;
-    for (const auto& [x, y] : each.points) path.emplace_back(frame.x(x), frame.y(y));
-    canvas.Path(path, each.colour);
+    names.emplace_back(each.name, each.ink);
+    std::vector<Point> path;
+    for (const auto& [x, y] : each.points) path.push_back({frame.x(x), frame.y(y)});
+    svg.Path(path, each.ink);
     if (!each.dots && path.size() > 1) continue;
     for (size_t i = 0; i < path.size(); ++i) {
-      canvas.Dot(path[i].first, path[i].second, each.colour,
+      svg.Circle(path[i].x, path[i].y, 3.5, each.ink, "",
                  absl::StrFormat("%s: %s at %s", each.name, Tick(each.points[i].second),
                                  Tick(each.points[i].first)));
     }
   }
   double height = kHeight;
   if (names.size() > 1) {
-    height += 6 + DrawLegend(canvas, frame.left, kHeight + 6, kWidth - frame.left, names);
+    height += 6 + DrawLegend(svg, frame.left, kHeight + 6, kWidth - frame.left, names);
   }
-  return canvas.Finish(kWidth, height, chart.label);
+  return svg.FinishForPage(kWidth, height, chart.label);
 }
 
 std::string Draw(const StackedBars& bars) {
@@ -230,38 +189,37 @@ std::string Draw(const StackedBars& bars) {
     sums.push_back(sum);
     most = std::max(most, sum);
   }
-  SvgCanvas canvas;
+  SvgPicture svg;
   const double left = 16 + kLetter * static_cast<double>(std::min<size_t>(letters, 40));
-  const double top = 6 + DrawLegend(canvas, left, 2, kWidth - left, bars.parts);
+  const double top = 6 + DrawLegend(svg, left, 2, kWidth - left, bars.parts);
   const double bottom = top + kRow * static_cast<double>(bars.rows.size());
   const std::vector<double> ticks = Ticks(0, most, 8);
   const Scale x{ticks.front(), ticks.back(), left, kWidth - 80};
   for (const double tick : ticks) {
-    canvas.Line(x(tick), top, x(tick), bottom, "grid");
-    canvas.Words(x(tick), bottom + 16, Tick(tick), "middle", "soft");
+    svg.Line(x(tick), top, x(tick), bottom, kGrid);
+    svg.Words(x(tick), bottom + 16, Tick(tick), {.anchor = "middle", .fill = kSoft});
   }
   for (size_t r = 0; r < bars.rows.size(); ++r) {
     const StackedBars::Row& row = bars.rows[r];
     const double y = top + kRow * static_cast<double>(r);
-    canvas.Words(left - 8, y + 20, row.name, "end");
+    svg.Words(left - 8, y + 20, row.name, {.anchor = "end", .fill = kWords});
     double at = 0;
     for (size_t p = 0; p < row.values.size() && p < bars.parts.size(); ++p) {
       const double value = std::isfinite(row.values[p]) ? std::max(0.0, row.values[p]) : 0;
       if (value <= 0) continue;
       const std::string words = absl::StrFormat("%.3g", value);
       const double width = x(at + value) - x(at);
-      canvas.Box(
-          x(at), y + 4, width, kRow - 8, bars.parts[p].second,
-          absl::StrFormat("%s, %s: %.4g %s", row.name, bars.parts[p].first, value, bars.unit));
+      svg.Box(x(at), y + 4, width, kRow - 8, bars.parts[p].second, "", 0,
+              absl::StrFormat("%s, %s: %.4g %s", row.name, bars.parts[p].first, value, bars.unit));
       if (width > 10 + kLetter * static_cast<double>(words.size())) {
-        canvas.Words(x(at) + width / 2, y + 19, words, "middle", "on");
+        svg.Words(x(at) + width / 2, y + 19, words, {.anchor = "middle", .fill = kOn});
       }
       at += value;
     }
-    canvas.Words(x(at) + 6, y + 19, absl::StrFormat("%.4g", sums[r]));
+    svg.Words(x(at) + 6, y + 19, absl::StrFormat("%.4g", sums[r]), {.fill = kWords});
   }
-  canvas.Words((left + kWidth - 80) / 2, bottom + 34, bars.unit, "middle");
-  return canvas.Finish(kWidth, bottom + 42, bars.label);
+  svg.Words((left + kWidth - 80) / 2, bottom + 34, bars.unit, {.anchor = "middle", .fill = kWords});
+  return svg.FinishForPage(kWidth, bottom + 42, bars.label);
 }
 
 std::string Draw(const Histogram& histogram) {
@@ -284,21 +242,21 @@ std::string Draw(const Histogram& histogram) {
     const double place = (value - first) / (last - first) * static_cast<double>(kBins);
     ++counts[static_cast<size_t>(std::clamp(place, 0.0, static_cast<double>(kBins - 1)))];
   }
-  SvgCanvas canvas;
+  SvgPicture svg;
   const int most = *std::max_element(counts.begin(), counts.end());
-  const Frame frame = DrawFrame(canvas, kWidth, kHeight, x_ticks, Ticks(0, most, 4),
-                                histogram.x_label, histogram.y_label);
+  const Frame frame = DrawFrame(svg, kWidth, kHeight, x_ticks, Ticks(0, most, 4), histogram.x_label,
+                                histogram.y_label);
   for (size_t i = 0; i < kBins; ++i) {
     if (counts[i] == 0) continue;
     const double begin = first + (last - first) * static_cast<double>(i) / kBins;
     const double end = first + (last - first) * static_cast<double>(i + 1) / kBins;
     const bool open = beyond && i == kBins - 1;
-    canvas.Box(frame.x(begin) + 0.5, frame.y(counts[i]), frame.x(end) - frame.x(begin) - 1,
-               frame.bottom - frame.y(counts[i]), open ? "c-waiting" : "c-compute",
-               absl::StrFormat("%.2f to %s: %d", begin,
-                               open ? "longer" : absl::StrFormat("%.2f", end), counts[i]));
+    svg.Box(frame.x(begin) + 0.5, frame.y(counts[i]), frame.x(end) - frame.x(begin) - 1,
+            frame.bottom - frame.y(counts[i]), open ? histogram.beyond_ink : histogram.ink, "", 0,
+            absl::StrFormat("%.2f to %s: %d", begin, open ? "longer" : absl::StrFormat("%.2f", end),
+                            counts[i]));
   }
-  return canvas.Finish(kWidth, kHeight, histogram.label);
+  return svg.FinishForPage(kWidth, kHeight, histogram.label);
 }
 
 }  // namespace syncopate::observe

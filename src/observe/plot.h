@@ -1,5 +1,7 @@
-// Plots as SVG that stands inside an HTML page: colours are classes of the page's style sheet, so
-// that they suit light and dark pages, and every plot has a sentence for who cannot see it. Pure.
+// Charts as figures of an HTML page, each with a sentence for readers who cannot see it. Pure.
+//
+// Besides the classes that a chart names, they use these of the page's style sheet: ink (words),
+// soft (lesser words), on (words on colour), grid, axis, line.
 #ifndef SYNCOPATE_OBSERVE_PLOT_H_
 #define SYNCOPATE_OBSERVE_PLOT_H_
 
@@ -8,40 +10,16 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
+#include "picture/svg.h"
 
 namespace syncopate::observe {
-
-// Collects the shapes of one picture. Coordinates are pixels, y grows downwards.
-class SvgCanvas {
- public:
-  // `colour`: a class of the page. `title`: shown when pointed at; empty: nothing.
-  void Box(double x, double y, double width, double height, absl::string_view colour,
-           absl::string_view title = "");
-  void Line(double x1, double y1, double x2, double y2, absl::string_view colour);
-  void Path(const std::vector<std::pair<double, double>>& points, absl::string_view colour);
-  void Dot(double x, double y, absl::string_view colour, absl::string_view title);
-  // `anchor`: "start", "middle" or "end" is at x.
-  void Words(double x, double y, absl::string_view text, absl::string_view anchor = "start",
-             absl::string_view colour = "ink");
-  void WordsUpwards(double x, double y, absl::string_view text);
-
-  // All shapes of another, on top.
-  void Add(const SvgCanvas& other) { body_ += other.body_; }
-
-  // `label`: what the picture shows, in a sentence.
-  std::string Finish(double width, double height, absl::string_view label) const;
-
- private:
-  std::string body_;
-};
 
 // Round numbers from about `lo` to about `hi`, some `count` of them, at least two; all finite.
 std::vector<double> Ticks(double lo, double hi, int count);
 
 struct Series {
   std::string name;
-  std::string colour;  // class
+  picture::Ink ink;
   std::vector<std::pair<double, double>> points;
   bool dots = false;  // few points that are each worth seeing
 };
@@ -60,7 +38,7 @@ std::string Draw(const LineChart& chart);
 struct StackedBars {
   std::string label;
   std::string unit;
-  std::vector<std::pair<std::string, std::string>> parts;  // name and class
+  std::vector<std::pair<std::string, picture::Ink>> parts;  // names and inks
   struct Row {
     std::string name;
     std::vector<double> values;  // as many as parts
@@ -74,6 +52,8 @@ struct Histogram {
   std::string x_label;
   std::string y_label;
   double x_max = 0;  // larger values are counted in the last bar
+  picture::Ink ink;
+  picture::Ink beyond_ink;  // of the last bar, where it holds larger values
   std::vector<double> values;
 };
 std::string Draw(const Histogram& histogram);

@@ -212,7 +212,7 @@ TEST(PlotTest, TicksAreRoundAndEncloseTheRange) {
 
 TEST(PlotTest, NumbersThatAreNoneAreLeftOut) {
   LineChart chart;
-  chart.series = {{"a", "c-compute", {{0, NAN}, {1, INFINITY}, {2, 5}}, true}};
+  chart.series = {{"a", picture::Ink::Class("c-compute"), {{0, NAN}, {1, INFINITY}, {2, 5}}, true}};
   const std::string svg = Draw(chart);
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
   EXPECT_THAT(svg, Not(HasSubstr("inf")));

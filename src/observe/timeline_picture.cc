@@ -10,9 +10,13 @@
 #include "base/parse.h"
 #include "observe/plot.h"
 #include "observe/real_begins.h"
+#include "picture/svg.h"
 
 namespace syncopate::observe {
 namespace {
+
+using picture::Ink;
+using picture::SvgPicture;
 
 constexpr size_t kWorkersMax = 16;
 constexpr size_t kLanesMax = 8;
@@ -88,13 +92,13 @@ struct Window {
   }
 };
 
-void DrawSpan(SvgCanvas& canvas, const Window& window, int64_t begin, int64_t end, double y,
+void DrawSpan(SvgPicture& svg, const Window& window, int64_t begin, int64_t end, double y,
               double height, const char* colour, const std::string& title) {
   begin = std::max(begin, window.begin);
   end = std::min(end, window.end);
   const double width = window.X(end) - window.X(begin);
   if (width < kShapeWidthMin) return;
-  canvas.Box(window.X(begin), y, std::max(width, 0.6), height, colour, title);
+  svg.Box(window.X(begin), y, std::max(width, 0.6), height, Ink::Class(colour), "", 0, title);
 }
 
 std::string TitleOf(const WorkerTrace& trace, const Span& span) {
@@ -107,7 +111,7 @@ std::string TitleOf(const WorkerTrace& trace, const Span& span) {
 }
 
 // Returns the height that the worker takes.
-double DrawWorker(SvgCanvas& canvas, const Window& window, const WorkerTrace& trace,
+double DrawWorker(SvgPicture& svg, const Window& window, const WorkerTrace& trace,
                   const RealBegins& begins, double y) {
   std::vector<Span> thread, transfers;
   for (const Span& span : trace.spans) {
@@ -119,11 +123,12 @@ double DrawWorker(SvgCanvas& canvas, const Window& window, const WorkerTrace& tr
   };
   std::sort(thread.begin(), thread.end(), outer_first);
   std::sort(transfers.begin(), transfers.end(), outer_first);
-  canvas.Words(window.left - 8, y + 13,
-               absl::StrCat("rank ", trace.rank, " ", trace.host.substr(0, 14)), "end");
+  svg.Words(window.left - 8, y + 13,
+            absl::StrCat("rank ", trace.rank, " ", trace.host.substr(0, 14)),
+            {.anchor = "end", .fill = Ink::Class("ink")});
   const int64_t offset = trace.clock_offset_ns;
   for (const Span& span : thread) {
-    DrawSpan(canvas, window, span.begin_ns + offset, span.end_ns + offset, y, kThreadHeight,
+    DrawSpan(svg, window, span.begin_ns + offset, span.end_ns + offset, y, kThreadHeight,
              ColourOf(span.kind), TitleOf(trace, span));
   }
   double lane_top = y + kThreadHeight + 2;
@@ -140,15 +145,15 @@ double DrawWorker(SvgCanvas& canvas, const Window& window, const WorkerTrace& tr
     const RealBegin& real = begins.at({span.iteration, span.id});
     const int64_t begin = span.begin_ns + offset, end = span.end_ns + offset;
     const int64_t moving = std::clamp(real.at_ns, begin, end);
-    DrawSpan(canvas, window, begin, moving, top, kLaneHeight - 1, "c-blocked",
+    DrawSpan(svg, window, begin, moving, top, kLaneHeight - 1, "c-blocked",
              absl::StrCat(TitleOf(trace, span), ", not yet started by rank ", real.rank));
-    DrawSpan(canvas, window, moving, end, top, kLaneHeight - 1, "c-network", TitleOf(trace, span));
+    DrawSpan(svg, window, moving, end, top, kLaneHeight - 1, "c-network", TitleOf(trace, span));
   }
   return kThreadHeight + 2 + kLaneHeight * static_cast<double>(std::max<size_t>(1, lanes.size())) +
          kGap;
 }
 
-double DrawKey(SvgCanvas& canvas, double left) {
+double DrawKey(SvgPicture& svg, double left) {
   const std::pair<const char*, const char*> entries[] = {
       {"load", "c-load"},
       {"forward", "c-forward"},
@@ -161,8 +166,8 @@ double DrawKey(SvgCanvas& canvas, double left) {
       {"transfer, moving", "c-network"}};
   double x = left;
   for (const auto& [name, colour] : entries) {
-    canvas.Box(x, 2, 12, 12, colour);
-    canvas.Words(x + 17, 12.5, name);
+    svg.Box(x, 2, 12, 12, Ink::Class(colour));
+    svg.Words(x + 17, 12.5, name, {.fill = Ink::Class("ink")});
     x += 34 + 6.4 * static_cast<double>(std::string(name).size());
   }
   return 26;
@@ -196,11 +201,11 @@ TimelinePicture DrawTimeline(const std::vector<WorkerTrace>& traces, const Break
   }
   if (window.end <= window.begin) return picture;
   window.left = 16 + 6.6 * static_cast<double>(letters);
-  SvgCanvas canvas;
-  double y = DrawKey(canvas, 8);
+  SvgPicture svg;
+  double y = DrawKey(svg, 8);
   const double top = y;
   const RealBegins begins = FindRealBegins(traces);
-  SvgCanvas rows;
+  SvgPicture rows;
   for (size_t i = 0; i < picture.workers_shown; ++i) {
     y += DrawWorker(rows, window, traces[i], begins, y);
   }
@@ -208,12 +213,14 @@ TimelinePicture DrawTimeline(const std::vector<WorkerTrace>& traces, const Break
   for (const double tick : Ticks(0, length_ms, 10)) {
     if (tick > length_ms) break;
     const double x = window.X(window.begin + static_cast<int64_t>(tick * 1e6));
-    canvas.Line(x, top, x, y, "grid");
-    canvas.Words(x, y + 14, absl::StrFormat("%.6g", tick), "middle", "soft");
+    svg.Line(x, top, x, y, Ink::Class("grid"));
+    svg.Words(x, y + 14, absl::StrFormat("%.6g", tick),
+              {.anchor = "middle", .fill = Ink::Class("soft")});
   }
-  canvas.Words((window.left + kWidth) / 2, y + 32, "ms", "middle");
-  canvas.Add(rows);
-  picture.svg = canvas.Finish(
+  svg.Words((window.left + kWidth) / 2, y + 32, "ms",
+            {.anchor = "middle", .fill = Ink::Class("ink")});
+  svg.Add(rows);
+  picture.svg = svg.FinishForPage(
       kWidth, y + 40,
       absl::StrCat("What ", picture.workers_shown, " workers did in iterations ", first, " to ",
                    first + picture.iterations - 1,

@@ -9,13 +9,9 @@
 #include <vector>
 
 #include "model/topology.h"
+#include "picture/svg.h"
 
 namespace syncopate::picture {
-
-struct Point {
-  double x = 0;
-  double y = 0;
-};
 
 struct NetworkLayout {
   std::vector<Point> nodes;  // by node of the topology

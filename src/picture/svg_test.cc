@@ -26,6 +26,34 @@ TEST(SvgTest, ShapesAndWords) {
             "</svg>\n");
 }
 
+// Inside a page the style sheet colours, and there is no ground of our own.
+TEST(SvgTest, ClassesOfAPage) {
+  SvgPicture below;
+  below.Line(1, 2, 3, 4, Ink::Class("grid"));
+  SvgPicture svg;
+  svg.Path({{1, 2}, {3, 4}}, Ink::Class("c-network"));
+  svg.Box(0.123, 2, 0.08, -1, Ink::Class("c-compute"), "", 0, "thin");
+  svg.Words(8, 9, "e", {.fill = Ink::Class("soft")});
+  below.Add(svg);
+  EXPECT_EQ(below.FinishForPage(100, 50, "what & how"),
+            "<svg viewBox='0 0 100 50' width='100' height='50' role='img' "
+            "aria-label='what &amp; how'>\n"
+            "<line x1='1.0' y1='2.0' x2='3.0' y2='4.0' class='grid'/>\n"
+            "<polyline class='line c-network' points='1.0,2.0 3.0,4.0'/>\n"
+            "<rect x='0.12' y='2.0' width='0.08' height='0.0' class='c-compute'>"
+            "<title>thin</title></rect>\n"
+            "<text x='8.0' y='9.0' font-size='12' class='soft'>e</text>\n"
+            "</svg>\n");
+}
+
+TEST(SvgTest, PathsAreNotFilled) {
+  SvgPicture svg;
+  svg.Path({{1, 2}, {3, 4}}, "#123");
+  EXPECT_THAT(svg.Finish(10, 10),
+              ::testing::HasSubstr("<polyline fill='none' stroke='#123' stroke-width='2.0' "
+                                   "points='1.0,2.0 3.0,4.0'/>"));
+}
+
 TEST(SvgTest, WhatXmlDoesNotAllow) {
   EXPECT_EQ(EscapeXml("<a href=\"x\">&'\x01\n"), "&lt;a href=&quot;x&quot;&gt;&amp;&apos;??");
 }
