@@ -12,15 +12,18 @@
 #include "base/xml.h"
 #include "nlohmann/json.hpp"
 #include "observe/html_style.h"
-#include "observe/plot.h"
 #include "observe/text_report.h"
 #include "observe/text_table.h"
 #include "observe/timeline_picture.h"
+#include "picture/charts.h"
 
 namespace syncopate::observe {
 namespace {
 
+using picture::Histogram;
 using picture::Ink;
+using picture::LineChart;
+using picture::StackedBars;
 
 constexpr size_t kRowsMax = 64;  // of a plot of workers
 constexpr size_t kCourseRows = 40;

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/parse.h"
-#include "observe/plot.h"
 #include "observe/real_begins.h"
+#include "picture/charts.h"
 #include "picture/svg.h"
 
 namespace syncopate::observe {
@@ -17,6 +17,7 @@ namespace {
 
 using picture::Ink;
 using picture::SvgPicture;
+using picture::Ticks;
 
 constexpr size_t kWorkersMax = 16;
 constexpr size_t kLanesMax = 8;

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
-#include "tools/reproduce/bars.h"
+#include "picture/grouped_bars.h"
 
 namespace syncopate::tools::reproduce {
 namespace {
@@ -78,8 +78,8 @@ Json RowToJson(const FigureRow& row) {
   return json;
 }
 
-BarChart ChartOf(const Figure& figure) {
-  BarChart chart;
+picture::BarChart ChartOf(const Figure& figure) {
+  picture::BarChart chart;
   chart.title = absl::StrCat("Figure ", figure.number, ": ", figure.title);
   chart.unit = std::string("s");
   if (figure.number == 7) {
@@ -95,7 +95,7 @@ BarChart ChartOf(const Figure& figure) {
     if (chart.panels.empty() || chart.panels.back().title != title) {
       chart.panels.push_back({title, {}});
     }
-    BarPanel::Group group;
+    picture::BarPanel::Group group;
     group.label = row.active == "all" ? row.cluster : row.active;
     group.values = {row.forest.seconds};
     if (figure.number == 7) {
@@ -152,9 +152,9 @@ std::string FiguresToJson(const std::vector<Figure>& figures, const FigureOption
 }
 
 std::string FiguresToSvg(const std::vector<Figure>& figures) {
-  std::vector<BarChart> charts;
+  std::vector<picture::BarChart> charts;
   for (const Figure& figure : figures) charts.push_back(ChartOf(figure));
-  return BarsToSvg(charts);
+  return picture::BarsToSvg(charts);
 }
 
 }  // namespace syncopate::tools::reproduce

@@ -1,9 +1,9 @@
-#include "tools/reproduce/bars.h"
+#include "picture/grouped_bars.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::tools::reproduce {
+namespace syncopate::picture {
 namespace {
 
 using ::testing::HasSubstr;
@@ -53,4 +53,4 @@ TEST(BarsTest, NothingToDraw) {
 }
 
 }  // namespace
-}  // namespace syncopate::tools::reproduce
+}  // namespace syncopate::picture

@@ -1,4 +1,4 @@
-#include "tools/reproduce/bars.h"
+#include "picture/grouped_bars.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "picture/svg.h"
 
-namespace syncopate::tools::reproduce {
+namespace syncopate::picture {
 namespace {
 
 constexpr double kLeft = 70, kRight = 20, kBar = 9, kGroupGap = 22;
@@ -54,7 +54,7 @@ double HeightOf(const BarChart& chart) {
          static_cast<double>(chart.panels.size()) * (kPanelTop + kPanelHeight + kPanelBottom);
 }
 
-void DrawPanel(const BarChart& chart, const BarPanel& panel, double top, picture::SvgPicture& svg) {
+void DrawPanel(const BarChart& chart, const BarPanel& panel, double top, SvgPicture& svg) {
   double most = 0;
   for (const BarPanel::Group& group : panel.groups) {
     for (const double value : group.values) most = std::max(most, value);
@@ -87,7 +87,7 @@ void DrawPanel(const BarChart& chart, const BarPanel& panel, double top, picture
   }
 }
 
-void DrawChart(const BarChart& chart, double top, picture::SvgPicture& svg) {
+void DrawChart(const BarChart& chart, double top, SvgPicture& svg) {
   svg.Words(20, top + 24, chart.title, {.size = 16, .bold = true});
   double x = kLeft;
   for (size_t s = 0; s < chart.series.size(); ++s) {
@@ -110,7 +110,7 @@ std::string BarsToSvg(const std::vector<BarChart>& charts) {
     width = std::max(width, WidthOf(chart));
     height += HeightOf(chart);
   }
-  picture::SvgPicture svg;
+  SvgPicture svg;
   double top = 0;
   for (const BarChart& chart : charts) {
     DrawChart(chart, top, svg);
@@ -119,4 +119,4 @@ std::string BarsToSvg(const std::vector<BarChart>& charts) {
   return svg.Finish(width, height);
 }
 
-}  // namespace syncopate::tools::reproduce
+}  // namespace syncopate::picture

@@ -2,8 +2,8 @@
 //
 // Besides the classes that a chart names, they use these of the page's style sheet: ink (words),
 // soft (lesser words), on (words on colour), grid, axis, line.
-#ifndef SYNCOPATE_OBSERVE_PLOT_H_
-#define SYNCOPATE_OBSERVE_PLOT_H_
+#ifndef SYNCOPATE_PICTURE_CHARTS_H_
+#define SYNCOPATE_PICTURE_CHARTS_H_
 
 #include <cmath>
 #include <string>
@@ -12,14 +12,14 @@
 
 #include "picture/svg.h"
 
-namespace syncopate::observe {
+namespace syncopate::picture {
 
 // Round numbers from about `lo` to about `hi`, some `count` of them, at least two; all finite.
 std::vector<double> Ticks(double lo, double hi, int count);
 
 struct Series {
   std::string name;
-  picture::Ink ink;
+  Ink ink;
   std::vector<std::pair<double, double>> points;
   bool dots = false;  // few points that are each worth seeing
 };
@@ -38,7 +38,7 @@ std::string Draw(const LineChart& chart);
 struct StackedBars {
   std::string label;
   std::string unit;
-  std::vector<std::pair<std::string, picture::Ink>> parts;  // names and inks
+  std::vector<std::pair<std::string, Ink>> parts;  // names and inks
   struct Row {
     std::string name;
     std::vector<double> values;  // as many as parts
@@ -52,12 +52,12 @@ struct Histogram {
   std::string x_label;
   std::string y_label;
   double x_max = 0;  // larger values are counted in the last bar
-  picture::Ink ink;
-  picture::Ink beyond_ink;  // of the last bar, where it holds larger values
+  Ink ink;
+  Ink beyond_ink;  // of the last bar, where it holds larger values
   std::vector<double> values;
 };
 std::string Draw(const Histogram& histogram);
 
-}  // namespace syncopate::observe
+}  // namespace syncopate::picture
 
-#endif  // SYNCOPATE_OBSERVE_PLOT_H_
+#endif  // SYNCOPATE_PICTURE_CHARTS_H_

@@ -1,11 +1,11 @@
 // Charts of grouped bars as SVG.
-#ifndef SYNCOPATE_TOOLS_REPRODUCE_BARS_H_
-#define SYNCOPATE_TOOLS_REPRODUCE_BARS_H_
+#ifndef SYNCOPATE_PICTURE_GROUPED_BARS_H_
+#define SYNCOPATE_PICTURE_GROUPED_BARS_H_
 
 #include <string>
 #include <vector>
 
-namespace syncopate::tools::reproduce {
+namespace syncopate::picture {
 
 // Bars of one axis; a group has one value for each series.
 struct BarPanel {
@@ -28,6 +28,6 @@ struct BarChart {
 // One picture with all charts below one another.
 std::string BarsToSvg(const std::vector<BarChart>& charts);
 
-}  // namespace syncopate::tools::reproduce
+}  // namespace syncopate::picture
 
-#endif  // SYNCOPATE_TOOLS_REPRODUCE_BARS_H_
+#endif  // SYNCOPATE_PICTURE_GROUPED_BARS_H_

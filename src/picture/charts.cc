@@ -1,4 +1,4 @@
-#include "observe/plot.h"
+#include "picture/charts.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,12 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace syncopate::observe {
+namespace syncopate::picture {
 namespace {
-
-using picture::Ink;
-using picture::Point;
-using picture::SvgPicture;
 
 constexpr double kLetter = 6.6;  // the width of a letter of 12 pixels, about
 constexpr size_t kPointsMax = 500;
@@ -259,4 +255,4 @@ std::string Draw(const Histogram& histogram) {
   return svg.FinishForPage(kWidth, kHeight, histogram.label);
 }
 
-}  // namespace syncopate::observe
+}  // namespace syncopate::picture
