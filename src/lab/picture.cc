@@ -6,22 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lab/forwarding.h"
+#include "picture/text_tree.h"
 
 namespace syncopate::lab {
 namespace {
 
 struct Row {
   std::string tree;      // lines and the name
-  size_t width = 0;      // of `tree` on the screen
   std::string cells[4];  // address, rate, what it sends, what it gets
 };
-
-// How many signs a text has, in UTF-8.
-size_t SignsOf(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
-}
 
 class Painter {
  public:
@@ -48,7 +41,7 @@ class Painter {
       const Link& link = spec_.links[i];
       const std::string name =
           absl::StrCat(spec_.nodes[link.a].name, " ── ", spec_.nodes[link.b].name);
-      Row row{name, SignsOf(name), {}};
+      Row row{name, {}};
       Describe(static_cast<int>(i), link.a, row);
       rows_.push_back(row);
     }
@@ -70,7 +63,6 @@ class Painter {
     Row row;
     row.tree = absl::StrCat(branch, spec_.nodes[node].name,
                             spec_.nodes[node].bystander ? " (bystander)" : "");
-    row.width = SignsOf(row.tree);
     row.cells[0] = plan_.address[node];
     if (by_link >= 0) {
       drawn_[by_link] = true;
@@ -91,8 +83,8 @@ class Painter {
     }
     for (size_t i = 0; i < children.size(); ++i) {
       const bool last = i + 1 == children.size();
-      Place(children[i].first, children[i].second, absl::StrCat(below, last ? "└─ " : "├─ "),
-            absl::StrCat(below, last ? "   " : "│  "));
+      Place(children[i].first, children[i].second, picture::BranchTo(below, last),
+            picture::IndentBelow(below, last));
     }
   }
 
@@ -124,22 +116,21 @@ class Painter {
     std::array<size_t, 4> widths = {};
     for (int i = 0; i < 4; ++i) widths[i] = titles[i].size();
     for (const Row& row : rows_) {
-      tree_width = std::max(tree_width, row.width);
+      tree_width = std::max(tree_width, picture::ColumnsOf(row.tree));
       for (int i = 0; i < 4; ++i) widths[i] = std::max(widths[i], row.cells[i].size());
     }
-    std::string text = Line("", 0, titles, tree_width, widths);
+    std::string text = Line("", titles, tree_width, widths);
     for (const Row& row : rows_) {
-      absl::StrAppend(
-          &text, Line(row.tree, row.width, {row.cells[0], row.cells[1], row.cells[2], row.cells[3]},
-                      tree_width, widths));
+      absl::StrAppend(&text,
+                      Line(row.tree, {row.cells[0], row.cells[1], row.cells[2], row.cells[3]},
+                           tree_width, widths));
     }
     return text;
   }
 
-  static std::string Line(const std::string& tree, size_t width,
-                          const std::array<std::string, 4>& cells, size_t tree_width,
-                          const std::array<size_t, 4>& widths) {
-    std::string line = absl::StrCat(tree, std::string(tree_width - width, ' '));
+  static std::string Line(const std::string& tree, const std::array<std::string, 4>& cells,
+                          size_t tree_width, const std::array<size_t, 4>& widths) {
+    std::string line = picture::PaddedTo(tree_width, tree);
     for (int i = 0; i < 4; ++i) {
       if (widths[i] == 0) continue;
       absl::StrAppend(&line, "  ", std::string(widths[i] - cells[i].size(), ' '), cells[i]);

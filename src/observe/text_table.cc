@@ -7,8 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "picture/text_tree.h"
 
 namespace syncopate::observe {
+
+using picture::ColumnsOf;
 
 TextTable::TextTable(std::vector<std::string> titles) {
   for (std::string& title : titles) {
@@ -35,12 +38,6 @@ std::string TextTable::ToString() const {
     absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
   }
   return text;
-}
-
-size_t ColumnsOf(absl::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;  // not the rest of a character
-  }));
 }
 
 std::string Milliseconds(double seconds) { return absl::StrFormat("%.2f", seconds * 1e3); }

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
-
 namespace syncopate::observe {
 
 class TextTable {
@@ -22,9 +20,6 @@ class TextTable {
   std::vector<bool> left_;
   std::vector<std::vector<std::string>> rows_;  // the titles first
 };
-
-// How many columns of a terminal UTF-8 text takes, if none of its characters is a wide one.
-size_t ColumnsOf(absl::string_view text);
 
 // "12.34", "-" for nothing.
 std::string Milliseconds(double seconds);

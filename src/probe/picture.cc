@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/units.h"
+#include "picture/text_tree.h"
 
 namespace syncopate::probe {
 namespace {
@@ -18,23 +19,17 @@ std::string Workers(const NetworkShape::Host& host) {
                       absl::StrJoin(host.workers, ","));
 }
 
-// A line of the tree; `lines` grows.
+// The lines of the tree, with what stands beside them in a column.
 struct Tree {
   std::vector<std::pair<std::string, std::string>> lines;  // the tree itself, what stands beside it
 
   std::string Text() const {
-    size_t width = 0;  // in characters, not bytes
-    const auto characters = [](const std::string& text) {
-      return static_cast<size_t>(
-          std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-    };
-    for (const auto& [tree, note] : lines) width = std::max(width, characters(tree));
+    size_t columns = 0;
+    for (const auto& [tree, note] : lines) columns = std::max(columns, picture::ColumnsOf(tree));
     std::string text;
     for (const auto& [tree, note] : lines) {
-      absl::StrAppend(&text, tree);
-      if (!note.empty())
-        absl::StrAppend(&text, std::string(width + 3 - characters(tree), ' '), note);
-      text += '\n';
+      absl::StrAppend(&text, note.empty() ? tree : picture::PaddedTo(columns + 3, tree), note,
+                      "\n");
     }
     return text;
   }
@@ -49,7 +44,7 @@ void AddHosts(const NetworkShape& shape, const std::vector<int>& hosts, const st
   for (size_t i = 0; i < hosts.size(); ++i) {
     const NetworkShape::Host& host = shape.hosts[static_cast<size_t>(hosts[i])];
     tree.lines.emplace_back(
-        absl::StrCat(indent, i + 1 < hosts.size() ? "├─ " : "└─ ", host.name),
+        absl::StrCat(picture::BranchTo(indent, i + 1 == hosts.size()), host.name),
         absl::StrCat(Both("out ", host.out, "in  ", host.in), "  ", Workers(host)));
   }
 }
@@ -59,10 +54,10 @@ void AddRacks(const NetworkShape& shape, const std::vector<int>& racks, const st
   for (size_t i = 0; i < racks.size(); ++i) {
     const NetworkShape::Rack& rack = shape.racks[static_cast<size_t>(racks[i])];
     const bool last = i + 1 == racks.size();
-    tree.lines.emplace_back(absl::StrCat(indent, last ? "└─ " : "├─ ", rack.name),
+    tree.lines.emplace_back(absl::StrCat(picture::BranchTo(indent, last), rack.name),
                             absl::StrCat(Both("up  ", rack.up, "down", rack.down), "  latency ",
                                          FormatSeconds(rack.latency)));
-    AddHosts(shape, rack.hosts, absl::StrCat(indent, last ? "   " : "│  "), tree);
+    AddHosts(shape, rack.hosts, picture::IndentBelow(indent, last), tree);
   }
 }
 
@@ -142,9 +137,9 @@ std::string PictureText(const NetworkShape& shape) {
   for (size_t p = 0; p < shape.pods.size(); ++p) {
     const NetworkShape::Pod& pod = shape.pods[p];
     const bool last = p + 1 == shape.pods.size();
-    tree.lines.emplace_back(absl::StrCat(last ? "└─ " : "├─ ", pod.name),
+    tree.lines.emplace_back(absl::StrCat(picture::BranchTo("", last), pod.name),
                             Both("up  ", pod.up, "down", pod.down));
-    AddRacks(shape, pod.racks, last ? "   " : "│  ", tree);
+    AddRacks(shape, pod.racks, picture::IndentBelow("", last), tree);
   }
   return tree.Text();
 }
