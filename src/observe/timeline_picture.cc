@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <map>
 #include <utility>
 
@@ -9,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/parse.h"
 #include "observe/real_begins.h"
-#include "picture/charts.h"
+#include "picture/chart_parts.h"
 #include "picture/svg.h"
 
 namespace syncopate::observe {
@@ -102,6 +103,10 @@ void DrawSpan(SvgPicture& svg, const Window& window, int64_t begin, int64_t end,
   svg.Box(window.X(begin), y, std::max(width, 0.6), height, Ink::Class(colour), "", 0, title);
 }
 
+std::string NameOf(const WorkerTrace& trace) {
+  return absl::StrCat("rank ", trace.rank, " ", trace.host.substr(0, 14));
+}
+
 std::string TitleOf(const WorkerTrace& trace, const Span& span) {
   std::string title = absl::StrCat("rank ", trace.rank, ", ", Name(span.kind));
   if (span.id >= 0) absl::StrAppend(&title, " ", span.id);
@@ -124,9 +129,7 @@ double DrawWorker(SvgPicture& svg, const Window& window, const WorkerTrace& trac
   };
   std::sort(thread.begin(), thread.end(), outer_first);
   std::sort(transfers.begin(), transfers.end(), outer_first);
-  svg.Words(window.left - 8, y + 13,
-            absl::StrCat("rank ", trace.rank, " ", trace.host.substr(0, 14)),
-            {.anchor = "end", .fill = Ink::Class("ink")});
+  svg.Words(window.left - 8, y + 13, NameOf(trace), {.anchor = "end", .fill = Ink::Class("ink")});
   const int64_t offset = trace.clock_offset_ns;
   for (const Span& span : thread) {
     DrawSpan(svg, window, span.begin_ns + offset, span.end_ns + offset, y, kThreadHeight,
@@ -155,23 +158,20 @@ double DrawWorker(SvgPicture& svg, const Window& window, const WorkerTrace& trac
 }
 
 double DrawKey(SvgPicture& svg, double left) {
-  const std::pair<const char*, const char*> entries[] = {
-      {"load", "c-load"},
-      {"forward", "c-forward"},
-      {"backward", "c-compute"},
-      {"pack", "c-pack"},
-      {"wait", "c-waiting"},
-      {"update", "c-update"},
-      {"measure", "c-measuring"},
-      {"transfer, others have not started it", "c-blocked"},
-      {"transfer, moving", "c-network"}};
-  double x = left;
-  for (const auto& [name, colour] : entries) {
-    svg.Box(x, 2, 12, 12, Ink::Class(colour));
-    svg.Words(x + 17, 12.5, name, {.fill = Ink::Class("ink")});
-    x += 34 + 6.4 * static_cast<double>(std::string(name).size());
+  picture::Legend legend;
+  for (const auto& [name, colour] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"load", "c-load"},
+           {"forward", "c-forward"},
+           {"backward", "c-compute"},
+           {"pack", "c-pack"},
+           {"wait", "c-waiting"},
+           {"update", "c-update"},
+           {"measure", "c-measuring"},
+           {"transfer, others have not started it", "c-blocked"},
+           {"transfer, moving", "c-network"}}) {
+    legend.emplace_back(name, Ink::Class(colour));
   }
-  return 26;
+  return 2 + Draw(legend, left, 2, {.width = kWidth - left, .words = Ink::Class("ink")}, svg);
 }
 
 }  // namespace
@@ -185,11 +185,10 @@ TimelinePicture DrawTimeline(const std::vector<WorkerTrace>& traces, const Break
   window.last = first + 1;
   picture.first_iteration = first;
   picture.workers_shown = std::min(traces.size(), kWorkersMax);
-  size_t letters = 6;
+  double names_width = 0;
   for (size_t i = 0; i < picture.workers_shown; ++i) {
     const WorkerTrace& trace = traces[i];
-    letters =
-        std::max(letters, absl::StrCat("rank ", trace.rank, " ", trace.host.substr(0, 14)).size());
+    names_width = std::max(names_width, picture::TextWidth(NameOf(trace)));
     for (const Span& span : trace.spans) {
       if (!window.Holds(span) || span.kind == SpanKind::kTransfer ||
           span.kind == SpanKind::kEvaluate || span.kind == SpanKind::kCheckpoint) {
@@ -201,7 +200,7 @@ TimelinePicture DrawTimeline(const std::vector<WorkerTrace>& traces, const Break
     }
   }
   if (window.end <= window.begin) return picture;
-  window.left = 16 + 6.6 * static_cast<double>(letters);
+  window.left = 16 + names_width;
   SvgPicture svg;
   double y = DrawKey(svg, 8);
   const double top = y;

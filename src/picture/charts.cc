@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace syncopate::picture {
 namespace {
 
-constexpr double kLetter = 6.6;  // the width of a letter of 12 pixels, about
 constexpr size_t kPointsMax = 500;
 
 const Ink kWords = Ink::Class("ink"), kSoft = Ink::Class("soft"), kOn = Ink::Class("on"),
@@ -36,10 +34,10 @@ struct Frame {
 Frame DrawFrame(SvgPicture& svg, double width, double height, const std::vector<double>& x_ticks,
                 const std::vector<double>& y_ticks, absl::string_view x_label,
                 absl::string_view y_label) {
-  size_t letters = 1;
-  for (const double tick : y_ticks) letters = std::max(letters, Tick(tick).size());
+  double label_width = 0;
+  for (const double tick : y_ticks) label_width = std::max(label_width, TextWidth(Tick(tick)));
   Frame frame;
-  frame.left = 30 + kLetter * static_cast<double>(letters);
+  frame.left = 30 + label_width;
   frame.top = 12;
   frame.right = width - 16;
   frame.bottom = height - 44;
@@ -83,52 +81,7 @@ std::vector<std::pair<double, double>> Thinned(
   return thinned;
 }
 
-// A coloured box and a name for each; returns the height it took.
-double DrawLegend(SvgPicture& svg, double x, double y, double width,
-                  const std::vector<std::pair<std::string, Ink>>& parts) {
-  double at = x, line = y;
-  for (const auto& [name, ink] : parts) {
-    const double needs = 36 + kLetter * static_cast<double>(name.size());
-    if (at > x && at + needs > x + width) {
-      at = x;
-      line += 20;
-    }
-    svg.Box(at, line, 12, 12, ink);
-    svg.Words(at + 17, line + 10.5, name, {.fill = kWords});
-    at += needs;
-  }
-  return line + 24 - y;
-}
-
 }  // namespace
-
-std::vector<double> Ticks(double lo, double hi, int count) {
-  constexpr double kMax = 1e300;
-  if (!std::isfinite(lo) || !std::isfinite(hi)) return {0, 1};
-  lo = std::clamp(lo, -kMax, kMax);
-  hi = std::clamp(hi, -kMax, kMax);
-  if (hi < lo) std::swap(lo, hi);
-  const double least = std::max(std::abs(lo), std::abs(hi)) * 1e-9;
-  if (hi - lo <= least) {  // one value only, or as good as one
-    const double room = std::max(std::abs(lo) * 0.1, 1e-6);
-    lo -= room;
-    hi += room;
-  }
-  const double rough = (hi - lo) / std::max(1, count);
-  const double power = std::pow(10, std::floor(std::log10(rough)));
-  double step = 10 * power;
-  for (const double factor : {1.0, 2.0, 2.5, 5.0}) {
-    if (factor * power >= rough * 0.999) {
-      step = factor * power;
-      break;
-    }
-  }
-  const double first = std::floor(lo / step + 1e-6);
-  const double last = std::max(std::ceil(hi / step - 1e-6), first + 1);
-  std::vector<double> ticks;
-  for (int i = 0; i <= 2 * count + 2 && first + i <= last; ++i) ticks.push_back((first + i) * step);
-  return ticks;
-}
 
 std::string Draw(const LineChart& chart) {
   constexpr double kWidth = 540, kHeight = 260;
@@ -151,7 +104,7 @@ std::string Draw(const LineChart& chart) {
   SvgPicture svg;
   const Frame frame =
       DrawFrame(svg, kWidth, kHeight, Ticks(x_lo, x_hi, 6), y_ticks, chart.x_label, chart.y_label);
-  std::vector<std::pair<std::string, Ink>> names;
+  Legend names;
   for (const Series& each : series) {
     if (each.points.empty()) continue;
     names.emplace_back(each.name, each.ink);
@@ -167,27 +120,28 @@ std::string Draw(const LineChart& chart) {
   }
   double height = kHeight;
   if (names.size() > 1) {
-    height += 6 + DrawLegend(svg, frame.left, kHeight + 6, kWidth - frame.left, names);
+    height += 6 + Draw(names, frame.left, kHeight + 6,
+                       {.width = kWidth - frame.left, .words = kWords}, svg);
   }
   return svg.FinishForPage(kWidth, height, chart.label);
 }
 
 std::string Draw(const StackedBars& bars) {
-  constexpr double kWidth = 1080, kRow = 30;
+  constexpr double kWidth = 1080, kRow = 30, kNamesWidthMax = 264;
   if (bars.rows.empty()) return "";
-  size_t letters = 4;
+  double names_width = TextWidth("rank");
   double most = 0;
   std::vector<double> sums;
   for (const StackedBars::Row& row : bars.rows) {
-    letters = std::max(letters, row.name.size());
+    names_width = std::max(names_width, TextWidth(row.name));
     double sum = 0;
     for (const double value : row.values) sum += std::isfinite(value) ? std::max(0.0, value) : 0;
     sums.push_back(sum);
     most = std::max(most, sum);
   }
   SvgPicture svg;
-  const double left = 16 + kLetter * static_cast<double>(std::min<size_t>(letters, 40));
-  const double top = 6 + DrawLegend(svg, left, 2, kWidth - left, bars.parts);
+  const double left = 16 + std::min(names_width, kNamesWidthMax);
+  const double top = 6 + Draw(bars.parts, left, 2, {.width = kWidth - left, .words = kWords}, svg);
   const double bottom = top + kRow * static_cast<double>(bars.rows.size());
   const std::vector<double> ticks = Ticks(0, most, 8);
   const Scale x{ticks.front(), ticks.back(), left, kWidth - 80};
@@ -207,7 +161,7 @@ std::string Draw(const StackedBars& bars) {
       const double width = x(at + value) - x(at);
       svg.Box(x(at), y + 4, width, kRow - 8, bars.parts[p].second, "", 0,
               absl::StrFormat("%s, %s: %.4g %s", row.name, bars.parts[p].first, value, bars.unit));
-      if (width > 10 + kLetter * static_cast<double>(words.size())) {
+      if (width > 10 + TextWidth(words)) {
         svg.Words(x(at) + width / 2, y + 19, words, {.anchor = "middle", .fill = kOn});
       }
       at += value;

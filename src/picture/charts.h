@@ -10,12 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "picture/chart_parts.h"
 #include "picture/svg.h"
 
 namespace syncopate::picture {
-
-// Round numbers from about `lo` to about `hi`, some `count` of them, at least two; all finite.
-std::vector<double> Ticks(double lo, double hi, int count);
 
 struct Series {
   std::string name;
@@ -38,7 +36,7 @@ std::string Draw(const LineChart& chart);
 struct StackedBars {
   std::string label;
   std::string unit;
-  std::vector<std::pair<std::string, Ink>> parts;  // names and inks
+  Legend parts;
   struct Row {
     std::string name;
     std::vector<double> values;  // as many as parts

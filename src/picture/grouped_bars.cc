@@ -1,9 +1,9 @@
 #include "picture/grouped_bars.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_format.h"
+#include "picture/chart_parts.h"
 #include "picture/svg.h"
 
 namespace syncopate::picture {
@@ -16,18 +16,6 @@ constexpr const char* kColours[] = {"#1b6ca8", "#e07b39", "#c9a227", "#7a9e7e", 
 
 const char* Colour(size_t series) { return kColours[series % std::size(kColours)]; }
 
-// 1, 2 or 5 times a power of ten, so that about four of them reach `most`.
-double Tick(double most) {
-  const double power = std::pow(10, std::floor(std::log10(most / 4)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (most / (factor * power) <= 5) return factor * power;
-  }
-  return 10 * power;
-}
-
-// About how wide text is at 11 and 12 points.
-double TextWidth(const std::string& text) { return 6.6 * static_cast<double>(text.size()); }
-
 // From one group to the next: room for the bars and for the label below them.
 double GroupWidth(const BarChart& chart) {
   double width = kBar * static_cast<double>(chart.series.size());
@@ -39,17 +27,20 @@ double GroupWidth(const BarChart& chart) {
   return width + kGroupGap;
 }
 
-double LegendStep(const std::string& series) { return 34 + TextWidth(series); }
-
-double WidthOf(const BarChart& chart) {
-  size_t groups = 1;
-  for (const BarPanel& panel : chart.panels) groups = std::max(groups, panel.groups.size());
-  double legend = 0;
-  for (const std::string& series : chart.series) legend += LegendStep(series);
-  return kLeft + kRight + std::max(legend, GroupWidth(chart) * static_cast<double>(groups));
+Legend LegendOf(const BarChart& chart) {
+  Legend legend;
+  for (size_t s = 0; s < chart.series.size(); ++s) legend.emplace_back(chart.series[s], Colour(s));
+  return legend;
 }
 
-double HeightOf(const BarChart& chart) {
+double ChartWidth(const BarChart& chart) {
+  size_t groups = 1;
+  for (const BarPanel& panel : chart.panels) groups = std::max(groups, panel.groups.size());
+  return kLeft + kRight +
+         std::max(WidthOf(LegendOf(chart)), GroupWidth(chart) * static_cast<double>(groups));
+}
+
+double ChartHeight(const BarChart& chart) {
   return kChartTop +
          static_cast<double>(chart.panels.size()) * (kPanelTop + kPanelHeight + kPanelBottom);
 }
@@ -65,11 +56,11 @@ void DrawPanel(const BarChart& chart, const BarPanel& panel, double top, SvgPict
   const double right =
       kLeft + GroupWidth(chart) * static_cast<double>(std::max<size_t>(1, panel.groups.size()));
   svg.Words(kLeft, top + 14, panel.title, {.size = 13, .bold = true});
-  const double tick = Tick(most);
-  for (int i = 0; i * tick <= most; ++i) {
-    const double y = base - i * tick * scale;
-    svg.Line(kLeft, y, right, y, "#ccd", 1);
-    svg.Words(kLeft - 6, y + 4, absl::StrFormat("%g", i * tick), {.size = 11, .anchor = "end"});
+  for (const double tick : Ticks(0, most, 4)) {
+    if (tick > most) break;  // the highest bar reaches the top
+    const double y = base - tick * scale;
+    svg.Line(kLeft, y, right, y, "#ccd");
+    svg.Words(kLeft - 6, y + 4, absl::StrFormat("%g", tick), {.size = 11, .anchor = "end"});
   }
   svg.Words(kLeft - 6, base - kPanelHeight - 8, chart.unit, {.size = 11, .anchor = "end"});
   for (size_t g = 0; g < panel.groups.size(); ++g) {
@@ -89,12 +80,7 @@ void DrawPanel(const BarChart& chart, const BarPanel& panel, double top, SvgPict
 
 void DrawChart(const BarChart& chart, double top, SvgPicture& svg) {
   svg.Words(20, top + 24, chart.title, {.size = 16, .bold = true});
-  double x = kLeft;
-  for (size_t s = 0; s < chart.series.size(); ++s) {
-    svg.Box(x, top + 38, 11, 11, Colour(s));
-    svg.Words(x + 15, top + 48, chart.series[s]);
-    x += LegendStep(chart.series[s]);
-  }
+  Draw(LegendOf(chart), kLeft, top + 38, {}, svg);
   double panel_top = top + kChartTop;
   for (const BarPanel& panel : chart.panels) {
     DrawPanel(chart, panel, panel_top, svg);
@@ -107,14 +93,14 @@ void DrawChart(const BarChart& chart, double top, SvgPicture& svg) {
 std::string BarsToSvg(const std::vector<BarChart>& charts) {
   double width = 760, height = 0;
   for (const BarChart& chart : charts) {
-    width = std::max(width, WidthOf(chart));
-    height += HeightOf(chart);
+    width = std::max(width, ChartWidth(chart));
+    height += ChartHeight(chart);
   }
   SvgPicture svg;
   double top = 0;
   for (const BarChart& chart : charts) {
     DrawChart(chart, top, svg);
-    top += HeightOf(chart);
+    top += ChartHeight(chart);
   }
   return svg.Finish(width, height);
 }

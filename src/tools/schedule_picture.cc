@@ -1,12 +1,12 @@
 #include "tools/schedule_picture.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/parse.h"
+#include "picture/chart_parts.h"
 #include "picture/svg.h"
 
 namespace syncopate::tools {
@@ -45,16 +45,6 @@ std::vector<size_t> Lanes(const schedule::IterationTimeline& timeline) {
   return lanes;
 }
 
-// A step of 1, 2 or 5 times a power of ten that makes about eight of `seconds`.
-double TickStep(double seconds) {
-  const double rough = seconds / 8;
-  const double power = std::pow(10, std::floor(std::log10(rough)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (rough <= factor * power) return factor * power;
-  }
-  return 10 * power;
-}
-
 class Picture {
  public:
   explicit Picture(const ScheduleReport& report) : report_(report) {
@@ -79,19 +69,12 @@ class Picture {
   double X(double seconds) const { return kLeft + kPlotWidth * seconds / seconds_; }
 
   void DrawLegend() {
-    struct Entry {
-      absl::string_view colour;
-      absl::string_view words;
-    };
-    double x = kLeft;
-    for (const Entry& entry :
-         {Entry{kForwardColour, "forward"}, Entry{kBackwardColours[0], "backward"},
-          Entry{kStartupColour, "start-up"}, Entry{kMovingColours[0], "bytes move"},
-          Entry{kWaitColour, "computing waits"}}) {
-      svg_.Box(x, 36, 14, 12, entry.colour, "#999");
-      svg_.Words(x + 20, 46, entry.words, {.size = 12});
-      x += 40 + 7.0 * static_cast<double>(entry.words.size());
-    }
+    const picture::Legend legend = {{"forward", kForwardColour},
+                                    {"backward", kBackwardColours[0]},
+                                    {"start-up", kStartupColour},
+                                    {"bytes move", kMovingColours[0]},
+                                    {"computing waits", kWaitColour}};
+    picture::Draw(legend, kLeft, 36, {.edge = "#999"}, svg_);
   }
 
   // Returns the y below it.
@@ -126,10 +109,10 @@ class Picture {
   }
 
   void DrawTicks(double y, double height) {
-    const double step = TickStep(seconds_);
-    for (int i = 0; i * step <= seconds_ * (1 + 1e-9); ++i) {
-      svg_.Line(X(i * step), y, X(i * step), y + height, kGrid, 1);
-      svg_.Words(X(i * step), y + height + 10, absl::StrFormat("%g ms", i * step * 1e3),
+    for (const double tick : picture::Ticks(0, seconds_, 8)) {
+      if (tick > seconds_ * (1 + 1e-9)) break;
+      svg_.Line(X(tick), y, X(tick), y + height, kGrid);
+      svg_.Words(X(tick), y + height + 10, absl::StrFormat("%g ms", tick * 1e3),
                  {.size = 9, .anchor = "middle", .fill = "#777"});
     }
   }
