@@ -27,13 +27,13 @@
 #include "sync/synchronizer.h"
 #include "torch/gradient_hooks.h"
 #include "torch/kept_schedule.h"
-#include "torch/torch_replica.h"
 #include "train/batch.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_set.h"
 #include "train/data/load.h"
 #include "train/models.h"
 #include "train/side_channel.h"
+#include "train/step_replica.h"
 
 namespace syncopate::train {
 namespace {
@@ -48,40 +48,6 @@ std::string HostName() {
   gethostname(name, sizeof(name) - 1);
   return name;
 }
-
-// Steps by our optimizer, tensor by tensor, with the rate of the iteration that made the gradients;
-// with clipping all at once.
-class StepReplica final : public torch::TorchReplica {
- public:
-  StepReplica(std::vector<at::Tensor> tensors, Optimizer& optimizer, double clip_norm)
-      : TorchReplica(std::move(tensors)), optimizer_(optimizer), clip_norm_(clip_norm) {}
-
-  void SetRate(double rate) { rate_ = rate; }
-
- protected:
-  void StepWith(int tensor, const at::Tensor& gradient) override {
-    if (clip_norm_ == 0) {
-      optimizer_.Apply(static_cast<size_t>(tensor), gradient, rate_);
-      return;
-    }
-    // A strategy that updates together gives all of them, one after the other.
-    held_.emplace_back(tensor, gradient);
-    if (held_.size() < parameters().size()) return;
-    std::vector<at::Tensor> gradients;
-    for (const auto& [index, held] : held_) gradients.push_back(held);
-    ClipByGlobalNorm(gradients, clip_norm_);
-    for (const auto& [index, held] : held_) {
-      optimizer_.Apply(static_cast<size_t>(index), held, rate_);
-    }
-    held_.clear();
-  }
-
- private:
-  Optimizer& optimizer_;
-  const double clip_norm_;
-  double rate_ = 0;
-  std::vector<std::pair<int, at::Tensor>> held_;
-};
 
 class Trainer {
  public:

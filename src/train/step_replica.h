@@ -1,0 +1,37 @@
+// The replica of a training job: parameters that our optimizer steps.
+#ifndef SYNCOPATE_TRAIN_STEP_REPLICA_H_
+#define SYNCOPATE_TRAIN_STEP_REPLICA_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <utility>
+#include <vector>
+
+#include "torch/torch_replica.h"
+#include "train/optimizer.h"
+
+namespace syncopate::train {
+
+// Steps tensor by tensor, with the rate of the iteration that made the gradients; with clipping all
+// at once, since that needs the norm of the whole gradient. Not thread-safe.
+class StepReplica final : public torch::TorchReplica {
+ public:
+  // The optimizer must outlive it. Without clipping `clip_norm` is 0.
+  StepReplica(std::vector<at::Tensor> tensors, Optimizer& optimizer, double clip_norm)
+      : TorchReplica(std::move(tensors)), optimizer_(optimizer), clip_norm_(clip_norm) {}
+
+  void SetRate(double rate) { rate_ = rate; }
+
+ protected:
+  void StepWith(int tensor, const at::Tensor& gradient) override;
+
+ private:
+  Optimizer& optimizer_;
+  const double clip_norm_;
+  double rate_ = 0;
+  std::vector<std::pair<int, at::Tensor>> held_;  // until all are there to be clipped
+};
+
+}  // namespace syncopate::train
+
+#endif  // SYNCOPATE_TRAIN_STEP_REPLICA_H_
