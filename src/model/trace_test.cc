@@ -81,8 +81,8 @@ TEST(TraceTest, WhatIsOutOfRangeIsNamed) {
   EXPECT_THAT(fault([](auto& t) { t.spans[2].id = -1; }), HasSubstr("span 2: trace: a transfer"));
   EXPECT_THAT(fault([](auto& t) { t.spans[0].iteration = -1; }), HasSubstr("span 0"));
   EXPECT_THAT(fault([](auto& t) { t.spans[1].end_ns = 3; }), HasSubstr("span 1"));
-  EXPECT_THAT(fault([](auto& t) { t.spans[1].kind = static_cast<SpanKind>(9); }),
-              HasSubstr("kind 9"));
+  EXPECT_THAT(fault([](auto& t) { t.spans[1].kind = static_cast<SpanKind>(99); }),
+              HasSubstr("kind 99"));
   EXPECT_THAT(fault([](auto& t) { t.spans.resize(limits::kTraceSpansMax + 1); }),
               HasSubstr("limit"));
 }
