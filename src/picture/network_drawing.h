@@ -15,7 +15,7 @@ namespace syncopate::picture {
 struct NetworkMarks {
   struct Link {
     Ink ink;
-    std::string label;  // stands along the line
+    std::string label;  // stands along the line, if there is room
     std::string title;
     double weight = 0;  // heavier links lie on top, and are labelled if not all can be
   };
@@ -44,9 +44,10 @@ class NetworkDrawing {
   Point At(int node) const;
   double LineWidth(const Topology::Link& link) const;
   void DrawLinks(SvgPicture& svg) const;
-  void DrawLink(size_t index, int before, bool labelled, SvgPicture& svg) const;
+  void DrawLink(size_t index, int before, SvgPicture* labels, SvgPicture& svg) const;
   void DrawNodes(SvgPicture& svg) const;
-  Point Outside(Point at) const;
+  void NameDevice(int node, SvgPicture& svg) const;
+  double ReachOf(int node, double dx, double dy, double away) const;
 
   const Topology& topology_;
   const NetworkMarks& marks_;
@@ -54,6 +55,10 @@ class NetworkDrawing {
   double rate_most_ = 0;  // of the links that set the scale of lines
   double left_ = 0, top_ = 0;
 };
+
+// The SVG file of a network alone: its devices, numbered in order, and the rate of each link
+// between machines.
+std::string DrawNetwork(const Topology& topology);
 
 }  // namespace syncopate::picture
 

@@ -89,6 +89,9 @@ void SvgPicture::Words(double x, double y, absl::string_view text, const SvgWord
   if (style.anchor != "start") absl::StrAppend(&body_, " text-anchor='", style.anchor, "'");
   if (style.bold) absl::StrAppend(&body_, " font-weight='bold'");
   Paint("fill", style.fill, body_);
+  if (style.halo) {
+    absl::StrAppend(&body_, " stroke='white' stroke-width='2.5' paint-order='stroke'");
+  }
   if (style.turned != 0) {
     absl::StrAppendFormat(&body_, " transform='rotate(%.1f %.1f %.1f)'", style.turned, x, y);
   }

@@ -51,6 +51,7 @@ struct SvgWords {
   bool bold = false;
   Ink fill = {};      // empty: as the whole picture
   double turned = 0;  // degrees, clockwise around (x, y)
+  bool halo = false;  // a white edge, so that it can be read across lines
 };
 
 class SvgPicture {

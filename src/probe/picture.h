@@ -1,4 +1,4 @@
-// Pictures of a network's shape: a tree in text, and SVG.
+// A network's shape as a tree of text.
 #ifndef SYNCOPATE_PROBE_PICTURE_H_
 #define SYNCOPATE_PROBE_PICTURE_H_
 
@@ -9,7 +9,6 @@
 namespace syncopate::probe {
 
 std::string PictureText(const NetworkShape& shape);
-std::string PictureSvg(const NetworkShape& shape);
 
 }  // namespace syncopate::probe
 

@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "lab/spec.h"
 #include "nlohmann/json.hpp"
+#include "picture/network_drawing.h"
 #include "probe/picture.h"
 #include "tools/command_line.h"
 #include "tools/probe/allreduce.h"
@@ -145,7 +146,7 @@ absl::Status Report(const ProbeArguments& arguments, const probe::Inference& fou
     SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.topology_out, ToJson(topology)));
   }
   if (!arguments.svg.empty()) {
-    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.svg, probe::PictureSvg(found.shape)));
+    SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.svg, picture::DrawNetwork(topology)));
   }
   if (arguments.json) {
     std::cout << ToJson(found);
