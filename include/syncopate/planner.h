@@ -9,7 +9,7 @@
 //
 // A planner gives a Program as text; docs/program.md has the language. To run one Program once, put
 // its text into Call::program (syncopate/syncopate.h). docs/selection.md tells how an algorithm is
-// chosen, how to see the choice and how to overrule it.
+// chosen, how to see the choice and how to override it.
 #ifndef SYNCOPATE_PLANNER_H_
 #define SYNCOPATE_PLANNER_H_
 

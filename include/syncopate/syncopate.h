@@ -42,7 +42,8 @@ class OperationState;
 struct BufferOwner;
 }  // namespace internal
 
-// Who this worker is. Normally read from the environment (docs/launch.md lists the variables).
+// The identity of this worker in its job. It is normally read from the environment (docs/launch.md
+// lists the variables).
 struct Job {
   // The same on all workers of the job, different from every other job on the machine.
   std::string id;

@@ -5,7 +5,8 @@
 
 namespace syncopate::cost {
 namespace {
-// Completions so close together are one event: it keeps rounding from making many of what is one.
+// Completions within this relative distance are one event. Without it, rounding would split an
+// event of many equal flows into many events, each of which settles the network again.
 constexpr double kSameTime = 1e-10;
 }  // namespace
 
@@ -46,16 +47,19 @@ void FlowNetwork::Start(double now, double amount, absl::Span<const Draw> draws,
 void FlowNetwork::Remove(int index) {
   for (const Share& share : flows_[index].shares) {
     Resource& resource = resources_[share.resource];
+    // The last flow of the list takes the free slot, so that removal takes constant time.
     resource.flows[share.slot] = resource.flows.back();
     const auto [moved, moved_share] = resource.flows[share.slot];
     flows_[moved].shares[moved_share].slot = share.slot;
     resource.flows.pop_back();
     SetDirty(share.resource);
   }
-  flows_[index].stamp = 0;
+  flows_[index].stamp = 0;  // no completion has stamp 0, so all queued ones become stale
   free_.push_back(index);
 }
 
+// A completion that was queued before the flow's rate changed is left in the queue and skipped when
+// it comes to the top: a priority queue cannot remove from its middle.
 bool FlowNetwork::IsStale(const Completion& completion) const {
   return flows_[completion.flow].stamp != completion.stamp;
 }
@@ -75,6 +79,7 @@ std::vector<int> FlowNetwork::Complete(double now) {
     completions_.pop();
     if (!IsStale(completion)) ended.emplace_back(flows_[completion.flow].started, completion.flow);
   }
+  // The queue's order among equal times depends on rounding; the order of starts does not.
   std::sort(ended.begin(), ended.end());
   std::vector<int> tags;
   for (const auto& [started, flow] : ended) {
@@ -84,6 +89,8 @@ std::vector<int> FlowNetwork::Complete(double now) {
   return tags;
 }
 
+// A change of one resource can change the rates of every flow that is connected to it through a
+// chain of shared resources, and of no other. This is a breadth-first search of that component.
 void FlowNetwork::CollectChanged() {
   ++mark_;
   changed_flows_.clear();
@@ -110,7 +117,8 @@ void FlowNetwork::CollectChanged() {
 }
 
 double FlowNetwork::ExactWeight(Resource& resource) const {
-  // What is left after many subtractions is mostly rounding: add it up anew.
+  // After many subtractions the rest is mostly rounding error, and dividing by it would give an
+  // arbitrary rate. A rest below this part of the last exact sum is added up anew.
   constexpr double kTrustedPart = 1e-6;
   if (resource.weight < kTrustedPart * resource.weight_exact) {
     resource.weight = 0;
@@ -144,13 +152,16 @@ void FlowNetwork::Fill() {
     levels.pop();
     Resource& full = resources_[index];
     if (full.unfixed == 0) continue;
-    // Rounding may say less than what all rates have reached already.
+    // Levels never fall in exact arithmetic; rounding must not make them fall here.
     const double level = std::max(reached, full.available / ExactWeight(full));
+    // The entry was too low: the resource goes back into the queue with its true level.
     if (level > entry * (1 + kSameTime)) {
       levels.emplace(level, index);
       continue;
     }
     reached = level;
+    // The resource is full, so the rates of all flows on it stop here. What they use elsewhere is
+    // no longer available to the flows that go on growing.
     for (const auto& [flow_index, unused] : full.flows) {
       Flow& flow = flows_[flow_index];
       if (flow.fixed) continue;
@@ -181,7 +192,7 @@ void FlowNetwork::Settle() {
   Fill();
   for (const int index : changed_flows_) {
     Flow& flow = flows_[index];
-    if (flow.rate == flow.rate_before) continue;  // it completes when it would have
+    if (flow.rate == flow.rate_before) continue;  // its queued completion stays right
     const double completes = now_ + flow.remaining / flow.rate;
     flow.stamp = ++stamps_;
     completions_.push({completes, index, flow.stamp});

@@ -63,10 +63,11 @@ class FlowNetwork {
     std::vector<std::pair<int, uint32_t>> flows;  // (flow, index of its share)
     uint32_t mark = 0;
     bool dirty = false;
-    double available = 0;     // within Settle()
-    double weight = 0;        // likewise: of the flows that are not fixed
-    double weight_exact = 0;  // likewise: `weight` when it was last added up
-    uint32_t unfixed = 0;
+    // The following are valid within Settle() only.
+    double available = 0;     // capacity that no fixed flow uses
+    double weight = 0;        // sum over the flows that are not fixed
+    double weight_exact = 0;  // `weight` when it was last added up from its terms
+    uint32_t unfixed = 0;     // number of flows that are not fixed
   };
   struct Completion {
     double time;
@@ -79,8 +80,11 @@ class FlowNetwork {
   void Remove(int flow);
   // Finds the rates of all flows that are joined with a change by shared resources.
   void Settle();
+  // The first step of Settle(): fills changed_flows_ and changed_resources_.
   void CollectChanged();
+  // The second step: gives every changed flow its max-min fair rate.
   void Fill();
+  // resource.weight, added up anew if rounding could have spoilt it.
   double ExactWeight(Resource& resource) const;
   bool IsStale(const Completion& completion) const;
 
@@ -93,8 +97,9 @@ class FlowNetwork {
   uint64_t starts_ = 0;
   uint64_t stamps_ = 0;
   uint32_t mark_ = 0;
-  std::vector<int> changed_flows_;      // of the Settle() that runs
-  std::vector<int> changed_resources_;  // likewise
+  // What the current Settle() has to look at again.
+  std::vector<int> changed_flows_;
+  std::vector<int> changed_resources_;
 };
 
 }  // namespace syncopate::cost

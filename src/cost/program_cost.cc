@@ -26,7 +26,7 @@ constexpr double kReceiveReduceReadsAndWrites = 2;
 constexpr double kCopyReadsAndWrites = 2;
 constexpr double kReduceReadsAndWrites = 3;
 
-// A step of a worker; worker -1: none.
+// Refers to a step of a worker. Worker -1 means that there is no such step.
 struct StepRef {
   int worker = -1;
   uint32_t step = 0;
@@ -36,17 +36,21 @@ struct StepRef {
 struct Channel {
   std::vector<int> route;  // links
   double latency = 0;
-  double bytes = 0;                                     // of all its messages
-  std::vector<FlowNetwork::Draw> receive_draws;         // per byte
-  std::vector<FlowNetwork::Draw> receive_reduce_draws;  // likewise
-  double sender_overhead = 0;                           // seconds per message
+  double bytes = 0;  // of all its messages
+  // What one byte draws from the resources, by the kind of step that receives it.
+  std::vector<FlowNetwork::Draw> receive_draws;
+  std::vector<FlowNetwork::Draw> receive_reduce_draws;
+  // Seconds per message.
+  double sender_overhead = 0;
   double receiver_overhead = 0;
-  std::vector<StepRef> sends;     // in program order; the k-th matches
-  std::vector<StepRef> receives;  // the k-th of these
-  std::deque<int> waiting;        // messages that could flow if the channel were free
-  int flowing = -1;               // the message that flows
+  // Both in program order; the k-th send matches the k-th receive.
+  std::vector<StepRef> sends;
+  std::vector<StepRef> receives;
+  std::deque<int> waiting;  // messages that could flow if the channel were free
+  int flowing = -1;         // the message that flows; -1: the channel is free
 };
 
+// A message flows when it is both offered and awaited, one after the other in its channel.
 struct Message {
   StepRef send;
   StepRef receive;
@@ -65,6 +69,8 @@ struct StepState {
   std::vector<uint32_t> next;
 };
 
+// Plays a program in virtual time. Two things make time pass: an offer arrives, a latency after its
+// send began, or a flow completes. Everything else happens at the moment of one of these events.
 class Simulation {
  public:
   Simulation(const Program& program, const Topology& topology, absl::Span<const int> placement,
@@ -83,8 +89,8 @@ class Simulation {
   ProgramCost Result() const;
 
  private:
-  // Resources: the links, the capacities, the own time of the devices by node, then the cores that
-  // it comes from.
+  // The resources of the flow network are, in this order: the links, the capacities, the time of
+  // each device by node, and, if the topology says that devices share cores, all cores together.
   int CapacityResource(int capacity) const {
     return static_cast<int>(topology_.links.size()) + capacity;
   }
@@ -107,7 +113,7 @@ class Simulation {
   void StepDone(StepRef ref);
   void BeginFlow(double bytes, std::vector<FlowNetwork::Draw> draws, int tag);
   std::vector<ProgramCost::ChainStep> CriticalChain(StepRef last) const;
-  // A message stands as its receive.
+  // The step that stands for `ref` in the critical chain: a message stands there as its receive.
   StepRef Representative(StepRef ref) const;
 
   StepState& State(StepRef ref) { return states_[ref.worker][ref.step]; }
@@ -143,7 +149,7 @@ class Simulation {
 std::vector<double> Simulation::Bandwidths() const {
   std::vector<double> bandwidths;
   for (const Topology::Link& link : topology_.links) bandwidths.push_back(link.bandwidth);
-  // What the workers on each memory hold, to see whether its cache holds it.
+  // A memory has its cached bandwidth if all that the workers on it hold fits into the cache.
   std::vector<double> held(topology_.capacities.size(), 0);
   const double worker_bytes =
       static_cast<double>(program_.elements() + program_.scratch_elements()) * bytes_per_element_;
@@ -159,11 +165,13 @@ std::vector<double> Simulation::Bandwidths() const {
         capacity.cache_bytes > 0 && held[i] <= static_cast<double>(capacity.cache_bytes);
     bandwidths.push_back(cached ? capacity.cached_bandwidth : capacity.bandwidth);
   }
+  // A device has one second of its own time for each second, all cores have shared_cores of them.
   bandwidths.resize(bandwidths.size() + topology_.nodes.size(), 1);
   if (topology_.shared_cores > 0) bandwidths.push_back(topology_.shared_cores);
   return bandwidths;
 }
 
+// FlowNetwork wants every resource once per flow; a route or a memory may come up several times.
 void AddDraw(int resource, double weight, std::vector<FlowNetwork::Draw>& draws) {
   for (FlowNetwork::Draw& draw : draws) {
     if (draw.resource != resource) continue;
@@ -190,7 +198,9 @@ absl::StatusOr<int> Simulation::ChannelBetween(int from, int to) {
   for (const int index_of_link : channel.route) {
     const Topology::Link& link = topology_.links[index_of_link];
     channel.latency += link.latency;
-    bool limits = true;  // a capacity that is not faster is full no later than the link
+    // A link whose capacity is not faster never limits: the capacity is full no later. Leaving such
+    // links out makes the flow network smaller and changes no rate.
+    bool limits = true;
     for (const int capacity : link.capacities) {
       AddDraw(CapacityResource(capacity), 1, draws);
       limits = limits && bandwidths_[CapacityResource(capacity)] > link.bandwidth;
@@ -207,6 +217,7 @@ absl::StatusOr<int> Simulation::ChannelBetween(int from, int to) {
   return index;
 }
 
+// The program was validated for its form only, so that sends and receives pair up is checked here.
 absl::Status Simulation::MatchMessages() {
   for (int worker = 0; worker < program_.workers; ++worker) {
     const std::vector<Step>& steps = program_.steps[worker];
@@ -281,7 +292,7 @@ absl::Status Simulation::Run() {
     const double offer = offers_.empty() ? kNever : std::get<0>(offers_.top());
     const double completion = network_.NextCompletion();
     now_ = std::min(offer, completion);
-    if (now_ == kNever) break;
+    if (now_ == kNever) break;  // nothing is under way: the steps that are left wait in a circle
     if (completion <= now_) {
       for (const int tag : network_.Complete(now_)) {
         if (tag >= 0) {
@@ -309,6 +320,7 @@ absl::Status Simulation::Run() {
   return absl::OkStatus();
 }
 
+// A loop over queues in place of recursion: a chain of steps that take no time may be long.
 void Simulation::StartReadySteps() {
   while (!ready_.empty() || !instant_.empty()) {
     if (!instant_.empty()) {
@@ -329,6 +341,7 @@ void Simulation::StartStep(StepRef ref) {
   if (index < 0) {
     StartLocal(ref, step);
   } else if (step.kind == StepKind::kSend) {
+    // The latency passes before the bytes flow, and does not occupy the links.
     offers_.emplace(now_ + channels_[messages_[index].channel].latency, offers_made_++, index);
   } else {
     messages_[index].awaited = true;
@@ -356,7 +369,7 @@ void Simulation::MessageReady(int index, StepRef cause) {
   if (channel.flowing < 0) StartFlow(index);
 }
 
-// `index` is the first that waits.
+// `index` is the first message that waits in its channel, and the channel is free.
 void Simulation::StartFlow(int index) {
   Message& message = messages_[index];
   Channel& channel = channels_[message.channel];
@@ -366,7 +379,8 @@ void Simulation::StartFlow(int index) {
       program_.steps[message.receive.worker][message.receive.step].kind == StepKind::kReceiveReduce;
   std::vector<FlowNetwork::Draw> draws;
   if (message.bytes > 0) draws = reduces ? channel.receive_reduce_draws : channel.receive_draws;
-  // An empty message is a flow of one unit that draws on the devices' time only.
+  // An empty message is a flow of one unit that draws on the devices' time only. An overhead of
+  // `seconds` per message is a draw of seconds / amount for each unit of the flow.
   const double amount = message.bytes > 0 ? message.bytes : 1;
   const std::pair<int, double> overheads[] = {{message.send.worker, channel.sender_overhead},
                                               {message.receive.worker, channel.receiver_overhead}};
@@ -394,7 +408,7 @@ void Simulation::MessageDone(int index) {
   Channel& channel = channels_[message.channel];
   channel.flowing = -1;
   if (channel.waiting.empty()) return;
-  // The next one waited for this one.
+  // The critical chain goes from the next message to this one, which held it up.
   messages_[channel.waiting.front()].cause = message.receive;
   StartFlow(channel.waiting.front());
 }
@@ -406,6 +420,7 @@ void Simulation::StepDone(StepRef ref) {
   for (const uint32_t next : state.next) {
     StepState& after = states_[ref.worker][next];
     if (--after.missing > 0) continue;
+    // The last predecessor to be done is the one that the step waited for.
     after.cause = ref;
     ready_.push_back({ref.worker, next});
   }
@@ -417,6 +432,7 @@ StepRef Simulation::Representative(StepRef ref) const {
   return message < 0 ? ref : messages_[message].receive;
 }
 
+// Follows the causes back from the step that was done last to one that waited for nothing.
 std::vector<ProgramCost::ChainStep> Simulation::CriticalChain(StepRef last) const {
   std::vector<ProgramCost::ChainStep> chain;
   for (StepRef at = Representative(last); at.worker >= 0;) {
@@ -452,6 +468,7 @@ ProgramCost Simulation::Result() const {
     }
     return result;
   };
+  // Flows do not draw on links that cannot limit them, so links are counted from the routes.
   const size_t links = topology_.links.size();
   std::vector<double> link_bytes(links, 0);
   for (const Channel& channel : channels_) {

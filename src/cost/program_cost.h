@@ -31,8 +31,8 @@ struct ProgramCost {
 
   double seconds = 0;
   std::vector<double> worker_seconds;  // when each worker was done; 0 if it has no steps
-  std::vector<Load> links;             // as in the topology
-  std::vector<Load> capacities;        // likewise
+  std::vector<Load> links;             // in the order of Topology::links
+  std::vector<Load> capacities;        // in the order of Topology::capacities
   // Why it took that long: steps that waited for one another, the first from 0 on, the last to the
   // end. A message stands here as its receive; what it waited for may be a step of either end, or
   // the message before it between the same two workers.

@@ -31,6 +31,8 @@ absl::Status Fault(const What&... what) {
   return absl::FailedPreconditionError(absl::StrCat(what...));
 }
 
+// The symbolic run: every chunk holds, in place of numbers, which contributions of which workers
+// were added up in it (Contributions).
 class Prover {
  public:
   Prover(const Program& program, StepTable steps)
@@ -114,7 +116,8 @@ class Prover {
 
   absl::Status Run() {
     PrepareRun();
-    for (StepId id = 0; id < steps_.size(); ++id) {  // a message is looked at from its receive only
+    // A message runs at its receive, so that it is not started once from each end.
+    for (StepId id = 0; id < steps_.size(); ++id) {
       if (waiting_[id] == 0 && steps_[id].kind != StepKind::kSend) MayStart(id);
     }
     StepId done = 0;
@@ -132,6 +135,8 @@ class Prover {
     return done == steps_.size() ? absl::OkStatus() : Deadlock();
   }
 
+  // The edges go into one array with offsets: a vector for each step would take more memory than
+  // the edges themselves.
   void PrepareRun() {
     waiting_.assign(steps_.size(), 0);
     level_.assign(steps_.size(), 0);
@@ -187,8 +192,8 @@ class Prover {
     const int from = message ? step.peer : worker;
     if (message) {
       const StepId send = steps_.partner(id);
-      // A receive that waits its turn holds nobody up but its own worker: the message is on its
-      // way.
+      // The message makes the chain of its send longer by one, not the chain of its receive: it
+      // travels while the receiver still waits for its turn.
       level_[id] = level_[send] = std::max(level_[id], level_[send] + 1);
       proof_.rounds = std::max(proof_.rounds, level_[id]);
       for (size_t word = 0; word < words_; ++word) {
@@ -224,6 +229,8 @@ class Prover {
     return absl::OkStatus();
   }
 
+  // Hands on to the steps that waited for `id` what is known at its end: the length of the chain of
+  // messages, and for a barrier which workers have started.
   void Done(StepId id) {
     done_[id] = true;
     for (uint64_t i = dependents_begin_[id]; i < dependents_begin_[id + 1]; ++i) {
@@ -266,7 +273,7 @@ class Prover {
     return Fault("deadlock: ", circle);
   }
 
-  // What the collective promises.
+  // Checks that the workers end with what the collective promises. Empty chunks promise nothing.
   absl::Status CheckEnd() const {
     const std::vector<int>& active = program_.active;
     if (program_.collective == Collective::kBarrier) return CheckBarrier();
@@ -278,7 +285,8 @@ class Prover {
     return absl::OkStatus();
   }
 
-  // Chunk `chunk` of the `mine`-th active worker.
+  // Checks chunk `chunk` of the `mine`-th active worker. A worker of which the collective promises
+  // nothing for the chunk may end with anything in it.
   absl::Status CheckChunk(size_t mine, uint32_t chunk) const {
     const int worker = program_.active[mine];
     const bool at_root = worker == program_.root;
@@ -316,6 +324,7 @@ class Prover {
     return absl::OkStatus();
   }
 
+  // `worker` must end with the sum of all contributions to data chunk `chunk` in that chunk.
   absl::Status ExpectSum(int worker, uint32_t chunk) const {
     const Id value = content_[0][worker][chunk];
     if (values_.ChunkOf(value) != chunk) {
@@ -346,6 +355,8 @@ class Prover {
                  own ? "" : absl::StrCat(", not with ", values_.Describe(expected)));
   }
 
+  // A barrier moves no data, so what counts is news: no worker may end before it has heard from
+  // every active worker. It has heard what any of its steps has.
   absl::Status CheckBarrier() const {
     std::vector<uint64_t> heard;
     for (size_t mine = 0; mine < program_.active.size(); ++mine) {
@@ -365,6 +376,8 @@ class Prover {
     return absl::OkStatus();
   }
 
+  // Equal ids mean that the contributions were added in the same order, up to swapping the sides of
+  // one addition, which does not change the bits of a floating-point sum.
   bool SameBits() const {
     if (program_.collective != Collective::kAllReduce) return true;
     for (uint32_t chunk = 0; chunk < chunks_; ++chunk) {
@@ -400,15 +413,17 @@ class Prover {
   // The run.
   Contributions values_;
   std::vector<std::vector<Id>> content_[2];  // by space, worker, chunk
-  std::vector<uint64_t> dependents_begin_;   // the steps that wait for step i are
-  std::vector<StepId> dependents_;           // dependents_[begin_[i]] .. [begin_[i + 1] - 1]
-  std::vector<uint32_t> waiting_;            // by step: entries of `after` that are not done
+  // The steps that wait for step i are dependents_[dependents_begin_[i]] up to, and without,
+  // dependents_[dependents_begin_[i + 1]].
+  std::vector<uint64_t> dependents_begin_;
+  std::vector<StepId> dependents_;
+  std::vector<uint32_t> waiting_;  // by step: entries of `after` that are not done
   std::vector<bool> done_;
   std::vector<StepId> runnable_;  // local steps and receives
   std::vector<int> level_;        // by step: messages in the longest chain up to its end
-  // Barrier only. By step, a bit per active worker: whose start certainly came before the step's
-  // end. News travels with a message, not against it: a transport that buffers ends a send before
-  // its receive.
+  // Barrier only. By step, a bit per active worker: set if the start of that worker certainly came
+  // before the step's end. News travels with a message, not against it: a transport that buffers
+  // ends a send before its receive.
   size_t words_ = 0;
   std::vector<uint64_t> heard_;
 

@@ -29,7 +29,7 @@ struct Transfer {
 // Transfers in the order in which they start, which is the order of the backward pass: the first
 // one holds the last tensor of the model, the last one holds tensor 0.
 struct Schedule {
-  std::string planner;  // who made it: "asc-wfbp"
+  std::string planner;  // the name of the planner that made it, as "asc-wfbp"
   std::vector<Transfer> transfers;
 
   // How many tensors it is for.
@@ -52,7 +52,7 @@ absl::Status Validate(const Schedule& schedule, int tensors);
 std::string ToText(const Schedule& schedule);
 absl::StatusOr<Schedule> ParseSchedule(absl::string_view text);
 
-// The digest of everything but `planner`: who made it does not matter to peers that run it.
+// The digest of everything but `planner`, which does not matter to the peers that run it.
 Digest DigestOf(const Schedule& schedule);
 
 }  // namespace syncopate

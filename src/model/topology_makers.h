@@ -17,11 +17,15 @@ namespace syncopate {
 // server.
 struct HostCosts {
   int cores = 2;
-  double memory_bandwidth = 36e9;   // bytes/s read and written, all cores together
-  double cached_bandwidth = 100e9;  // likewise for data that stays in the cache
+  // Bytes/s read and written by all cores together: in general, and for data that stays in the
+  // cache of `cache_bytes`.
+  double memory_bandwidth = 36e9;
+  double cached_bandwidth = 100e9;
   uint64_t cache_bytes = uint64_t{24} << 20;
-  double handover = 0.3e-6;  // seconds until a waiting worker sees a flag
-  // Likewise when it must be given a core first, for each worker that a core has to serve.
+  // Seconds until a waiting worker sees a flag, if it has a core of its own.
+  double handover = 0.3e-6;
+  // If cores are oversubscribed, the worker must be given a core first. It then takes this many
+  // seconds for each worker that a core has to serve.
   double handover_oversubscribed = 3e-6;
   double message_overhead = 0.05e-6;  // seconds of a worker's time for each message, each way
 };
@@ -44,9 +48,10 @@ Topology TwoRackTopology(int devices_per_rack, double nic_bandwidth, double upli
                          double latency);
 
 // Switches below switches, devices below the last: `fanout` {8, 4, 16} is 8 pods of 4 racks of 16
-// devices. `rates` likewise: of an uplink of a pod, of a rack, of a NIC, in each direction. Each is
-// multiplied by a random number between 1 - spread and 1 + spread (spread < 1; 0: equal rates). A
-// way to a neighbour has `latency`, one further up proportionally more.
+// devices. `rates` has an entry for each level too: the bandwidth of the uplink of a pod, of the
+// uplink of a rack and of a NIC, in each direction. The bandwidth of each link is multiplied
+// by a random number between 1 - spread and 1 + spread (spread < 1; 0: equal rates). A route to a
+// neighbour has `latency`, one further up proportionally more.
 Topology SwitchTreeTopology(absl::Span<const int> fanout, absl::Span<const double> rates,
                             double latency, double spread, uint64_t seed);
 

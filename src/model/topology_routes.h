@@ -40,14 +40,15 @@ class Routes {
   Length LengthOf(const std::vector<int>& last, int from, int to) const;
 
   const Topology& topology_;
-  std::vector<std::vector<int>> links_out_;                    // by node
-  std::vector<std::vector<int>> links_in_;                     // likewise
+  // By node: the links that leave it and those that enter it.
+  std::vector<std::vector<int>> links_out_;
+  std::vector<std::vector<int>> links_in_;
   absl::flat_hash_map<std::pair<int, int>, int> named_;        // (from, to) to index in routes
   absl::flat_hash_map<int, std::vector<int>> last_by_source_;  // what LastLinks() has found
 };
 
-// That there is a way between any two devices; else InvalidArgument with the first pair that has
-// none. All indices must be in range.
+// Checks that there is a route between any two devices; else InvalidArgument with the first pair
+// that has none. All indices must be in range.
 absl::Status CheckReachability(const Topology& topology);
 
 }  // namespace syncopate

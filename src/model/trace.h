@@ -20,14 +20,14 @@ namespace syncopate {
 // (packing and waiting inside backward, say); the inner one then owns its time.
 enum class SpanKind : uint8_t {
   kLoad,        // the next batch
-  kForward,     // id: the tensor or layer, -1: all of it
-  kBackward,    // likewise
+  kForward,     // id: the tensor or layer, -1: the whole pass
+  kBackward,    // id: the tensor or layer, -1: the whole pass
   kPack,        // gradients into a bucket or out of it; id: the transfer
   kTransfer,    // from the moment this worker started it to its end here; id: the transfer
   kWait,        // the training thread can go on only when transfers end; id: which, -1: all
   kUpdate,      // the optimizer's step
   kEvaluate,    // not part of an iteration's time
-  kCheckpoint,  // likewise
+  kCheckpoint,  // not part of an iteration's time
   kMeasure,     // training stands still while communication costs are measured
 };
 inline constexpr int kSpanKinds = 10;
@@ -57,10 +57,12 @@ struct WorkerTrace {
   int64_t clock_offset_ns = 0;
   int64_t clock_error_ns = 0;
   std::vector<Span> spans;  // in any order
-  // A recorder's memory is bounded: it keeps whole iterations of the beginning and of the end.
-  uint64_t dropped = 0;        // spans that it left out,
-  uint64_t dropped_bytes = 0;  // what those of them that are transfers sent,
-  int dropped_first = -1;      // and the iterations that they are of; -1: nothing was dropped
+  // A recorder's memory is bounded: it keeps whole iterations of the beginning and of the end, and
+  // drops the spans of those between.
+  uint64_t dropped = 0;        // number of spans that were dropped
+  uint64_t dropped_bytes = 0;  // bytes that the dropped transfers sent
+  // The first and the last iteration of which spans were dropped; -1: nothing was dropped.
+  int dropped_first = -1;
   int dropped_last = -1;
 
   friend bool operator==(const WorkerTrace&, const WorkerTrace&) = default;

@@ -16,12 +16,15 @@
 namespace syncopate::schedule {
 
 struct ScheduleOptions {
-  // bucket: what fills one. These are the sizes of PyTorch's DistributedDataParallel.
+  // Planner "bucket": a bucket is full when it has this many bytes. The defaults are the sizes of
+  // PyTorch's DistributedDataParallel.
   uint64_t bucket_bytes = uint64_t{25} << 20;
   uint64_t first_bucket_bytes = uint64_t{1} << 20;
-  // search: at most so many transfers at once; 0: as many as gamma was measured for, at least 2.
+  // Planner "search": the largest number of transfers at once. 0: as many as gamma was measured
+  // for, at least 2.
   int ways_max = 0;
-  // search: plan for forwards that wait only for their own tensors (TimelineOptions).
+  // Planner "search": plan for a forward pass whose layers wait only for their own tensors
+  // (TimelineOptions).
   bool overlap_forward = false;
 };
 

@@ -1,4 +1,4 @@
-// Who synchronizes what, and when: the interface of every synchronization method.
+// The interface of every synchronization method: which workers synchronize what, and when.
 //
 // A strategy is a pure state machine, one for each worker. It is told what happens (events) and
 // answers with what is to be done (commands). It owns no thread, socket, clock or random device:
@@ -129,14 +129,15 @@ struct ApplyUpdate {
 struct Proceed {
   int tensor = 0;
 };
-// To a service, which answers with `ticket`: for a group, for permission to go on, or just to know.
+// A request to a service, which answers with `ticket`: the worker wants a group, wants permission
+// to go on, or only tells that its group is done.
 enum class Request : uint8_t { kGroup, kPermission, kGroupDone };
 struct AskService {
   int64_t ticket = 0;
   Request request = Request::kGroup;
   int64_t iteration = 0;
 };
-// The next batches of this worker have so many samples.
+// From the next batch on, each batch of this worker has this many samples.
 struct SetBatch {
   uint64_t samples = 0;
 };

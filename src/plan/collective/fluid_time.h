@@ -4,9 +4,8 @@
 // It is the time that papers about bandwidth give for an algorithm, is found without playing the
 // program, and does not depend on the number of pieces. Two forms of it:
 //   - pipelined: all parts of the program run at the same time, on different pieces. The time is
-//   the
-//     largest of bytes / bandwidth over all links and shared capacities; no way to run the program
-//     is quicker.
+//     the largest of bytes / bandwidth over all links and shared capacities; no way to run the
+//     program is quicker.
 //   - staged: its stages follow one another, each as long as its own most loaded link or capacity.
 //     Reducing is one stage, handing out another; where the program knows machines, each has a part
 //     inside machines and a part between them.

@@ -1,4 +1,5 @@
-// Who is near whom: what planners want to know of a topology that names hosts, racks and pods.
+// Which workers are near one another: what planners want to know of a topology that names hosts,
+// racks and pods.
 //
 // The place of a worker is the path from the largest group that its device stands in to its host:
 // the topology's `group` of the device or else of its host, cut at '/', then the host.

@@ -21,7 +21,7 @@ std::vector<std::vector<int>> MachinesOf(const CollectiveRequest& request,
 // of every machine in turn, so that machines of different sizes work together.
 uint32_t LargestOf(const std::vector<std::vector<int>>& machines);
 
-// Who has the share in each machine.
+// By machine, the rank of the member that holds share number `share`.
 std::vector<int> HoldersOf(const std::vector<std::vector<int>>& machines, uint32_t share);
 
 // An edge of a tree of ranks; the depth of the child is at least 1.

@@ -61,10 +61,10 @@ class ProgramBuilder {
   absl::StatusOr<Program> Finish();
 
  private:
-  // Who touched a chunk of a worker last.
+  // The steps that touched a chunk of a worker last.
   struct Access {
-    int64_t writer = -1;
-    absl::InlinedVector<uint32_t, 2> readers;  // since then
+    int64_t writer = -1;                       // the last step that wrote it; -1: none
+    absl::InlinedVector<uint32_t, 2> readers;  // the steps that read it since then
   };
   using Candidates = absl::InlinedVector<uint32_t, 4>;
 

@@ -20,8 +20,8 @@ struct CollectiveRequest {
   int root = -1;            // where HasRoot(collective); must be active
   int target = -1;          // send-receive only; must be active
   uint64_t elements = 0;    // of data; where HasBlocks(collective) the sum of block_elements
-  std::vector<uint64_t>
-      block_elements;  // where HasBlocks(collective): one entry per active worker, 0 allowed
+  // Where HasBlocks(collective): one entry per active worker, 0 allowed.
+  std::vector<uint64_t> block_elements;
 
   friend bool operator==(const CollectiveRequest&, const CollectiveRequest&) = default;
 };

@@ -30,8 +30,8 @@ absl::StatusOr<std::vector<int>> BestRingOrder(const Topology& topology,
                                                absl::Span<const int> placement,
                                                absl::Span<const int> active);
 
-// Likewise, unless one of `known` is as good, or there are so many workers that it is not looked
-// for: then nothing.
+// The order of BestRingOrder() if it is better than all of `known`. Nothing if one of them is as
+// good, or if there are too many workers to look for an order.
 absl::StatusOr<std::optional<std::vector<int>>> BetterRingOrder(
     const Topology& topology, absl::Span<const int> placement, absl::Span<const int> active,
     const std::vector<std::vector<int>>& known);

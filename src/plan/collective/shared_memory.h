@@ -18,9 +18,11 @@ namespace syncopate::plan {
 
 // The memory that the workers of one host share, and what waiting for one another costs them.
 struct SharedMemory {
-  double handover = 0;          // seconds until all see what one has written
-  double bandwidth = 0;         // bytes/s read and written by all together
-  double cached_bandwidth = 0;  // likewise while all that is touched fits into `cache_bytes`
+  double handover = 0;  // seconds until all workers see what one has written
+  // Bytes/s read and written by all workers together: in general, and while all that is touched
+  // fits into `cache_bytes`.
+  double bandwidth = 0;
+  double cached_bandwidth = 0;
   uint64_t cache_bytes = 0;
 
   // Seconds to read and write `traffic` bytes where `touched` different ones are concerned.
@@ -33,13 +35,15 @@ std::optional<SharedMemory> FindSharedMemory(const CollectiveRequest& request,
                                              const Topology& topology,
                                              absl::Span<const int> placement);
 
-// A program that runs as a whole.
+// What a program costs that the engine runs as a whole in shared memory.
 struct InPlaceCost {
-  int rounds = 0;      // how often all workers wait for one another
-  double traffic = 0;  // bytes read and written by all workers, for each byte of one worker's data
-  double touched = 0;  // different bytes among these, likewise
+  int rounds = 0;  // how often all workers wait for one another
+  // For each byte of one worker's data: the bytes that all workers read and write, and how many
+  // different bytes are among these.
+  double traffic = 0;
+  double touched = 0;
 };
-// With `bytes` of data a worker. No time for a single worker.
+// The seconds that such a program takes with `bytes` of data a worker; 0 for a single worker.
 double InPlaceSeconds(const SharedMemory& memory, const InPlaceCost& cost, int workers,
                       double bytes);
 

@@ -12,17 +12,17 @@
 
 namespace syncopate::plan {
 
-// In the order of the ranks and, where that differs, with workers that are near one another (same
-// host, rack, pod) side by side.
+// One variant in the order of the ranks and, where that differs, one with workers that are near one
+// another (same host, rack, pod) side by side.
 absl::StatusOr<std::vector<Variant>> VariantsByPlace(const PlanningContext& context);
 
 // A limit for planners that are of no use without groups of workers.
 std::string LimitWithoutGroups(const PlanningContext& context);
 
-// With all levels of groups that the topology names.
+// One variant, with all levels of groups that the topology names.
 absl::StatusOr<std::vector<Variant>> VariantWithLevels(const PlanningContext& context);
 
-// Likewise, with trees inside the machines that follow the links there.
+// One variant, with all levels of groups and with trees that follow the links inside machines.
 absl::StatusOr<std::vector<Variant>> VariantWithLocalTrees(const PlanningContext& context);
 
 // Steps of programs in which, in each of `phases`, every worker has a message for every other.

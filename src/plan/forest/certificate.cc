@@ -16,13 +16,19 @@ namespace {
 using absl::FailedPreconditionError;
 using absl::StrCat;
 
-// Sums of thousands of doubles.
+// The relative error that is allowed for rounding: the sums have thousands of terms.
 constexpr double kTolerance = 1e-6;
 
 void AppendBytes(const void* data, size_t size, std::string& bytes) {
   bytes.append(static_cast<const char*>(data), size);
 }
 
+// The proof is weak duality. Let y be prices of the parts of the network with rates c such that
+// sum(c y) <= 1, which is what a second of the whole network costs. A plan that takes T seconds a
+// byte uses at most c T of each part, so its trees cost at most T. If no pair of trees costs less
+// than the bound, T is at least the bound. That no tree costs less is shown by cuts: a tree has an
+// edge across every cut that separates its root from an active worker, and if no edge costs less
+// than the cuts that it crosses, the tree costs at least the sum of the cuts.
 class Checker {
  public:
   Checker(const Topology& topology, absl::Span<const int> placement, absl::Span<const int> active,
@@ -85,8 +91,8 @@ class Checker {
     return absl::OkStatus();
   }
 
-  // That it is a tree of active workers and relays; adds what it carries to the parts of the
-  // network.
+  // Checks that it is a tree of active workers and relays, and adds what it carries to the parts of
+  // the network.
   absl::Status AddTree(const WorkerTree& tree, bool reduce, double share) {
     if (tree.parent.size() != placement_.size()) {
       return FailedPreconditionError("it is for another number of workers");
@@ -106,7 +112,7 @@ class Checker {
       if (!IsMember(worker)) {
         return FailedPreconditionError(StrCat("worker ", rank, " may not take part"));
       }
-      // To the root in fewer steps than there are workers, or it never gets there.
+      // A path to the root has fewer steps than there are workers; a longer one is a cycle.
       int at = worker;
       for (size_t step = 0; at != tree.root; ++step) {
         if (step >= placement_.size() || at < 0 || static_cast<size_t>(at) >= placement_.size()) {
@@ -130,6 +136,7 @@ class Checker {
     return routes_.Between(placement_[from], placement_[to]);
   }
 
+  // A byte of data takes as long as the part of the network that is busiest with it.
   absl::Status CheckTime() {
     double seconds = 0;
     for (size_t i = 0; i < link_busy_.size(); ++i) {
@@ -146,6 +153,7 @@ class Checker {
     return absl::OkStatus();
   }
 
+  // Conditions are written so that a price that is not a number fails them.
   absl::Status CheckPrices() {
     double second = 0;  // what a second of everything costs
     for (const PartPrice& each : certificate_.prices) {
@@ -179,6 +187,9 @@ class Checker {
     return price;
   }
 
+  // The bound is the least, over all roots, of what the two trees of the root must cost together,
+  // because the trees of a pair have the same root. The certificate may claim less than its cuts
+  // prove, never more.
   absl::Status CheckBound() {
     if (active_.size() < 2) return absl::OkStatus();
     const size_t size = members_.size();
@@ -218,8 +229,8 @@ class Checker {
     return absl::OkStatus();
   }
 
-  // The price that an edge must be worth for entering sets with `inside` but not `outside`: in a
-  // reduce tree data flows out of the set.
+  // The price of the edge that crosses the border of sets that hold `inside` but not `outside`. In
+  // a reduce tree data flows out of the set, in a broadcast tree into it.
   double EdgeAcross(size_t inside, size_t outside, bool reduce) const {
     return reduce ? edge_price_[inside * members_.size() + outside]
                   : edge_price_[outside * members_.size() + inside];
@@ -249,10 +260,11 @@ class Checker {
       above[i] = cuts.price[i] + (parent < 0 ? 0 : above[parent]);
       if (parent >= 0) parts[parent].push_back(static_cast<int>(i));
     }
-    // The set of all workers would hold every root.
+    // A root's trees need not cross the sets that hold it, so these do not count for it.
     for (size_t inside = 0; inside < size; ++inside) {
       bounds[inside] = total - above[inside];
-      // From each set around it: the workers in its other parts leave that set in common.
+      // Walk up through the sets around `inside`. For a worker in another part of the set `at`, the
+      // edge crosses the sets around `inside` that lie within `at`: above[inside] - above[at].
       double common = 0;
       std::vector<bool> seen(size, false);
       for (int at = static_cast<int>(inside), below = -1; at != -1;
@@ -272,6 +284,7 @@ class Checker {
           SYNCOPATE_RETURN_IF_ERROR(CheckEdge(above[inside] - common, inside, part, reduce));
         }
       }
+      // No set holds both ends of the remaining edges: they cross all sets around `inside`.
       for (size_t outside = 0; outside < size; ++outside) {
         if (outside == inside || seen[outside]) continue;
         SYNCOPATE_RETURN_IF_ERROR(CheckEdge(above[inside], inside, outside, reduce));
@@ -280,6 +293,8 @@ class Checker {
     return absl::OkStatus();
   }
 
+  // A tree has fewer edges than there are members, so an error of tolerance / members on each edge
+  // changes the bound by less than the tolerance.
   absl::Status CheckEdge(double crossed, size_t inside, size_t outside, bool reduce) const {
     const double price = EdgeAcross(inside, outside, reduce);
     if (crossed <= price + kTolerance * certificate_.bound / static_cast<double>(members_.size())) {
@@ -290,6 +305,9 @@ class Checker {
                                           ", less than the sets that it crosses, ", crossed));
   }
 
+  // What a root's tree costs at least by cuts that are its own: the sum of their prices, provided
+  // that every cut holds an active worker and not the root, and no edge costs less than the cuts
+  // that it crosses.
   absl::StatusOr<double> CutBound(int root, absl::Span<const PricedCut> cuts, bool reduce) const {
     const size_t size = members_.size();
     std::vector<double> crossed(size * size, 0);  // by inner end, then outer

@@ -29,8 +29,9 @@ struct PartPrice {
 // costs less than the sets that it enters or leaves, a root's tree costs at least the price of all
 // sets without the root.
 struct NestedCuts {
-  std::vector<int> parent;    // the next larger set; -1: none
-  std::vector<double> price;  // likewise by set
+  // By set: the next larger set (-1: none), and the price.
+  std::vector<int> parent;
+  std::vector<double> price;
 };
 
 // Where some workers only relay, cheapest trees are hard to find, and each root has cuts of its

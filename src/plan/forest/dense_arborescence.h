@@ -36,8 +36,10 @@ class DenseArborescence {
   enum class Progress : char { kNew, kOnPath, kDone };
 
   int size_ = 0;
-  std::vector<double> cost_;  // by row of a node, then position of the sender
-  std::vector<int> target_;   // likewise: the position at which that edge arrives
+  // By row of a node, then position of the sender: the cost of the cheapest edge from the sender
+  // into the node, and the position at which that edge arrives.
+  std::vector<double> cost_;
+  std::vector<int> target_;
   // By position: the outermost node that it is part of now.
   std::vector<int> outermost_;
   // By node. The positions are the first nodes; each contraction makes one more.

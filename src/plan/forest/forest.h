@@ -105,7 +105,7 @@ class ForestPlanner {
   std::vector<int> active_;
   ForestOptions options_;
   std::unique_ptr<PackingNetwork> network_;
-  // If the network has so many links alike that only one of each kind is looked at; else null.
+  // The network with one link of each kind, if it has many that are alike; else null.
   std::unique_ptr<PackingNetwork> joined_;
   Turns turns_;
   std::unique_ptr<Packer> packer_;  // of packed()
@@ -122,9 +122,9 @@ absl::StatusOr<ForestPlan> PlanForest(const Topology& topology, absl::Span<const
 absl::StatusOr<Program> MakeForestProgram(const CollectiveRequest& request, const ForestPlan& plan,
                                           uint64_t chunk_elements);
 
-// Likewise for runtimes that cut all data evenly: `chunks` of one size (or one element more), a
-// whole number of them for each pair, as near to its share as that allows. Pairs whose share is too
-// small for one are left out, so the plan becomes a little slower.
+// The same program for runtimes that cut all data evenly: it has `chunks` chunks of one size (or
+// one element more). Each pair owns a whole number of them, as near to its share as that allows.
+// Pairs whose share is too small for one are left out, so the plan becomes a little slower.
 absl::StatusOr<Program> MakeEvenForestProgram(const CollectiveRequest& request,
                                               const ForestPlan& plan, uint32_t chunks);
 

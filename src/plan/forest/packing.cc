@@ -16,14 +16,16 @@
 namespace syncopate::plan {
 namespace {
 
-// How much of the best prices is kept when new ones are tried; without it, prices jump to and fro.
+// How much of the best prices is kept when new ones are tried. Without it, the prices of successive
+// linear programs oscillate, and the trees found at them are of little use.
 constexpr double kSmoothing = 0.85;
 constexpr double kTolerance = 1e-9;
-// Fill(): how many small shares are laid down one after the other, and how steeply the price of a
-// resource grows with its load. Without these first trees the program takes hundreds of rounds.
+// The number of small shares that Fill() lays down one after the other, and how steeply the price
+// of a resource grows with its load. Without these first trees column generation takes hundreds of
+// rounds. Where workers relay, a tree takes much longer to find, and kFillRelayed shares must do.
 constexpr size_t kFillMin = 100;
 constexpr size_t kFillMax = 300;
-constexpr size_t kFillRelayed = 40;  // where trees are dear to find
+constexpr size_t kFillRelayed = 40;
 constexpr double kFillSteepness = 40;
 
 // What a tree is for.
@@ -74,6 +76,9 @@ std::vector<TreeLoad> LoadsOf(const PackingNetwork& network, const TreePair& pai
   return Count(std::move(resources));
 }
 
+// The restricted master program of the column generation in packing.h. Its columns are single
+// trees, not pairs: every root has a share, and its reduce trees and its broadcast trees must each
+// carry that share. So n trees of each kind stand for all n * n pairs that can be made of them.
 class Packer::Program {
  public:
   Program(const PackingNetwork& network, std::vector<int> active, const PackingOptions& options);
@@ -102,14 +107,15 @@ class Packer::Program {
   }
   size_t resources() const { return network_.resources().size(); }
   double Rate(size_t resource) const { return network_.resources()[resource].rate / scale_; }
-  // Rows: resources in the first stage, in the second, then for each root what its reduce trees and
-  // what its broadcast trees carry less its share, then the sum of the shares.
+  // The rows, in this order: the resources in the first stage, those in the second, two balances
+  // for each root (what its reduce trees carry less its share, what its broadcast trees carry less
+  // its share), and the sum of the shares.
   size_t stages() const { return HasSecondStage() ? 2 : 1; }
   int BalanceRow(size_t root, bool reduce) const {
     return static_cast<int>(stages() * resources() + 2 * root + (reduce ? 0 : 1));
   }
   int SumRow() const { return BalanceRow(active_.size(), true); }
-  // Columns: the times, the shares of the roots, then the trees.
+  // The columns, in this order: the times of the stages, the shares of the roots, the trees.
   size_t TimeColumns() const { return options_.stages == Stages::kTwo ? 2 : 1; }
   size_t FirstTreeColumn() const { return TimeColumns() + active_.size(); }
 
@@ -120,17 +126,20 @@ class Packer::Program {
   void Normalize(Prices& prices) const;
   absl::Status SolveProgram();
   Prices ProgramPrices() const;
-  // Tries prices: improves the bound, and adds the trees that the program would take. How many.
+  // Finds the cheapest trees at these prices. They may improve the bound, and those that would
+  // improve the program are added to it. Returns how many were added.
   size_t Try(const Prices& prices, const Prices* program_prices);
   // Finds first trees: lays the bytes down in small shares, each on the trees that are cheapest
   // while prices grow with the load.
   void Fill();
-  // Every root straight to all others: the shallowest trees.
+  // Adds the trees in which every root exchanges directly with all others: the shallowest there
+  // are.
   void AddStars();
   bool Add(Role role, size_t root, const WorkerTree& tree, const Loads& loads);
   // The least, over roots, of what a reduce tree and a broadcast tree cost together.
   double Bound(absl::Span<const double> reduce, absl::Span<const double> broadcast,
                absl::Span<const double> broadcast_after) const;
+  // Keeps the program small enough to be solved quickly.
   void Forget();
   std::vector<TreePair> Pairs() const;
   Packing Result(int rounds) const;
@@ -143,7 +152,9 @@ class Packer::Program {
 
   ClpSimplex lp_;
   std::vector<Column> pool_;  // of the program's columns from FirstTreeColumn() on
+  // The hashes of role, root and tree of the columns in pool_.
   absl::flat_hash_set<size_t> known_;
+  // The prices with the best bound so far.
   Prices best_;
   double best_value_ = 0;  // of the pricing at best_; a bound if the pricing is exact
 };
@@ -163,6 +174,8 @@ Packer::Program::Program(const PackingNetwork& network, std::vector<int> active,
   }
   lp_.setRowBounds(SumRow(), 1, 1);
   for (size_t column = 0; column < TimeColumns(); ++column) {
+    // One time for both stages counts twice in the objective T1 + T2. The coefficients -1 are
+    // placeholders for the rates, which SetRates() writes.
     const size_t rows_of_it = EqualStages() ? 2 * resources() : resources();
     std::vector<int> rows(rows_of_it);
     const std::vector<double> values(rows_of_it, -1);
@@ -187,7 +200,8 @@ void Packer::Program::SetRates() {
   }
 }
 
-// The old prices are near the new ones; Solve() finds out what they prove now.
+// Trees, basis and prices stay: they are near the new ones. Solve() finds out what the prices prove
+// now.
 void Packer::Program::RatesChanged() { SetRates(); }
 
 void Packer::Program::ChooseFirstPrices() {
@@ -221,8 +235,8 @@ Packer::Program::Prices Packer::Program::Blend(const Prices& a, double weight,
   return blend;
 }
 
-// So that the dual's constraints hold: what a second of all resources costs is at most what the
-// program counts it for.
+// Scales the prices so that the constraints of the dual program hold: what a second of all
+// resources costs is at most what the objective counts it for. Only such prices prove a bound.
 void Packer::Program::Normalize(Prices& prices) const {
   double first = 0;
   double second = 0;
@@ -237,6 +251,8 @@ void Packer::Program::Normalize(Prices& prices) const {
 }
 
 absl::Status Packer::Program::SolveProgram() {
+  // New columns keep the basis primal feasible, so the primal simplex goes on from where it stood.
+  // If that fails, the program is solved from a fresh basis.
   lp_.primal();
   if (lp_.status() == 0) return absl::OkStatus();
   lp_.allSlackBasis();
@@ -300,6 +316,8 @@ size_t Packer::Program::Try(const Prices& prices, const Prices* program_prices) 
     for (size_t root = 0; root < found.trees.size(); ++root) {
       const WorkerTree& tree = found.trees[root];
       const Loads loads = LoadsOf(network_, tree, role == Role::kReduce);
+      // A column improves the program only if its reduced cost at the program's own prices is
+      // negative. `prices` may be others, so trees that are cheap there need not qualify.
       if (program_prices != nullptr) {
         const std::vector<double>& at =
             role == Role::kBroadcastAfter ? program_prices->second : program_prices->first;
@@ -330,6 +348,8 @@ void Packer::Program::AddStars() {
 
 void Packer::Program::Fill() {
   const size_t steps = pricer_.exact() ? std::clamp(resources(), kFillMin, kFillMax) : kFillRelayed;
+  // About the busy time of a resource at the end if the packing were as good as the bound; only
+  // relative to it is a load large or small.
   const double target = best_value_ * static_cast<double>(steps);
   std::vector<double> used[2];  // by stage: seconds that the resource is busy
   Prices prices;
@@ -341,6 +361,8 @@ void Packer::Program::Fill() {
       const double most = *std::max_element(used[stage].begin(), used[stage].end());
       std::vector<double>& at = stage == 0 ? prices.first : prices.second;
       for (size_t i = 0; i < resources(); ++i) {
+        // Multiplicative weights: prices grow exponentially with the load. The largest exponent is
+        // 0, so nothing overflows.
         at[i] = std::exp(kFillSteepness * (used[stage][i] - most) / target) / Rate(i);
       }
     }
@@ -351,6 +373,7 @@ void Packer::Program::Fill() {
     const PricedTrees after = HasSecondStage() ? pricer_.Broadcast(prices.second) : PricedTrees();
     const double value = Bound(reduce.costs, broadcast.costs, after.costs);
     if (value > best_value_) best_value_ = value, best_ = prices;
+    // The next share goes to the first root whose two trees are the cheapest of all.
     for (size_t root = 0; root < active_.size(); ++root) {
       const bool overlap = Overlaps() && reduce.costs[root] + broadcast.costs[root] <= value;
       if (!overlap && !(HasSecondStage() && reduce.costs[root] + after.costs[root] <= value)) {
@@ -380,7 +403,8 @@ void Packer::Program::Fill() {
   }
 }
 
-// Drops the trees that are dearest at the program's prices, when there are many.
+// Drops, when there are many trees, the half of the unused ones that are dearest at the program's
+// prices. A tree in the basis stays, so the program's value does not change.
 void Packer::Program::Forget() {
   if (pool_.size() < 8 * static_cast<size_t>(SumRow())) return;
   std::vector<std::pair<double, int>> unused;
@@ -436,6 +460,8 @@ absl::StatusOr<Packing> Packer::Program::Solve() {
     const double value = lp_.objectiveValue();
     if (value - best_value_ <= options_.gap * value || round >= options_.rounds_max) break;
     const Prices program_prices = ProgramPrices();
+    // Smoothed prices give better trees, but may give none that the program would take. If its own
+    // prices give none either, the program cannot be improved by trees that the pricing finds.
     size_t added = Try(Blend(best_, kSmoothing, program_prices), &program_prices);
     if (added == 0) added = Try(Blend(best_, 0.5, program_prices), &program_prices);
     if (added == 0) added = Try(program_prices, &program_prices);
@@ -445,7 +471,8 @@ absl::StatusOr<Packing> Packer::Program::Solve() {
   return Result(round);
 }
 
-// Joins the reduce trees and the broadcast trees of each root: both lists carry the same bytes.
+// Joins the reduce trees and the broadcast trees of each root. Both lists carry the same bytes, so
+// matching them from the largest on uses up both, with fewer pairs than there are trees.
 std::vector<TreePair> Packer::Program::Pairs() const {
   const double* values = lp_.primalColumnSolution();
   struct Used {
@@ -487,7 +514,8 @@ std::vector<TreePair> Packer::Program::Pairs() const {
   return pairs;
 }
 
-// The shallow ones first, each reduce tree with a broadcast tree of its root.
+// The pairs of each root begin with its shallowest trees. Every tree is in some pair, unless its
+// root has trees of one kind only.
 std::vector<TreePair> Packer::Program::KnownPairs() const {
   std::vector<TreePair> pairs;
   std::vector<std::vector<std::pair<int, const Column*>>> reduce(active_.size());
@@ -524,6 +552,8 @@ Packing Packer::Program::Result(int rounds) const {
   for (double& price : packing.prices) price /= scale_;
   for (double& price : packing.prices_after) price /= scale_;
   packing.bound = best_value_ / scale_;
+  // With relays the trees that were found need not be the cheapest, so what they cost is no bound;
+  // a lower bound on the cost of all trees has to be found for the prices.
   if (!pricer_.exact()) {
     const std::vector<double> reduce = pricer_.ReduceBounds(best_.first);
     const std::vector<double> broadcast =

@@ -36,8 +36,7 @@ enum class Stages {
   // last T1 and T2 can always be spread over one of T1 + T2.
   kOne,
   // A stage of T1 in which trees reduce and some already broadcast, then one of T2 in which the
-  // rest
-  // is broadcast; T1 + T2 is minimised. Equal to kOne, which the tests show.
+  // rest is broadcast; T1 + T2 is minimised. Equal to kOne, which the tests show.
   kTwo,
   // The published LP (4): all is reduced, then all is broadcast, both stages of one length.
   kSeparate,

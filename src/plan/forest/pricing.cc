@@ -21,6 +21,8 @@ Pricer::Pricer(const PackingNetwork& network, std::vector<int> active)
 
 PricedTrees Pricer::Find(const EdgeCosts& costs, bool shallow) const {
   PricedTrees found;
+  // A tree that spans all members is a minimum-cost arborescence, which is found exactly. One that
+  // may leave out relays is a Steiner tree, which is NP-hard.
   if (exact_) {
     const Arborescences arborescences(costs);
     for (const int root : active_) found.trees.push_back(arborescences.TreeOf(root));
@@ -38,7 +40,7 @@ PricedTrees Pricer::Find(const EdgeCosts& costs, bool shallow) const {
 }
 
 std::vector<double> Pricer::Bounds(const EdgeCosts& costs) const {
-  if (exact_) return Find(costs, false).costs;
+  if (exact_) return Find(costs, false).costs;  // the costs of cheapest trees are the bounds
   std::vector<double> bounds;
   for (const int root : active_) bounds.push_back(SteinerLowerBound(costs, root, active_));
   return bounds;

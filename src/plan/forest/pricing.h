@@ -10,7 +10,7 @@
 
 namespace syncopate::plan {
 
-// By active member.
+// Each list has one entry for every active member, as the root of the tree.
 struct PricedTrees {
   std::vector<WorkerTree> trees;
   std::vector<double> costs;

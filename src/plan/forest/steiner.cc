@@ -14,11 +14,12 @@ namespace {
 // Up to here the search measures distances between workers along paths. That makes it better, but
 // takes time that grows with the cube of the number of workers.
 constexpr int kPathsWorkersMax = 256;
-// The search ends when it has looked at this many matrix entries: about 2 ms.
+// The search ends when it has looked at this many matrix entries: about 2 ms. Work is counted in
+// place of time so that all workers find the same tree.
 constexpr int64_t kSearchWork = 1'000'000;
 // The greedy tree is given up when it has looked at this many workers: about 20 ms.
 constexpr int64_t kGreedyWork = 20'000'000;
-// What counts as cheaper: more than rounding can make.
+// A tree counts as cheaper if it saves more than this part of the cost, which rounding cannot do.
 constexpr double kGain = 1e-9;
 // How many relays it tries to put in the place of one that it took out.
 constexpr int kSwaps = 4;
@@ -101,7 +102,8 @@ SteinerFinder::Search::Choice SteinerFinder::Search::Choose(std::vector<int> rel
     const std::vector<int>& parent = arborescence_.parent();
     std::vector<int> children(parent.size(), 0);
     for (size_t member = 1; member < parent.size(); ++member) ++children[parent[member]];
-    // Along paths, a relay with one child is on the way anyway or a detour.
+    // If distances are along paths, a relay with one child is on the path of its child anyway or is
+    // a detour. Without it the tree is no dearer. Removing relays may leave others without use.
     const int least = along_paths_ ? 2 : 1;
     size_t useful = 0;
     for (size_t i = 0; i < relays.size(); ++i) {
@@ -118,6 +120,9 @@ SteinerFinder::Search::Choice SteinerFinder::Search::Choose(std::vector<int> rel
 std::vector<int> SteinerFinder::Search::Promising(const Choice& choice, double least) const {
   std::vector<char> is_member(costs_.workers(), 0);
   for (const int member : choice.members) is_member[member] = 1;
+  // The dual prices bound what a relay can save (dense_arborescence.h): the sum, over the members
+  // that it could send to, of max(0, price - cost), less the cost to reach the relay. Relays that
+  // cannot save `least` are left out without solving for them.
   std::vector<std::pair<double, int>> hopes;
   for (const int relay : candidates_) {
     if (is_member[relay]) continue;
@@ -166,6 +171,7 @@ bool SteinerFinder::Search::ImproveByRemoving(Choice& best) {
       return true;
     }
     if (choice.cost == EdgeCosts::kNone) continue;
+    // A relay in the place of the removed one must save what the removal costs, and a little more.
     std::vector<int> others = Promising(choice, choice.cost - best.cost + kGain * best.cost);
     std::erase(others, removed);
     if (others.size() > kSwaps) others.resize(kSwaps);
@@ -197,6 +203,7 @@ std::vector<int> SteinerFinder::Search::RelaysOnPaths(const Choice& choice) cons
   for (size_t i = 1; i < choice.members.size(); ++i) {
     const int from = choice.members[choice.parent[i]];
     const int to = choice.members[i];
+    // The edge stands for a path through other workers if that is cheaper than the true edge.
     if (distances_.at(to, from) < incoming_.at(to, from)) children[choice.parent[i]].push_back(to);
   }
   for (size_t i = 0; i < children.size(); ++i) {
@@ -221,6 +228,7 @@ WorkerTree SteinerFinder::Search::TreeOver(std::vector<int> relays) {
     tree.parent[members[i]] = members[arborescence_.parent()[i]];
     ++children[tree.parent[members[i]]];
   }
+  // A relay without children carries nothing; taking it out may make its parent such a relay.
   for (const int relay : relays) {
     for (int leaf = relay; !is_required_[leaf] && tree.parent[leaf] >= 0 && children[leaf] == 0;) {
       const int parent = std::exchange(tree.parent[leaf], -1);
@@ -249,12 +257,14 @@ WorkerTree SteinerFinder::Search::Find(int root, absl::Span<const int> terminals
   if (required_.size() == 1 || candidates_.empty()) return TreeOver({});
   const WorkerTree flow = greedy_.Find(root, absl::MakeSpan(required_).subspan(1), kGreedyWork);
 
+  // Two starts, because neither heuristic is always better than the other.
   Choice best = Choose(RelaysOf(flow));
   Choice other = Choose(RelaysOf(nearest));
   if (other.cost < best.cost) std::swap(best, other);
   Improve(best);
   WorkerTree tree = TreeOver(RelaysOnPaths(best));
-  // Two of its paths may have met where the search did not think of a relay.
+  // Where two paths of the choice meet, the tree of true edges is cheaper than the search thought:
+  // the worker there is a relay that it did not try. The search goes on from that tree.
   while (!exhausted() && Cheaper(CostOf(tree, costs_), best.cost)) {
     best = Choose(RelaysOf(tree));
     Improve(best);

@@ -1,4 +1,5 @@
-// Whole trees from average surpluses (plan/forest/tree_network.h says what these are).
+// Makes trees from average surpluses (plan/forest/tree_network.h says what these are): rounds the
+// averages to a whole number for each tree, and builds a tree from its numbers.
 #ifndef SYNCOPATE_PLAN_FOREST_TREE_COUNTS_H_
 #define SYNCOPATE_PLAN_FOREST_TREE_COUNTS_H_
 

@@ -18,10 +18,13 @@ namespace {
 // get deep; very many have too little data each.
 constexpr int kTreesAtFirst = 64;
 constexpr int kTreesMax = 512;
-// How much of their time parts of the network that do not limit the plan should be busy.
+// How much of their time parts of the network that do not limit the plan should be busy at most.
+// The first value is taken that makes the plan longer by at most kHeadroomLoss.
 constexpr double kHeadroom[] = {0.75, 0.85, 0.95};
 constexpr double kHeadroomLoss = 1e-4;
-constexpr double kNoPrice = 1e-6;  // of a second of it
+// A part of the network does not limit the plan if a second of it costs less than this, where a
+// second of the whole network costs 1.
+constexpr double kNoPrice = 1e-6;
 
 // The linear program: minimise T such that no resource carries more than its rate times T. Columns:
 // T; for each group but the first and each kind of tree the positive part of its surplus; for
@@ -47,6 +50,8 @@ class SurplusProgram {
     for (size_t i = 0; i < groups.size(); ++i) {
       if (groups[i].member >= 0) continue;
       sum_row_[i] = static_cast<int>(row_lower_.size());
+      // The surpluses of the parts add up to the group's own and one less than there are parts. The
+      // first group holds all members: its own surplus is the constant -1.
       const double sum = static_cast<double>(groups[i].children.size()) - (i == 0 ? 2 : 1);
       for (int kind = 0; kind < 2; ++kind) {
         row_lower_.push_back(sum);
@@ -74,13 +79,14 @@ class SurplusProgram {
                    values_.data(), lower.data(), upper.data(), cost_.data(), row_lower_.data(),
                    row_upper_.data());
     lp.dual();
-    if (lp.status() != 0) lp.primal();
+    if (lp.status() != 0) lp.primal();  // the dual simplex can fail numerically
     if (lp.status() != 0) {
       return absl::FailedPreconditionError(absl::StrCat(
           "the linear program of the groups could not be solved (status ", lp.status(), ")"));
     }
     TreeSurplus result;
     result.seconds_per_byte = lp.objectiveValue() / scale_;
+    // The columns after T, in the order in which AddSurplus() made them.
     const double* values = lp.primalColumnSolution() + 1;
     for (std::vector<double>* surplus : {&result.broadcast, &result.reduce}) {
       surplus->push_back(-1);
@@ -108,6 +114,10 @@ class SurplusProgram {
     cost_.push_back(cost);
   }
 
+  // The surplus of a group, as the difference of two columns that are not negative. The surplus of
+  // a single member is its number of children, less 1 if it is the root, so it is not negative.
+  // The positive part sends messages out of the group in broadcast trees and into it in reduce
+  // trees; the negative part sends them the other way.
   void AddSurplus(int group, bool reduce) {
     const TreeGroup& it = groups_[group];
     const int kind = reduce ? 1 : 0;
@@ -133,7 +143,8 @@ class SurplusProgram {
   std::vector<double> cost_;
 };
 
-// What each resource carries for each byte of data.
+// What each resource carries for each byte of data: the formula of tree_network.h, summed over the
+// groups behind its links.
 std::vector<double> BytesOf(const std::vector<TreeGroup>& groups, const TreeSurplus& surplus,
                             size_t resources) {
   std::vector<double> bytes(resources, 0);
@@ -148,7 +159,7 @@ std::vector<double> BytesOf(const std::vector<TreeGroup>& groups, const TreeSurp
   return bytes;
 }
 
-// Surpluses of so many trees in whole numbers.
+// The surpluses of a number of trees, in whole numbers.
 struct WholeTrees {
   int trees = 0;
   std::vector<std::vector<int>> broadcast;  // by group, then tree
@@ -169,8 +180,8 @@ WholeTrees RoundTo(int trees, const std::vector<TreeGroup>& groups, const TreeSu
   return whole;
 }
 
-// The member with most children where most come together: the root may be anyone, from there the
-// ways are short.
+// Any member may be the root at the same cost. The member with most children, in the groups that
+// have most, is taken because the trees are shallow from there.
 int RootOf(const std::vector<TreeGroup>& groups, absl::Span<const int> broadcast,
            absl::Span<const int> reduce) {
   int at = 0;
@@ -182,6 +193,7 @@ int RootOf(const std::vector<TreeGroup>& groups, absl::Span<const int> broadcast
   return groups[at].member;
 }
 
+// Equal pairs of trees become one pair with the sum of their shares.
 std::vector<TreePair> BuildPairs(const std::vector<TreeGroup>& groups, const WholeTrees& whole) {
   std::vector<TreePair> pairs;
   absl::flat_hash_map<std::pair<std::vector<int>, std::vector<int>>, size_t> known;

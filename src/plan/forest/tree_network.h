@@ -43,9 +43,9 @@ struct SuggestedTrees {
   double bound = 0;             // the optimum of the linear program
 };
 
-// Pairs that take at most `loss` more time than the bound, as few as that needs, if `trees_max`
-// allows so many (0: it does). Nothing if the network is not a tree; then column generation must
-// do.
+// Pairs that take at most the part `loss` more time than the bound, as few as that needs but at
+// most `trees_max` (0: no limit), in which case they may take longer. Nothing if the network is not
+// a tree: its trees must then be found by column generation.
 absl::StatusOr<std::optional<SuggestedTrees>> SuggestForTreeNetwork(const Topology& topology,
                                                                     absl::Span<const int> placement,
                                                                     const PackingNetwork& network,
