@@ -43,7 +43,7 @@ absl::string_view Name(Collective collective);  // "all-reduce", "reduce-scatter
 absl::StatusOr<Collective> ParseCollective(absl::string_view name);
 // Whether the collective adds numbers.
 bool Reduces(Collective collective);
-// Whether data consists of one block per active worker .
+// Whether data consists of one block per active worker.
 bool HasBlocks(Collective collective);
 // Whether the collective has a root.
 bool HasRoot(Collective collective);

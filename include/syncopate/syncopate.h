@@ -54,14 +54,16 @@ struct Job {
 };
 
 struct Options {
-  // Nothing: read from the environment; if that says nothing either, this worker is alone.
+  // The worker's identity. By default it is read from the environment; if that says nothing either,
+  // this worker is alone.
   std::optional<Job> job;
-  // Of every wait. Nothing: SYNCOPATE_TIMEOUT, else 5 minutes.
+  // The timeout of every wait. By default SYNCOPATE_TIMEOUT, else 5 minutes.
   std::optional<absl::Duration> timeout;
-  // For Allocate(). Nothing: SYNCOPATE_ARENA_BYTES, else a quarter of the memory / size.
+  // The memory for Allocate(). By default SYNCOPATE_ARENA_BYTES, else a quarter of the machine's
+  // memory, divided by the number of workers.
   std::optional<uint64_t> arena_bytes;
   // Rules that override the choice of an algorithm, as "allreduce:0-64K:recursive-doubling".
-  // Nothing: SYNCOPATE_ALGORITHM (docs/selection.md). The same on all workers.
+  // By default SYNCOPATE_ALGORITHM (docs/selection.md). They must be the same on all workers.
   std::optional<std::string> algorithms = {};
 };
 
@@ -84,7 +86,7 @@ struct Array {
     return {data, elements, kType};
   }
 
-  // As many numbers, but none of them here: for a worker that is not active.
+  // An array of `elements` numbers without memory, for a worker that is not active.
   static Array Absent(uint64_t elements, DataType type) { return {nullptr, elements, type}; }
 };
 

@@ -25,7 +25,7 @@ struct CommunicationCosts {
 
   // gamma(k), k >= 1. Beyond what was measured the network counts as full: gamma grows with k.
   double Gamma(int k) const;
-  // Of `bytes` alone.
+  // The seconds of an all-reduce of `bytes` that runs alone.
   double Seconds(double bytes) const { return a + b * bytes; }
 
   friend bool operator==(const CommunicationCosts&, const CommunicationCosts&) = default;

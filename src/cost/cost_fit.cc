@@ -17,7 +17,7 @@ namespace {
 constexpr double kFarOff = 2;
 constexpr double kErrorLeast = 0.02;  // errors below it are never far off
 constexpr int kRounds = 20;
-// Of the shortest time, so much is start-up at least.
+// The start-up is at least this part of the shortest measured time.
 constexpr double kStartUpLeast = 0.5;
 // gamma is about bytes: points whose bytes take this many times the start-up tell it, if there are
 // any. How long several start-ups take together is another matter.
@@ -51,6 +51,8 @@ Line WeightedLine(const std::vector<CostPoint>& points, const std::vector<double
   return line;
 }
 
+// Iteratively reweighted least squares on relative errors: a single slow measurement moves the line
+// little.
 Line RobustLine(const std::vector<CostPoint>& points) {
   std::vector<double> weights(points.size(), 1);
   Line line;
@@ -79,6 +81,7 @@ std::map<int, double> MeasuredGamma(absl::Span<const CostPoint> points, const Li
   std::map<int, std::pair<double, double>> sums;
   for (const CostPoint& point : points) {
     if (point.at_once == 1 || (told.contains(point.at_once) && !tells(point))) continue;
+    // Least squares for gamma in a + gamma * b * m = t, relative to t.
     const double x = line.b * static_cast<double>(point.bytes) / point.seconds;
     sums[point.at_once].first += x * (1 - line.a / point.seconds);
     sums[point.at_once].second += x * x;
@@ -88,6 +91,7 @@ std::map<int, double> MeasuredGamma(absl::Span<const CostPoint> points, const Li
   return gamma;
 }
 
+// Fills the k between measured ones by linear interpolation. Index 0 is gamma(1) = 1.
 std::vector<double> AllGamma(const std::map<int, double>& measured) {
   std::vector<double> gamma = {1};
   for (const auto& [k, value] : measured) {

@@ -1,4 +1,4 @@
-// From measured all-reduces to the costs that schedules are planned by. Pure.
+// Fits the costs that schedules are planned by to measured all-reduces. Pure functions.
 #ifndef SYNCOPATE_COST_COST_FIT_H_
 #define SYNCOPATE_COST_COST_FIT_H_
 

@@ -34,7 +34,7 @@ struct Place {
 // The first bytes of a value, for messages.
 std::string Excerpt(const Json& json);
 
-// That it is an object with all required keys, and no others but the optional ones.
+// Checks that it is an object with all required keys, and no others but the optional ones.
 absl::Status CheckObject(const Place& place, std::initializer_list<const char*> required,
                          std::initializer_list<const char*> optional);
 absl::Status CheckList(const Place& place, uint64_t max);

@@ -168,7 +168,7 @@ absl::Status CheckRouteEnd(const Topology& topology, const std::string& path, in
   return Fault(path, absl::StrCat("\"", end.id, "\" is a ", Name(end.kind), ", not a device"));
 }
 
-// That the links lead from one end to the other.
+// Checks that the links lead from one end to the other.
 absl::Status CheckRouteLinks(const Topology& topology, size_t index) {
   const Topology::Route& route = topology.routes[index];
   const std::string path = Field("routes", index, "links");

@@ -17,7 +17,7 @@ namespace {
 using Plan = Schedule (*)(const TensorTable&, const cost::CommunicationCosts&,
                           const ScheduleOptions&);
 
-// In the order of kPlans.
+// The planners, in the order of kPlans.
 constexpr SchedulePlanner kPlanners[] = {
     {"none", "one transfer after the backward pass", false},
     {"wfbp", "each tensor alone, one after the other", false},

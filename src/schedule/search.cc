@@ -12,12 +12,14 @@
 namespace syncopate::schedule {
 namespace {
 
+// The bounds of the search. They count transfers that are played (about 30 ns each), not time, so
+// that all workers stop at the same schedule.
 constexpr int kBeamWidth = 8;
-// Transfers played while a schedule is improved; about 30 ns each.
-constexpr int64_t kLocalSteps = 600'000;
+constexpr int64_t kLocalSteps = 600'000;  // while schedules are improved, all starts together
 constexpr size_t kImprovedStarts = 4;
 constexpr int kShakes = 40;
 constexpr uint64_t kShakeSeed = 1;
+// The complete search grows exponentially with the number of tensors.
 constexpr int64_t kCompleteSteps = 100'000;
 constexpr int kCompleteTensorsMax = 16;
 
@@ -25,14 +27,15 @@ struct Found {
   double value = 0;
   Transfers transfers;
 
-  // Sooner done, else fewer transfers.
+  // The better one is done sooner, or as soon with fewer transfers.
   friend bool operator<(const Found& x, const Found& y) {
     return std::make_pair(x.value, x.transfers.size()) <
            std::make_pair(y.value, y.transfers.size());
   }
 };
 
-// Everything that the others would do, and buckets of many sizes beside as many as are allowed.
+// The schedules of all other planners, so that the search is never worse than they are; buckets of
+// many sizes, each beside 0 to ways - 1 others; and what the beam search finds.
 std::vector<Found> Starts(const TensorTable& table, const cost::CommunicationCosts& costs,
                           const ScheduleOptions& options, const SearchProblem& problem) {
   std::vector<Found> starts;
@@ -56,7 +59,8 @@ std::vector<Found> Starts(const TensorTable& table, const cost::CommunicationCos
   return starts;
 }
 
-// Changes a few places at random, to leave a local optimum.
+// Changes a few places at random, to leave a local optimum. The seed is fixed: all workers must
+// make the same changes.
 void Shake(const SearchProblem& problem, Random& random, Transfers& transfers) {
   constexpr int kPlaces = 3;
   for (int n = 0; n < kPlaces; ++n) {
@@ -94,6 +98,8 @@ Schedule PlanBySearch(const TensorTable& table, const cost::CommunicationCosts& 
     Found found{problem.Evaluate(transfers), std::move(transfers)};
     best = std::min(best, std::move(found));
   };
+  // The best few starts get equal parts of the steps, and one part is left for shaking. What a
+  // start does not use is there for the rest.
   const size_t improved = std::min(kImprovedStarts, starts.size());
   for (size_t i = 0; i < improved; ++i) {
     improve(starts[i].transfers, steps / static_cast<int64_t>(improved - i + 1));

@@ -1,4 +1,8 @@
 // The beam search over k-way schedules (search_problem.h).
+//
+// The tensors are sent from the last to the first, so a partial schedule is described by how many
+// tensors are left and what is in flight. For each number of tensors left the `width` states with
+// the best promise are kept.
 #include <algorithm>
 #include <vector>
 
@@ -34,14 +38,14 @@ class Beam {
   }
 
  private:
-  // A transfer, after others.
+  // A transfer and the decision before it. States share the decisions that they have in common.
   struct Decision {
     int before = -1;
     Transfer transfer;
   };
   struct State {
-    double promise = 0;  // less is better
-    int decided = -1;    // the last of its decisions
+    double promise = 0;  // estimated end of what was decided so far; less is better
+    int decided = -1;    // index of the last of its decisions; -1: none
     Flights flights;
   };
 
@@ -49,7 +53,8 @@ class Beam {
     // Runs that are 1, 2, 3, 4, 6, 9, ... tensors long.
     for (int length = 1; length < left; length += (length + 1) / 2) Try(left - length, left, state);
     Try(0, left, state);
-    // And those that hold all that is ready when there is room for a transfer.
+    // Runs that hold all that is ready at a moment when there is room for a transfer: sending
+    // less would cost another start-up, and waiting for more would delay what is ready.
     Flights flights = state.flights;
     int last_first = 0;
     for (int most = std::min(problem_.ways() - 1, flights.count()); most >= 0; --most) {
@@ -75,7 +80,7 @@ class Beam {
     return low;
   }
 
-  // The run first..left-1, beside as many as can be and then fewer.
+  // Tries the run first..left-1, beside as many transfers as are in flight and then fewer.
   void Try(int first, int left, const State& state) {
     const FlightCosts& costs = problem_.costs();
     const auto ended = [](int, double) {};
@@ -86,6 +91,8 @@ class Beam {
     for (int beside = std::min(waiting.count(), problem_.ways() - 1); beside >= 0; --beside) {
       waiting.AdvanceUntilAtMost(costs, beside, ended);
       transfer.beside = beside;
+      // The promise is a bound: all work in flight at the best rate there is, and at least the
+      // start-up of the new transfer.
       const double moved = waiting.now() + (waiting.WorkLeft() + work) * best_rate();
       Keep(first, std::max(moved, waiting.now() + costs.startup), waiting, work, transfer,
            state.decided);

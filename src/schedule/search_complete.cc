@@ -1,4 +1,5 @@
-// The complete search for models of a few tensors (search_problem.h).
+// The complete search for models of a few tensors (search_problem.h): depth first, without the
+// branches whose bound is no better than the best schedule so far.
 #include <algorithm>
 
 #include "schedule/search_problem.h"

@@ -1,4 +1,7 @@
 // Local improvement of a schedule (search_problem.h).
+//
+// The states before each transfer are kept, so that a change at transfer i is played from i on and
+// given up as soon as it is seen to be no better.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -61,7 +64,8 @@ class LocalSearch {
     if (i + 1 == transfers_.size()) return false;
     const Transfer here = transfers_[i];
     const Transfer next = transfers_[i + 1];
-    // To the next transfer from this one, and the other way.
+    // Tensors move from this transfer to the next, then from the next to this one, in steps that
+    // double: a border far off is found in few trials, and small steps refine it later.
     for (int by = 1; by < here.tensors(); by *= 2) {
       if (Replace(i, 2,
                   {{here.first + by, here.last, here.beside},
@@ -113,6 +117,7 @@ class LocalSearch {
     return true;
   }
 
+  // The value of the schedule after the change, or kNoBetter once it is certain to be worse.
   double Try(size_t i, size_t count, absl::Span<const Transfer> with) {
     if (problem_.overlap_forward()) {
       steps_ -= static_cast<int64_t>(transfers_.size());
@@ -127,6 +132,7 @@ class LocalSearch {
     steps_ -= static_cast<int64_t>(with.size());
     for (size_t j = i + count; j < transfers_.size(); ++j) {
       if (problem_.Bound(flights, transfers_[j].last + 1) > value_) return kNoBetter;
+      // From a state that was there before the change, everything goes on as before.
       if (SameAs(states_[j], flights)) return value_;
       problem_.Handle(transfers_[j], flights);
       --steps_;
@@ -134,6 +140,7 @@ class LocalSearch {
     return problem_.Finish(flights);
   }
 
+  // Only states with one transfer in flight are compared: they are described by these few numbers.
   static bool SameAs(const Flights& x, const Flights& y) {
     return x.now() == y.now() && x.count() == y.count() && x.count() == 1 &&
            x.WorkLeft() == y.WorkLeft() && x.LastStartupEnd() == y.LastStartupEnd();

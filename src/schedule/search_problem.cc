@@ -17,8 +17,9 @@ SearchProblem::SearchProblem(const TensorTable& table, const cost::Communication
     forward_below_.push_back(forward_below_.back() + tensor.forward_seconds);
   }
   backward_end_ = ready_[0];
-  // Tensor 0 has to be sent after the backward pass, by one transfer; and what tensor i and those
-  // below it have to move begins to move a start-up after i is ready.
+  // Two bounds. Tensor 0 is ready when the backward pass ends, and its transfer then takes at least
+  // a + b * bytes. And the work of tensor i and all below it cannot begin to move before a start-up
+  // after i is ready; it then moves at the best rate at most.
   bound_ = backward_end_ + costs.a + work_below_[1];
   for (size_t i = 0; i < ready_.size(); ++i) {
     bound_ = std::max(bound_, ready_[i] + costs.a + best_rate_ * work_below_[i + 1]);

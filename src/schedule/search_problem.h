@@ -27,13 +27,14 @@ class SearchProblem {
   const FlightCosts& costs() const { return costs_; }
   double best_rate() const { return best_rate_; }
   double Ready(int tensor) const { return ready_[static_cast<size_t>(tensor)]; }
-  // Of the tensors below `end`, and of a run.
+  // The work of the tensors below `end`, and that of a transfer: the seconds that the bytes take
+  // without contention.
   double WorkBelow(int end) const { return work_below_[static_cast<size_t>(end)]; }
   double WorkOf(const Transfer& transfer) const {
     return WorkBelow(transfer.last + 1) - WorkBelow(transfer.first);
   }
 
-  // From here `transfer` is handled: time passes until it starts.
+  // Lets time pass in `flights` until `transfer` may start, and starts it.
   template <typename Ended>
   void Handle(const Transfer& transfer, int id, Flights& flights, Ended&& ended) const {
     flights.AdvanceTo(costs_, Ready(transfer.first), ended);

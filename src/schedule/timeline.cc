@@ -59,6 +59,8 @@ std::vector<TransferTimes> ExactTransfers(const TensorTable& table,
   return times;
 }
 
+// The formulas of the ASC-WFBP paper: a transfer beside another takes as long as alone plus a
+// penalty, and the other is not slowed. Times are after the backward pass began.
 std::vector<TransferTimes> PublishedTransfers(const TensorTable& table,
                                               const cost::CommunicationCosts& costs,
                                               const Schedule& schedule) {
@@ -115,7 +117,7 @@ void PutTogether(const TensorTable& table, const Schedule& schedule, bool overla
     now += table.tensors[i].backward_seconds;
     timeline.backward[i].end = now;
   }
-  // The last transfer holds the first tensors.
+  // The last transfer holds the first tensors, which the next forward pass needs first.
   for (size_t j = schedule.transfers.size(); j-- > 0;) {
     now = std::max(now, timeline.transfers[j].end);
     if (!overlap_forward) continue;

@@ -21,7 +21,7 @@ class RootedTree {
         root_(static_cast<size_t>(IndexOf(request, request.root))),
         edges_(BinomialTree(static_cast<int>(request.active.size()))) {}
 
-  // In the order of a broadcast.
+  // The edges are in the order of a broadcast.
   const std::vector<BinomialEdge>& edges() const { return edges_; }
 
   int RankOf(int position) const { return active_[IndexAt(position)]; }

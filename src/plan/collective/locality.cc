@@ -19,7 +19,8 @@ Path PlaceOf(const Topology& topology, absl::Span<const int> placement, int work
   if (group.empty() && device.host >= 0) group = topology.nodes[device.host].group;
   Path path = absl::StrSplit(group, '/', absl::SkipEmpty());
   if (device.host >= 0) path.push_back(topology.nodes[device.host].id);
-  // Of whom nothing is known stands alone. The '/' keeps the name apart from those of groups.
+  // A worker of which nothing is known stands alone. The '/' keeps its name apart from those of
+  // groups.
   if (path.empty()) path.push_back(absl::StrCat("/", worker));
   return path;
 }

@@ -69,7 +69,7 @@ struct Variant {
   std::string name;  // for people: "by place", "4 servers"; empty: there is nothing to say
   PlannerOptions options = {};
   double slower = 1;  // from experience: how many times longer than the cost model says
-  // The variant before it with more steps: not tried if that one had too many.
+  // The variant is the one before it with more steps. It is not tried if that one had too many.
   bool finer = false;
 };
 
@@ -84,14 +84,14 @@ struct PlannerInfo {
 
   // What follows may be left out.
 
-  // In which ways it can serve the request. Left out: in one, with no options.
+  // The ways in which it can serve the request. Without it there is one way, with no options.
   std::function<absl::StatusOr<std::vector<Variant>>(const PlanningContext&)> variants = {};
-  // Why it is not tried unless it is asked for; empty: it is tried.
+  // Why it is not tried unless it is asked for by name; empty if it is tried.
   std::function<std::string(const PlanningContext&)> limit = {};
   // About how many steps the program will have, so that one that is much too large is not made.
-  // Left out: nobody knows before.
+  // Without it the program is made and its steps are counted.
   std::function<uint64_t(uint64_t workers, const PlannerOptions&)> steps = {};
-  // What it costs where the engine runs it as a whole in memory that all workers share. Left out:
+  // What it costs where the engine runs it as a whole in memory that all workers share. Without it
   // the engine runs it step by step.
   std::function<InPlaceCost(int workers)> in_place = {};
   // The choice of its collective on one host, if no planner of the collective has `in_place`.
@@ -108,9 +108,9 @@ class PlannerRegistry {
   // AlreadyExists if the collective has a planner of that name, InvalidArgument if the name is
   // empty or has other characters than a-z, 0-9 and hyphens.
   absl::Status TryAdd(PlannerInfo planner);
-  // For planners of this library: ends the program if it cannot be added.
+  // Adds a planner of this library. Ends the program if it cannot be added.
   void Add(PlannerInfo planner);
-  // By collective, preference and name.
+  // All planners, sorted by collective, preference and name.
   std::vector<const PlannerInfo*> All() const;
 
  private:

@@ -102,7 +102,7 @@ void ProgramBuilder::NoteWrite(int worker, Chunks chunks, Candidates* candidates
   const size_t step = program_.steps[static_cast<size_t>(worker)].size();
   for (uint32_t i = 0; i < chunks.count; ++i) {
     Access& access = AccessTo(worker, chunks.space, chunks.first + i);
-    // Every reader already follows the writer.
+    // Every reader already follows the writer, so an edge to the writer would add nothing.
     if (access.readers.empty()) {
       if (access.writer >= 0) candidates->push_back(static_cast<uint32_t>(access.writer));
     } else {
@@ -120,8 +120,9 @@ void ProgramBuilder::Thin(int worker, Candidates* candidates) {
   const std::vector<Step>& steps = program_.steps[static_cast<size_t>(worker)];
   if (seen_in_.size() < steps.size()) seen_in_.resize(steps.size(), 0);
   ++walk_;
-  // Walk back from every candidate; a candidate that the walk meets on the way follows from
-  // another.
+  // Walk back from every candidate. A candidate that the walk meets comes before another one
+  // anyway, so its edge is not needed. Edges lead to earlier steps only, so the walk need not go
+  // past the earliest candidate.
   const uint32_t earliest = candidates->front();
   stack_.assign(candidates->begin(), candidates->end());
   while (!stack_.empty()) {
@@ -165,7 +166,7 @@ void ProgramBuilder::Local(StepKind kind, int worker, Chunks source, Chunks dest
 
 Step* ProgramBuilder::Append(int worker, Candidates* candidates) {
   std::vector<Step>& steps = program_.steps[static_cast<size_t>(worker)];
-  // The program is lost then; what is noted no longer matters.
+  // A program that is too long is never returned, so what was noted for it no longer matters.
   if (too_long_ || steps.size() >= limits::kStepsPerWorkerMax) {
     too_long_ = true;
     return nullptr;

@@ -53,7 +53,7 @@ class ProgramBuilder {
   void Move(int from, int to, Chunks chunks) { Move(from, chunks, to, chunks); }
   void MoveReduce(int from, int to, Chunks chunks) { MoveReduce(from, chunks, to, chunks); }
 
-  // Within a worker.
+  // Steps within a worker.
   void Copy(int worker, Chunks source, Chunks destination);
   void Reduce(int worker, Chunks source, Chunks destination);
 
@@ -84,7 +84,8 @@ class ProgramBuilder {
   Program program_;
   bool too_long_ = false;
   std::vector<std::vector<Access>> access_;  // by worker, made at its first step; data then scratch
-  // For Thin(), kept for their memory: the step was seen in walk number `walk_` if it says so.
+  // Used by Thin(), and members only to keep their memory. seen_in_ has, by step, the number of the
+  // last walk that met it.
   std::vector<uint32_t> stack_;
   std::vector<uint64_t> seen_in_;
   uint64_t walk_ = 0;

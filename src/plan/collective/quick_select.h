@@ -36,7 +36,7 @@ class QuickSelect {
     const PlannerInfo* planner = nullptr;
     uint64_t bytes_max = 0;
   };
-  // For each collective, by bytes; the last one has no end.
+  // By collective: its ranges in the order of bytes. The last one has no end.
   std::vector<Range> ranges_[std::size(kCollectives)];
 };
 

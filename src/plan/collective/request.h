@@ -55,7 +55,7 @@ struct PlannerOptions {
   std::vector<int> order;
   // Planners that cut data by size: the bytes of a sub-chunk, about. 0: as the planner likes.
   uint64_t chunk_bytes = 0;
-  // Of the request's elements. Only planners that cut data by size ask for it.
+  // The size of the request's elements. Only planners that cut data by size ask for it.
   uint64_t bytes_per_element = 4;
   std::shared_ptr<const PlannerData> data;  // null: none
 };

@@ -120,7 +120,7 @@ class LocalSearch {
     best_worst_ = worst;
   }
 
-  // Until no change makes it better, or too much was tried.
+  // Changes the order until no change makes it better, or the limit of trials is reached.
   void Improve(Order& order) {
     bool improved = true;
     while (improved && loads_.work() < kWorkMax) {

@@ -45,9 +45,9 @@ class Selector {
   absl::StatusOr<Selection> Choose();
 
  private:
-  // One planner, one variant, several numbers of pieces.
+  // Tries one variant of a planner with several numbers of pieces.
   absl::Status TryPieces(const PlannerInfo& planner, const Variant& variant);
-  // One planner, one variant, one number of pieces. `first`: the digest of the variant's first
+  // Tries one variant with one number of pieces. `first`: the digest of the variant's first
   // program; a program that is equal to it (the planner does not cut) is left out and gives false.
   absl::StatusOr<bool> TryOne(const PlannerInfo& planner, const Variant& variant,
                               std::shared_ptr<const PlannerOptions> options, int pieces,
@@ -103,7 +103,8 @@ absl::StatusOr<bool> Selector::TryOne(const PlannerInfo& planner, const Variant&
   PlannerOptions mine = *options;
   mine.pieces = pieces;
   const uint64_t estimate = planner.steps ? planner.steps(request_.active.size(), mine) : 0;
-  // Twice: an estimate must not be the reason why a program that would fit is left out.
+  // Up to twice the limit the program is made and counted: an estimate that is somewhat too large
+  // must not leave out a program that would fit.
   if (estimate / 2 > options_.steps_max) {
     Skip(std::move(candidate), TooLarge(estimate, "about "));
     return true;
@@ -147,6 +148,7 @@ absl::Status Selector::Play(const PlannerInfo& planner, Candidate candidate, Pro
   candidate.bytes_sent_total = cost.bytes_sent_total;
   if (context_.memory) TimeOnHost(planner, cost.seconds, candidate);
   selection_.candidates.push_back(candidate);
+  // Candidates come in the order of preference, so the first of several that are alike stays.
   if (!any_ || candidate.seconds * kAlike < selection_.candidates[best_].seconds) {
     any_ = true;
     best_ = selection_.candidates.size() - 1;
@@ -156,7 +158,7 @@ absl::Status Selector::Play(const PlannerInfo& planner, Candidate candidate, Pro
   return absl::OkStatus();
 }
 
-// Among the candidates from `begin` on, which differ in their pieces only.
+// Marks the best of the candidates from `begin` on, which differ in how they cut the data only.
 void Selector::MarkBestPieces(size_t begin) {
   std::vector<Candidate>& all = selection_.candidates;
   if (begin == all.size()) return;

@@ -33,7 +33,8 @@ Arborescences::Arborescences(const EdgeCosts& costs) : workers_(costs.workers())
   std::vector<int> node_in(n);    // by slot
   std::vector<int> place(n, -1);  // by slot: where it stands on the path, -1 if it does not
   for (size_t i = 0; i < n; ++i) slots[i] = i, node_in[i] = static_cast<int>(i);
-  // The path: each slot is entered most cheaply from the one behind it.
+  // The path grows backwards along cheapest edges: each slot is entered most cheaply from the one
+  // behind it. Where it would meet itself, it has closed a cycle.
   std::vector<size_t> path = {0};
   std::vector<double> enter_cost;  // by place on the path, of all but the last
   place[0] = 0;
@@ -71,6 +72,8 @@ Arborescences::Arborescences(const EdgeCosts& costs) : workers_(costs.workers())
     for (const size_t slot : slots) {
       if (!in_cycle[slot]) left.push_back(slot);
     }
+    // An edge into the cycle replaces the edge by which its target was entered inside, so that
+    // edge's cost is taken off. Edges out of the cycle cost what they did.
     for (const size_t other : left) {
       Entry into, out_of;
       for (size_t i = first; i < path.size(); ++i) {

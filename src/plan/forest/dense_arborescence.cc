@@ -10,6 +10,7 @@ double DenseArborescence::Solve(const EdgeCosts& incoming, absl::Span<const int>
     if (!GrowFrom(start)) return EdgeCosts::kNone;
   }
   Expand();
+  // The sum of true costs: reduced costs have collected rounding errors.
   double sum = 0;
   for (int member = 1; member < size_; ++member) {
     sum += incoming.at(members[member], members[parent_[member]]);
@@ -66,6 +67,7 @@ bool DenseArborescence::GrowFrom(int start) {
       Contract(place_[sender]);
     }
   }
+  // The path has met a part that the root already reaches, so the root reaches all of it.
   for (const int node : path_) progress_[node] = Progress::kDone;
   return true;
 }
@@ -110,6 +112,7 @@ void DenseArborescence::Expand() {
   const int nodes = static_cast<int>(row_.size());
   entered_.assign(nodes, 0);
   for (int node = nodes - 1; node > 0; --node) {
+    // From here on price_ is the sum over the node and all nodes around it.
     if (container_[node] >= 0) price_[node] += price_[container_[node]];
     if (node < size_) prices_[node] = price_[node];
     if (entered_[node]) continue;

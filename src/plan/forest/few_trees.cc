@@ -54,7 +54,7 @@ class ShareProgram {
     }
   }
 
-  // The first `count` pairs.
+  // Only the first `count` pairs may have a share.
   void UseOnly(size_t count) {
     for (size_t i = 0; i < pairs_; ++i) {
       lp_.setColumnUpper(static_cast<int>(i + 1), i < count ? COIN_DBL_MAX : 0);
@@ -63,6 +63,7 @@ class ShareProgram {
 
   // The seconds a byte takes.
   absl::StatusOr<double> Solve() {
+    // Changing a bound keeps the basis dual feasible, so the dual simplex needs few steps.
     if (solved_) {
       lp_.dual();
     } else {
@@ -119,7 +120,8 @@ absl::StatusOr<std::vector<TreePair>> KeepFew(const PackingNetwork& network,
                                               double seconds_max) {
   std::vector<TreePair> best = pairs;
   Compact(best);
-  // Without a part of the bytes' trees, the others take over in proportion: no program needed.
+  // First without a linear program: if the pairs that are left out have the part 1 - kept of the
+  // bytes and the others take these over in proportion, the time grows by a factor of at most 1 / kept.
   const double seconds_now = SecondsOf(network, best);
   double kept = 0;
   size_t count = 0;
@@ -129,8 +131,8 @@ absl::StatusOr<std::vector<TreePair>> KeepFew(const PackingNetwork& network,
     for (TreePair& pair : best) pair.share /= kept;
   }
   if (best.size() * network.resources().size() > kProgramCellsMax) return best;
-  // The fewest of the largest that are enough, then again among those with their new shares: small
-  // ones may have become unnecessary.
+  // Bisection for the smallest number of pairs, in the order of their shares, that is enough. It is
+  // repeated with the new shares, because small ones may have become unnecessary.
   for (bool again = true; again;) {
     ShareProgram program(network, best);
     SYNCOPATE_ASSIGN_OR_RETURN(const double seconds_of_all, program.Solve());

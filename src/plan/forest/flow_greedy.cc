@@ -74,7 +74,8 @@ bool FlowGreedy::FlowInto(WorkerTree& tree) {
 }
 
 void FlowGreedy::Open(int from, int to) {
-  // Every worker whose water would grow: `from`, and all that drain into the tree through it.
+  // The workers through which more water would flow: `from`, and all to which it passes water on.
+  // If a terminal drains through one of them and through `to` already, two streams would meet.
   std::vector<int>& growing = stack_;
   growing.assign(1, from);
   const uint64_t* added = &drains_[to * words_];

@@ -49,7 +49,7 @@ class FlowGreedy {
   int64_t work_left_ = 0;
   double now_ = 0;
   std::vector<int> wet_;  // workers that water flows through
-  // By worker.
+  // The following are by worker.
   std::vector<int> rate_;      // the number of terminals that drain through it
   std::vector<double> level_;  // the height of the water in the edges into it, at time since_
   std::vector<double> since_;

@@ -60,7 +60,7 @@ double PriceWithout(const NestedCuts& cuts, int worker) {
   return price;
 }
 
-// Proves what the prices are worth.
+// Adds the prices to the certificate, and the cuts that prove the bound which they are worth.
 void Prove(const PackingNetwork& network, const std::vector<int>& active,
            const std::vector<double>& prices, ForestCertificate& certificate) {
   for (size_t i = 0; i < prices.size(); ++i) {
@@ -95,7 +95,7 @@ int DepthOf(const TreePair& pair) {
   return std::max(DepthOf(pair.reduce), DepthOf(pair.broadcast));
 }
 
-// How many can limit a plan: a link that draws on a slower capacity never does.
+// The number of resources that can limit a plan: a link that draws on a slower capacity cannot.
 size_t ResourcesThatCount(const Topology& topology, const PackingNetwork& network) {
   return std::count_if(
       network.resources().begin(), network.resources().end(), [&](const PackingResource& each) {
@@ -107,14 +107,14 @@ size_t ResourcesThatCount(const Topology& topology, const PackingNetwork& networ
       });
 }
 
-// Those with a share, the largest first.
+// Leaves the pairs with a share, the largest first.
 void Tidy(std::vector<TreePair>& pairs) {
   std::erase_if(pairs, [](const TreePair& pair) { return pair.share <= 0; });
   std::stable_sort(pairs.begin(), pairs.end(),
                    [](const TreePair& a, const TreePair& b) { return a.share > b.share; });
 }
 
-// Hangs workers that are deeper on the last ancestor that may have children.
+// Moves workers that are deeper than `most` to the last ancestor that may have children.
 void LimitDepth(int most, WorkerTree& tree) {
   std::vector<int> depth(tree.parent.size(), 0);
   for (const auto& [parent, child] : EdgesFromRoot(tree)) {  // parents are in place already
@@ -228,7 +228,7 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseTrees(const Packing& 
   if (same) return pairs_;
   if (options_.few && network_->size() <= kFewPairsMembersMax) return ChooseFewTrees(packing);
   if (!pairs_.empty() && network_->size() > kColumnsSizeAgain && options_.depth_max == 0) {
-    // Quickly: those of the last plan and what it lacks.
+    // A large network is planned again quickly, with the trees of the last plan and what it lacks.
     std::vector<TreePair> both = pairs_;
     both.insert(both.end(), packing.pairs.begin(), packing.pairs.end());
     SYNCOPATE_RETURN_IF_ERROR(ShareOut(packed(), both).status());
@@ -262,7 +262,8 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseTrees(const Packing& 
 absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseFewTrees(const Packing& packing) const {
   const std::vector<int> active = ActiveMembers();
   const double seconds_max = SecondsMax(packing);
-  // The roots in the order of how good a single pair of each is, then several of them together.
+  // A single pair of each root is tried first. If none is good enough, pairs of several roots are
+  // balanced together, the roots with the best single pairs first.
   std::vector<std::pair<double, int>> roots;
   std::vector<TreePair> best;
   double best_seconds = EdgeCosts::kNone;
@@ -284,7 +285,7 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseFewTrees(const Packin
     SYNCOPATE_RETURN_IF_ERROR(look(FindEvenPairs(packed(), active, together)).status());
   }
   if (best_seconds <= seconds_max) return KeepFew(packed(), best, seconds_max);
-  // With the packing's own trees it is always enough.
+  // With the packing's own trees the time is at most that of the packing.
   best.insert(best.end(), packing.pairs.begin(), packing.pairs.end());
   SYNCOPATE_RETURN_IF_ERROR(ShareOut(packed(), best).status());
   return KeepFew(packed(), best, seconds_max);

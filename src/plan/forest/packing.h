@@ -67,7 +67,7 @@ struct TreeLoad {
   int resource = 0;
   double times = 0;
 };
-// By resource, each once: of a tree, and of both trees of a pair.
+// The loads of a tree, and of both trees of a pair, sorted by resource and each resource once.
 std::vector<TreeLoad> LoadsOf(const PackingNetwork& network, const WorkerTree& tree, bool reduce);
 std::vector<TreeLoad> LoadsOf(const PackingNetwork& network, const TreePair& pair);
 

@@ -72,7 +72,7 @@ class SteinerFinder::Search {
   const EdgeCosts distances_;  // by receiver
   FlowGreedy greedy_;
   DenseArborescence arborescence_;
-  // Of the problem in hand.
+  // The problem that Find() works on.
   std::vector<int> required_;  // the root, then the terminals that can be reached
   std::vector<char> is_required_;
   std::vector<int> candidates_;  // for relays

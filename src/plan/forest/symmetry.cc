@@ -36,6 +36,8 @@ class DisjointSets {
   std::vector<int> parent_;
 };
 
+// Candidates that move the workers of one host only: exchanges of two workers, two such exchanges
+// at once, and, if their number is a power of two, the translations i -> i xor d of a cube.
 void AddLocal(const std::vector<int>& host, size_t workers, std::vector<Permutation>& candidates) {
   const size_t size = host.size();
   if (size > kLocalWorkersMax) return;
@@ -77,6 +79,9 @@ std::optional<std::vector<int>> ResourceImages(const PackingNetwork& network,
   for (const int member : active) {
     if (!std::binary_search(active.begin(), active.end(), image(member))) return std::nullopt;
   }
+  // A permutation of the members is a symmetry if it also maps the resources one to one: every edge
+  // must load the images of what it loaded, at equal rates. `images` and `sources` are the map and
+  // its inverse, as far as the edges seen so far determine them.
   constexpr double kAlike = 1e-12;
   std::vector<int> images(network.resources().size(), -1);
   std::vector<int> sources(network.resources().size(), -1);

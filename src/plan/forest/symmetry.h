@@ -18,7 +18,7 @@
 
 namespace syncopate::plan {
 
-// By member, its image.
+// The image of each member, by member.
 using Permutation = std::vector<int>;
 
 // If the permutation takes active members to active ones, and every edge to one that loads

@@ -15,7 +15,8 @@ namespace {
 constexpr double kTolerance = 1e-7;
 constexpr int kAny = std::numeric_limits<int>::max();
 
-// Rounds the surpluses of the groups, larger groups first.
+// Rounds the surpluses of the groups, larger groups first, so that in every tree the surpluses of a
+// group's parts add up to its own and one less than there are parts.
 class Rounding {
  public:
   Rounding(const std::vector<TreeGroup>& groups, const std::vector<double>& surplus, bool reduce,
@@ -41,13 +42,13 @@ class Rounding {
   }
 
  private:
-  // Such a group receives more than its first message in a broadcast, and sends none that it need
-  // not.
+  // A group with a negative surplus: in a broadcast it receives more than its first message, and
+  // sends none that it need not.
   bool IsStarved(int group) const {
     return group != 0 && groups_[group].member < 0 && surplus_[group] < -kTolerance;
   }
 
-  // What a group's surplus may be in a single tree if nobody's changes its sign.
+  // Finds what a group's surplus may be in a single tree if no surplus changes its sign.
   void FindLimits() {
     for (size_t i = groups_.size(); i-- > 1;) {
       if (!IsStarved(static_cast<int>(i))) continue;
@@ -90,8 +91,8 @@ class Rounding {
     }
   }
 
-  // Evenly over the trees; so that nothing negative is left, and nothing at all if nobody else
-  // could have it.
+  // Spreads the negative surpluses evenly over the trees, such that nothing negative is left for
+  // the others, and nothing at all if there are no others.
   void SpreadOverStarved(const std::vector<int>& starved, bool others, std::vector<int>& left) {
     std::vector<double> ahead(starved.size(), 0);  // of the average so far
     for (int tree = 0; tree < trees_ && !starved.empty(); ++tree) {
@@ -140,7 +141,8 @@ class Rounding {
     return busy;
   }
 
-  // Whole numbers for all trees together that sum to `sum`.
+  // For each of the groups, the sum of its surpluses over all trees: whole numbers that add up to
+  // `sum`. What rounding down leaves over goes to the groups whose links are least busy.
   std::vector<int> Quotas(const std::vector<int>& of, int64_t sum) {
     std::vector<int> quotas;
     for (const int group : of) {
@@ -197,8 +199,9 @@ struct Part {
 };
 
 void Attach(const Part& part, Part& core, WorkerTree& tree) {
-  // As deep as it does not make the core higher: what comes later is higher and wants to be near
-  // the head. What brings places itself goes to the top.
+  // A part without places is attached as deep as it can be without making the core higher, so that
+  // the places near the head stay free. A part that brings places goes to the top, so that its
+  // places are near the head too.
   auto place = core.where.begin();
   if (part.places == 0) {
     const auto beyond = core.where.upper_bound(core.height - 1 - part.height);

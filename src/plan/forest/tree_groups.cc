@@ -144,7 +144,7 @@ std::optional<std::vector<TreeGroup>> FindTreeGroups(const Topology& topology,
   }
   std::optional<NodeTree> tree = Hang(*neighbours, placement[network.ranks()[0]], members_at);
   if (!tree.has_value() || tree->members[tree->order[0]] != network.size()) return std::nullopt;
-  // From the middle, all groups are as small as can be.
+  // Seen from the middle of the tree, all groups are as small as can be.
   tree = Hang(*neighbours, MiddleOf(*neighbours, *tree, network.size()), members_at);
   if (!RoutesAreStraight(topology, *tree)) return std::nullopt;
 

@@ -36,7 +36,7 @@ struct ComputeTimes {
   double backward = 0;
 };
 
-// Of which a third is the forward pass, as in ResNet-152.
+// A third of that is the forward pass, as in ResNet-152.
 constexpr ComputeTimes Divided(double seconds) { return {seconds / 3, seconds * 2 / 3}; }
 
 ComputeTimes TimesOf(absl::string_view name, const ModelBuilder& model) {
