@@ -1,4 +1,4 @@
-// Element types and reductions.
+// The types of elements and the reductions that collectives know, and their names.
 #ifndef SYNCOPATE_DATA_TYPE_H_
 #define SYNCOPATE_DATA_TYPE_H_
 

@@ -24,7 +24,7 @@
 
 namespace syncopate {
 
-// What a Program is wanted for. Ranks are those of the group that makes the call.
+// Describes the call for which a Program is wanted. Ranks are those of the group that makes it.
 struct PlanRequest {
   Collective collective = Collective::kAllReduce;
   int workers = 0;
@@ -37,8 +37,8 @@ struct PlanRequest {
 };
 
 struct OwnPlanner {
-  // a-z, 0-9 and hyphens, different from the other planners of the collective. Call::algorithm and
-  // SYNCOPATE_ALGORITHM know the planner by it.
+  // The name consists of a-z, 0-9 and hyphens and is different from those of the collective's other
+  // planners. Call::algorithm and SYNCOPATE_ALGORITHM know the planner by it.
   std::string name;
   Collective collective = Collective::kAllReduce;
   std::string summary = {};  // one line for people

@@ -60,7 +60,7 @@ struct Options {
   // The timeout of every wait. By default SYNCOPATE_TIMEOUT, else 5 minutes.
   std::optional<absl::Duration> timeout;
   // The memory for Allocate(). By default SYNCOPATE_ARENA_BYTES, else a quarter of the machine's
-  // memory, divided by the number of workers.
+  // memory, divided by the number of workers on it.
   std::optional<uint64_t> arena_bytes;
   // Rules that override the choice of an algorithm, as "allreduce:0-64K:recursive-doubling".
   // By default SYNCOPATE_ALGORITHM (docs/selection.md). They must be the same on all workers.
@@ -101,8 +101,8 @@ struct Call {
   std::vector<uint64_t> block_elements = {};   // where HasBlocks(collective); empty: equal blocks
   int priority = 0;                            // higher goes first
   std::optional<absl::Duration> timeout = {};  // nothing: Options::timeout
-  // Empty: the one that SYNCOPATE_ALGORITHM names for such calls, else the one that the cost model
-  // prefers.
+  // The algorithm. Empty: the one that SYNCOPATE_ALGORITHM names for such calls, else the one that
+  // the cost model prefers.
   std::string algorithm = {};
   // The text of a Program (docs/program.md) to run instead of one of the library's; empty: one of
   // these. It must be for this collective, group, root and number of elements, the same on all
@@ -167,7 +167,7 @@ class Group {
 
   // Returns at once; the data belongs to the operation until it is done.
   Handle Start(const Call& call);
-  // Start and Wait, without waking another thread.
+  // Does what Start() and Wait() do, without waking another thread.
   absl::Status Run(const Call& call);
 
   absl::Status AllReduce(Array data, ReduceOp op, double weight = 1) {
@@ -244,7 +244,7 @@ class Worker {
   // The network as this worker knows it now. Changes are noticed from the transfers of the world
   // group, and all workers come to the same versions, if not at the same moment. The world group's
   // programs follow them, from the same call on for all; other groups keep to the version that the
-  // job began with. SYNCOPATE_UPKEEP=0: it stays the first.
+  // job began with. With SYNCOPATE_UPKEEP=0 the first version stays.
   NetworkVersion Network() const;
   // Workers that this one holds for dead or stuck, sorted.
   std::vector<int> Lost() const;

@@ -9,7 +9,8 @@
 //     optimizer.step();
 //   }
 //
-// Link with syncopate::torch (CMake) besides LibTorch. Errors as in syncopate/syncopate.h.
+// Link with syncopate::torch (CMake) besides LibTorch. Errors are those of
+// syncopate/syncopate.h.
 #ifndef SYNCOPATE_TORCH_H_
 #define SYNCOPATE_TORCH_H_
 
@@ -26,7 +27,7 @@
 
 namespace syncopate {
 
-// Used from the thread that trains.
+// Not thread-safe: it is used from the thread that trains.
 class DataParallel {
  public:
   struct Options {

@@ -19,8 +19,8 @@ namespace syncopate::cost {
 
 struct ProgramCost {
   struct Load {
-    double bytes = 0;        // that crossed it
-    double utilisation = 0;  // the part of its bandwidth that this is over the whole time, 0 to 1
+    double bytes = 0;        // the bytes that crossed it
+    double utilisation = 0;  // bytes / (bandwidth * time of the whole program), 0 to 1
   };
   struct ChainStep {
     int worker = 0;

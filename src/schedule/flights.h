@@ -82,7 +82,7 @@ class Flights {
  private:
   struct Flight {
     double at = 0;    // moving: what served_ shows when it ends; starting: when it begins to move
-    double work = 0;  // seconds, alone
+    double work = 0;  // the seconds that its bytes take alone
     int id = 0;
   };
   struct Next {

@@ -49,10 +49,10 @@ struct VirtualOptions {
   // By worker: samples of its batch; empty: 1. In iteration i it has i * samples_growth more.
   std::vector<uint64_t> samples;
   uint64_t samples_growth = 0;
-  // Everybody is told of the size of all batches together.
+  // Whether all workers are told the size of all batches together.
   bool all_samples_known = true;
   double learning_rate = 0.1;
-  // Told to all workers before they begin iteration `from`.
+  // New schedules. Each is told to all workers before they begin iteration `from`.
   std::vector<strategy::NewSchedule> schedules;
   // A worker that dies, and when; the others are told `detection` later.
   struct Death {

@@ -71,7 +71,7 @@ class Bsp final : public Strategy {
     FinishDraining();
   }
 
-  // What BSP never asked for.
+  // Events that mean nothing to BSP.
   void On(const GroupAssigned&) {}
   void On(const PermissionGranted&) {}
   void On(const LinkMeasured&) {}

@@ -44,13 +44,13 @@ struct IterationBegan {
 struct ForwardNeeds {
   int tensor = 0;
 };
-// The gradient of this worker's batch is there.
+// The gradient of this worker's batch is ready.
 struct GradientReady {
   int tensor = 0;
 };
 // The backward pass is over. Tensors without GradientReady had no part in it: their gradient is 0.
 struct BackwardEnded {};
-// What the strategy started has ended here.
+// A transfer that the strategy started has ended here.
 struct TransferDone {
   int64_t transfer = 0;
 };
@@ -91,9 +91,9 @@ using Event = std::variant<IterationBegan, ForwardNeeds, GradientReady, Backward
 
 // ---- commands, to be carried out in their order
 
-// What of a tensor moves.
+// Which value of a tensor a transfer moves.
 enum class Content : uint8_t { kGradients, kParameters };
-// How.
+// What a transfer does with the values of its members.
 enum class Movement : uint8_t {
   kAverage,  // all members get the mean of what they bring, weighted with `weight`
   kPush,     // `target` gets what this worker brings, added up there
@@ -125,7 +125,7 @@ struct ApplyUpdate {
   int last = 0;
   int64_t transfer = -1;
 };
-// The forward pass may use the tensor now. Comes after the updates that it must see.
+// The forward pass may use the tensor now. The command comes after the updates that it must see.
 struct Proceed {
   int tensor = 0;
 };
@@ -145,7 +145,7 @@ struct SetBatch {
 struct WakeAt {
   double seconds = 0;
 };
-// Whatever Drain waited for is over.
+// The end of everything that Drain waited for.
 struct Drained {};
 // The worker cannot go on.
 struct Fail {
@@ -167,7 +167,7 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // "bsp", for reports.
+  // The name for reports, as "bsp".
   virtual std::string name() const = 0;
 
   // What is to be done because of `event`, at `now` seconds since any fixed moment; appended to
@@ -175,7 +175,7 @@ class Strategy {
   virtual void Step(double now, const Event& event, std::vector<Command>& commands) = 0;
 };
 
-// For logs and tests: "gradient-ready 3", "start 7: average gradients 2-5 weight 32".
+// The text form for logs and tests: "gradient-ready 3", "start 7: average gradients 2-5 weight 32".
 std::string ToText(const Event& event);
 std::string ToText(const Command& command);
 

@@ -50,10 +50,10 @@ struct ForestCertificate {
   double seconds_per_byte = 0;  // what the plan takes
   double bound = 0;             // what no packing of trees takes less than
   std::vector<PartPrice> prices;
-  // If all workers that may take part are active; else empty.
+  // The cuts if all workers that may take part are active; else empty.
   NestedCuts reduce_cuts;
   NestedCuts broadcast_cuts;
-  // Else: one entry an active worker.
+  // The cuts if some workers only relay: one entry for each active worker. Else empty.
   std::vector<RootCuts> root_cuts;
   Digest topology;  // DigestOf(topology)
   Digest trees;     // DigestOf(pairs)

@@ -19,12 +19,12 @@ class DenseArborescence {
   // `from` to `to`. Returns the cost, infinity if there is no such tree.
   double Solve(const EdgeCosts& incoming, absl::Span<const int> members);
 
-  // After a Solve that returned a finite cost, by position among the members:
-  // the position of the parent (the root's is 0) ...
+  // After a Solve() that returned a finite cost, by position among the members: the position of the
+  // parent. The root's is 0.
   const std::vector<int>& parent() const { return parent_; }
-  // ... and the prices, summed, of the sets around the member in the optimal dual. A worker outside
-  // that sends to members v at costs c(v) and costs d to reach lowers the tree's cost by at most
-  // the sum of max(0, prices(v) - c(v)), less d.
+  // After such a Solve(), by position: the sum of the prices of the sets around the member in the
+  // optimal dual. A worker outside that sends to members v at costs c(v) and costs d to reach
+  // lowers the tree's cost by at most the sum of max(0, prices(v) - c(v)), less d.
   const std::vector<double>& prices() const { return prices_; }
 
  private:

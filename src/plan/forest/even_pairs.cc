@@ -9,7 +9,7 @@ namespace {
 // The search looks at the sum of this power of all resources' busy times: the busiest count most,
 // but the others are not forgotten.
 constexpr double kPower = 8;
-// What an edge more on the way to the root may cost, as a part of the whole.
+// The part of the time that one more edge on the way to the root may cost.
 constexpr double kDepthWeight = 0.002;
 constexpr double kLeastGain = 1e-6;
 constexpr int kMovesPerWorker = 8;
@@ -61,6 +61,8 @@ class Search {
     }
   }
 
+  // The norm of the busy times, a smooth stand-in for their maximum: the maximum itself does not
+  // change while several resources are equally busy, so no single move would seem to help.
   double Value() const {
     double value = 0;
     for (const double busy : busy_) {

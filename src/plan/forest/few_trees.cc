@@ -121,7 +121,8 @@ absl::StatusOr<std::vector<TreePair>> KeepFew(const PackingNetwork& network,
   std::vector<TreePair> best = pairs;
   Compact(best);
   // First without a linear program: if the pairs that are left out have the part 1 - kept of the
-  // bytes and the others take these over in proportion, the time grows by a factor of at most 1 / kept.
+  // bytes and the others take these over in proportion, the time grows by a factor of at most
+  // 1 / kept.
   const double seconds_now = SecondsOf(network, best);
   double kept = 0;
   size_t count = 0;

@@ -56,8 +56,8 @@ class FlowGreedy {
   std::vector<double> full_at_;           // when its next edge will be full
   std::vector<size_t> next_;              // which edge that is, in senders_
   std::vector<uint64_t> drains_;          // words_ each: the terminals that drain through it
-  std::vector<std::vector<int>> before_;  // the ends of the full, open edges into it ...
-  std::vector<std::vector<int>> after_;   // ... and out of it
+  std::vector<std::vector<int>> before_;  // the senders of the full, open edges into it
+  std::vector<std::vector<int>> after_;   // the receivers of the full, open edges out of it
   std::vector<int> stack_;
 };
 

@@ -144,6 +144,7 @@ absl::Status PackingNetwork::UpdateRates(const Topology& topology) {
   return absl::OkStatus();
 }
 
+// A resource with a price limits the plan, so only the others can be made slower without loss.
 PackingNetwork PackingNetwork::WithHeadroom(absl::Span<const double> prices, double part) const {
   PackingNetwork network = *this;
   for (size_t i = 0; i < resources_.size(); ++i) {

@@ -29,8 +29,9 @@ std::vector<std::vector<int>> MembersByHost(const Topology& topology,
   return hosts;
 }
 
-// How to move everything by one: each way that makes a group of `size` together with the others.
-// By exclusive or where that is possible, which more networks allow (cubes), else around.
+// Permutations of `size` things that together generate a group which takes each to every other one
+// and commutes. For powers of two they flip one bit of the index, which more networks allow
+// (cubes); for other sizes there is one, the rotation.
 std::vector<std::vector<int>> StepsOf(size_t size) {
   std::vector<std::vector<int>> steps;
   if (std::has_single_bit(size)) {
@@ -90,7 +91,7 @@ Turns FindTurns(const Topology& topology, absl::Span<const int> placement,
   for (const Permutation& candidate : candidates) {
     if (candidate == nobody || !ResourceImages(network, active, candidate).has_value()) continue;
     turns.generators.push_back(candidate);
-    // They all commute: what was made before, moved any number of times more.
+    // All turns commute, so every one is a product of earlier ones and a power of the candidate.
     const std::vector<Permutation> before = turns.all;
     for (Permutation power = candidate; power != nobody; power = Composed(power, candidate)) {
       for (const Permutation& each : before) turns.all.push_back(Composed(each, power));

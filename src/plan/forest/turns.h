@@ -21,7 +21,7 @@ namespace syncopate::plan {
 
 struct Turns {
   std::vector<Permutation> generators;
-  std::vector<Permutation> all;  // what these make, with the one that moves nobody
+  std::vector<Permutation> all;  // all compositions of these, with the identity
 };
 
 // `active`: sorted members.
