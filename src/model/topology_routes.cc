@@ -149,8 +149,8 @@ absl::StatusOr<std::vector<int>> Routes::Between(int from, int to) {
 absl::Status CheckReachability(const Topology& topology) {
   const std::vector<int> devices = Devices(topology);
   const std::vector<std::vector<int>> out = Neighbours(topology, true);
-  // The usual case, in one walk each way: all devices reach some switch or host and are reached
-  // from it.
+  // In the usual case all devices reach some switch or host and are reached from it. Then any two
+  // have a route through it, which one walk in each direction shows.
   for (size_t node = 0; node < topology.nodes.size(); ++node) {
     const int pivot = static_cast<int>(node);
     if (!PassesOn(topology, pivot) || out[node].empty()) continue;

@@ -8,8 +8,8 @@ Schedule PlanMgWfbp(const TensorTable& table, const cost::CommunicationCosts& co
                     const ScheduleOptions& /*options*/) {
   const std::vector<double> ready = ReadyTimes(table);
   Schedule schedule{"mg-wfbp", {}};
-  double end = 0;    // of the transfer before
-  double bytes = 0;  // of the run that grows
+  double end = 0;    // when the transfer before ends
+  double bytes = 0;  // of the tensors l..last, which are merged into one transfer
   int last = table.size() - 1;
   for (size_t l = table.tensors.size(); l-- > 0;) {
     bytes += static_cast<double>(table.tensors[l].bytes());

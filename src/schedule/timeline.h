@@ -1,6 +1,5 @@
-// When everything of one training iteration happens under a schedule, by the model of
-// cost/communication_costs.h: what the planners are compared by. docs/asc-wfbp.md has the
-// formulas.
+// Predicts when everything of one training iteration happens under a schedule, by the model of
+// cost/communication_costs.h. Planners are compared by it. docs/asc-wfbp.md has the formulas.
 #ifndef SYNCOPATE_SCHEDULE_TIMELINE_H_
 #define SYNCOPATE_SCHEDULE_TIMELINE_H_
 
@@ -14,8 +13,8 @@
 namespace syncopate::schedule {
 
 struct TimelineOptions {
-  // Transfers that overlap by the published approximation instead of exactly: only the later one of
-  // two is slowed, by (13), and its start-up counts as part of what overlaps.
+  // Times transfers that overlap by the published approximation instead of exactly: only the later
+  // of two is slowed, by PublishedPenalty(), and its start-up counts as part of what overlaps.
   bool published_contention = false;
   // A tensor's next forward waits only for its own transfer and the forward before it, instead of
   // for all transfers.
@@ -57,14 +56,14 @@ absl::StatusOr<IterationTimeline> PredictTimeline(const TensorTable& table,
                                                   const Schedule& schedule,
                                                   const TimelineOptions& options = {});
 
-// iteration_seconds alone.
+// Returns iteration_seconds alone.
 absl::StatusOr<double> PredictIteration(const TensorTable& table,
                                         const cost::CommunicationCosts& costs,
                                         const Schedule& schedule,
                                         const TimelineOptions& options = {});
 
-// (13): what the later of two transfers takes longer because the earlier one, of `bytes` and begun
-// `later_by` seconds before it, still runs; 0 if it does not.
+// Formula (13) of the ASC-WFBP paper: how much longer the later of two transfers takes because the
+// earlier one, of `bytes` and begun `later_by` seconds before it, still runs; 0 if it does not.
 double PublishedPenalty(const cost::CommunicationCosts& costs, double bytes, double later_by);
 
 }  // namespace syncopate::schedule

@@ -199,7 +199,7 @@ class Cluster {
     Tell(worker, ForwardNeeds{tensor});
   }
 
-  // Proceed came for the tensor that the forward pass waits for.
+  // Goes on with the forward pass: Proceed came for the tensor that it waits for.
   void UseTensor(Worker& worker) {
     const int tensor = std::exchange(worker.waits_for, -1);
     const auto& info = options_.table.tensors[static_cast<size_t>(tensor)];
@@ -273,7 +273,8 @@ class Cluster {
       members.resize(workers_.size());
       std::iota(members.begin(), members.end(), 0);
     }
-    // Pushes and pulls of two workers have nothing to do with each other, whatever their numbers.
+    // All members of an average name it by the same id. A push or a pull belongs to one worker, and
+    // those of two workers may have the same id without being the same transfer.
     const std::pair<int, int64_t> key = {start.movement == Movement::kAverage ? -1 : worker.rank,
                                          start.transfer};
     auto [entry, fresh] = transfers_.try_emplace(key);
@@ -374,7 +375,8 @@ class Cluster {
 
   // ---- transfers
 
-  // How many transfers move bytes where this one does.
+  // The number of transfers that move bytes and have a member in common with this one, itself
+  // included: these share the bandwidth by gamma.
   int Beside(const Moving& moving) const {
     int count = 0;
     for (const auto& [key, other] : transfers_) {
@@ -399,6 +401,8 @@ class Cluster {
     return now_ + left;
   }
 
+  // Moves all transfers on to time `to`, which is at most NextFlowEnd(). All rates are read before
+  // anything changes, because each depends on what else moves.
   void Advance(double to) {
     const double seconds = to - now_;
     std::vector<std::pair<Moving*, double>> left;

@@ -95,7 +95,7 @@ class Bsp final : public Strategy {
     needed_.assign(needed_.size(), false);
   }
 
-  // In the order of the schedule, so that all workers start the same in the same order.
+  // Starts the transfers in the order of the schedule, which is the same on all workers.
   void StartWhatCan() {
     const auto& transfers = schedule_->transfers;
     while (started_ < transfers.size()) {
@@ -111,7 +111,8 @@ class Bsp final : public Strategy {
       }
       const int64_t id = next_id_++;
       running_.push_back({id, transfer.first, transfer.last});
-      // Of transfers that run at once, the forward pass needs that of the first tensors first.
+      // Of transfers that run at once, the one with the first tensors goes first: the next forward
+      // pass needs it first.
       Do(StartTransfer{.transfer = id,
                        .first = transfer.first,
                        .last = transfer.last,

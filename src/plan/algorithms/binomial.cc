@@ -1,5 +1,5 @@
-// Along a binomial tree: everybody who has the data passes it on in every round. Logarithmically
-// many rounds, each with everything, so it is for small buffers.
+// Data moves along a binomial tree: in every round each worker that has the data passes it on.
+// There are logarithmically many rounds and each moves all of the data, so it is for small buffers.
 #include <algorithm>
 #include <string>
 #include <utility>

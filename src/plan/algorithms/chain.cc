@@ -1,5 +1,5 @@
-// From worker to worker in pieces: with enough of them, everybody sends and receives all the time,
-// and the whole takes little longer than sending the data once.
+// The data goes from worker to worker in pieces: with enough of them, every worker sends and
+// receives all the time, and the whole takes little longer than sending the data once.
 #include <algorithm>
 #include <utility>
 

@@ -18,13 +18,13 @@ namespace {
 // Planning trees for more workers takes seconds, and has to be asked for.
 constexpr int kWorkersMax = 64;
 constexpr size_t kLinksMax = 400;
-// Sub-chunks, and the least data of a tree.
+// The sizes of sub-chunks, and the least data that a tree is worth.
 constexpr uint64_t kChunkMax = uint64_t{1} << 20;
 constexpr uint64_t kChunkMin = uint64_t{1} << 14;
 constexpr uint64_t kTreeBytesMin = uint64_t{1} << 14;
 // Several pairs of trees share links, and TCP does not share them quite as the plan would have it:
-// in emulated clusters one pair came to 96-99 % of its predicted speed, several to 88-97 %. So
-// predictions for several are multiplied.
+// in emulated clusters one pair came to 96-99 % of its predicted speed, several to 88-97 %. So the
+// predicted time of several pairs is multiplied by this.
 constexpr double kSeveralPairsSlower = 1.06;
 // Where no topology is given: equal NICs around one switch. The trees do not depend on the numbers.
 constexpr double kAnyBandwidth = 1e9;

@@ -73,7 +73,8 @@ absl::StatusOr<Program> PlanParameterServerAllReduce(const CollectiveRequest& re
   return builder.Finish();
 }
 
-// One server, all active workers as servers and, where some are not active, these or all.
+// The variants are one server, all active workers as servers and, where some workers are not
+// active, these or all workers as servers.
 absl::StatusOr<std::vector<Variant>> Servers(const PlanningContext& context) {
   const CollectiveRequest& request = context.request;
   std::vector<Variant> variants = {{.name = "1 server"}};

@@ -1,6 +1,6 @@
-// Around a ring: each worker only ever talks to its two neighbours, all links are busy all the
-// time, and no more is sent than the least that any algorithm must send. The price is a number of
-// rounds that grows with the number of workers.
+// The data goes around a ring: each worker only ever talks to its two neighbours, all links are
+// busy all the time, and no more is sent than the least that any algorithm must send. The price is
+// a number of rounds that grows with the number of workers.
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,7 +48,8 @@ absl::StatusOr<Program> PlanRingAllGather(const CollectiveRequest& request,
   return builder.Finish();
 }
 
-// The order of the ranks, that by place, and the one in which the worst link carries least.
+// The variants are the order of the ranks, the order by place, and the order in which the worst
+// link carries least.
 absl::StatusOr<std::vector<Variant>> Orders(const PlanningContext& context) {
   const CollectiveRequest& request = context.request;
   SYNCOPATE_ASSIGN_OR_RETURN(std::vector<Variant> variants, VariantsByPlace(context));

@@ -11,7 +11,7 @@
 namespace syncopate::plan {
 namespace {
 
-// Reduce or hand out, inside a machine or between machines.
+// The stages of a program: it reduces or hands out, inside a machine or between machines.
 constexpr size_t kStages = 4;
 using BytesByStage = std::array<double, kStages>;
 

@@ -7,7 +7,7 @@
 namespace syncopate::plan {
 namespace {
 
-// Larger buffers are not looked at when a border is looked for.
+// The largest buffer that is considered when a border is looked for.
 constexpr uint64_t kBorderMax = uint64_t{1} << 40;
 
 // The largest number of bytes for which `is_best` holds. Costs of planners differ the more the
@@ -32,7 +32,7 @@ QuickSelect::QuickSelect(int workers, const HostCosts& costs) {
     const size_t collective = static_cast<size_t>(planner->collective);
     std::vector<Range>& ranges = ranges_[collective];
     if (planner->in_place) in_place[collective].push_back(planner);
-    // The first of the list, until one comes that is marked.
+    // The first planner of the list is taken unless one is marked for hosts.
     if (ranges.empty() || (planner->for_hosts && !ranges[0].planner->for_hosts)) {
       ranges = {{planner, UINT64_MAX}};
     }

@@ -193,7 +193,7 @@ class LocalSearch {
   double best_worst_ = 0;
 };
 
-// Tries all orders, but none further once it is no better than what is known.
+// Tries all orders, and gives up a partial order once it is no better than the best one known.
 class ExactSearch {
  public:
   explicit ExactSearch(const RouteLoads& routes) : loads_(routes) {}

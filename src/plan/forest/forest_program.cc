@@ -94,7 +94,7 @@ std::vector<uint64_t> CutInto(uint64_t elements, const std::vector<TreePair>& pa
   return bounds;
 }
 
-// By worker in the tree, how many edges lie between it and the root.
+// The depth of each worker in the tree: how many edges lie between it and the root.
 std::vector<int> Depths(const WorkerTree& tree, int& deepest) {
   std::vector<int> depths(tree.parent.size(), 0);
   deepest = 0;

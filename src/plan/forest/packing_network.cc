@@ -88,7 +88,8 @@ absl::StatusOr<PackingNetwork> PackingNetwork::Make(const Topology& topology,
 }
 
 void PackingNetwork::MergeResources() {
-  // Which edges load a resource, as a sum of hashes: equal for equal sets.
+  // The set of edges that load a resource, as a sum of 64-bit hashes: equal sets have equal sums,
+  // and different sets almost certainly different ones.
   std::vector<uint64_t> loaded_by(resources_.size(), 0);
   for (size_t edge = 0; edge + 1 < begin_.size(); ++edge) {
     const uint64_t hash = Mixed(edge);

@@ -11,7 +11,7 @@
 namespace syncopate::plan {
 namespace {
 
-// Each terminal once, without the root.
+// The terminals, each once and without the root.
 std::vector<int> Distinct(int root, absl::Span<const int> terminals) {
   std::vector<int> distinct(terminals.begin(), terminals.end());
   std::sort(distinct.begin(), distinct.end());

@@ -18,7 +18,7 @@ Permutation Identity(size_t size) {
   return permutation;
 }
 
-// Sets of numbers that grow together.
+// Disjoint sets of numbers that can be joined (union-find).
 class DisjointSets {
  public:
   explicit DisjointSets(size_t size) : parent_(Identity(size)) {}

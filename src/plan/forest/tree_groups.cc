@@ -15,7 +15,8 @@ struct Neighbour {
 
 using Neighbours = std::vector<std::vector<Neighbour>>;  // by node
 
-// Nothing if two links go the same way.
+// The neighbours of each node. Nothing if two links lead from one node to the same other one: the
+// network is then not a tree.
 std::optional<Neighbours> FindNeighbours(const Topology& topology) {
   Neighbours neighbours(topology.nodes.size());
   for (size_t i = 0; i < topology.links.size(); ++i) {
@@ -50,7 +51,7 @@ struct NodeTree {
   std::vector<int> members;   // by node: how many are there and below
 };
 
-// Nothing if there is a cycle.
+// The tree that hangs on a node. Nothing if there is a cycle.
 std::optional<NodeTree> Hang(const Neighbours& neighbours, int start,
                              absl::Span<const std::vector<int>> members_at) {
   NodeTree tree;
@@ -77,7 +78,7 @@ std::optional<NodeTree> Hang(const Neighbours& neighbours, int start,
   return tree;
 }
 
-// A node without more than half of the members on any side.
+// A centroid: a node from which no neighbour leads to more than half of the members.
 int MiddleOf(const Neighbours& neighbours, const NodeTree& tree, int members) {
   int middle = tree.order[0];
   for (bool moved = true; moved;) {

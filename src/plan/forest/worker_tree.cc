@@ -51,7 +51,7 @@ WorkerTree Flatten(const WorkerTree& tree, const EdgeCosts& costs, double slack)
   WorkerTree flat = tree;
   std::vector<int> ancestors;
   for (const auto& [parent, child] : EdgesFromRoot(tree)) {
-    // Those of the new tree, in which everybody above is in place.
+    // The ancestors are those in the new tree, in which all workers above are in place already.
     ancestors.clear();
     for (int at = parent; at != tree.root; at = flat.parent[at]) ancestors.push_back(at);
     ancestors.push_back(tree.root);
