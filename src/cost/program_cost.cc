@@ -207,6 +207,8 @@ absl::StatusOr<int> Simulation::ChannelBetween(int from, int to) {
     }
     if (limits) AddDraw(index_of_link, 1, draws);
   }
+  // Memory at both ends is drawn on at the same time as the links, because the bytes pass through
+  // all of them at one rate. If both workers are on one memory, it is drawn on twice.
   AddMemory(from, kSenderReads, draws);
   channel.receive_draws = draws;
   AddMemory(to, kReceiveWrites, channel.receive_draws);
@@ -354,6 +356,7 @@ void Simulation::StartLocal(StepRef ref, const Step& step) {
   std::vector<FlowNetwork::Draw> draws;
   AddMemory(ref.worker, weight, draws);
   const double bytes = static_cast<double>(program_.size(step)) * bytes_per_element_;
+  // Without a memory in the topology, copying and adding cost nothing.
   if (draws.empty() || bytes == 0) {
     StepDone(ref);
     return;
@@ -362,6 +365,8 @@ void Simulation::StartLocal(StepRef ref, const Step& step) {
   BeginFlow(bytes, std::move(draws), -static_cast<int>(local_.size()));
 }
 
+// The message is offered and awaited. The messages of a channel flow one after the other, in the
+// order in which they became ready.
 void Simulation::MessageReady(int index, StepRef cause) {
   messages_[index].cause = cause;
   Channel& channel = channels_[messages_[index].channel];
@@ -455,6 +460,7 @@ ProgramCost Simulation::Result() const {
     for (uint32_t i = 0; i < states_[worker].size(); ++i) {
       const double done = states_[worker][i].done;
       cost.worker_seconds[worker] = std::max(cost.worker_seconds[worker], done);
+      // The first of the steps that are done last is the end of the critical chain.
       if (last.worker >= 0 && done <= cost.seconds) continue;
       cost.seconds = done;
       last = {static_cast<int>(worker), i};

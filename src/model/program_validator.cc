@@ -51,6 +51,7 @@ class Prover {
       SYNCOPATE_RETURN_IF_ERROR(CheckInactive(id));
       SYNCOPATE_RETURN_IF_ERROR(CheckSizes(id));
     }
+    // The order of accesses is proved before the run: only then does one run stand for all.
     SYNCOPATE_RETURN_IF_ERROR(CheckAccessOrder(program_));
     SYNCOPATE_RETURN_IF_ERROR(Run());
     SYNCOPATE_RETURN_IF_ERROR(CheckEnd());
@@ -159,7 +160,7 @@ class Prover {
     for (auto& space : content_) space.resize(program_.workers);
     for (int worker = 0; worker < program_.workers; ++worker) {
       content_[1][worker].assign(program_.chunks(Space::kScratch), Contributions::kUndefined);
-      if (owner_[worker] < 0) continue;  // its data is never touched
+      if (owner_[worker] < 0) continue;  // CheckInactive() showed that its data is never touched
       content_[0][worker].resize(chunks_);
       std::iota(content_[0][worker].begin(), content_[0][worker].end(),
                 values_.Atom(owner_[worker], 0));
@@ -331,6 +332,7 @@ class Prover {
       return Fault("wrong place: worker ", worker, " ends with ", values_.Describe(value),
                    " in data chunk ", chunk);
     }
+    // A contribution cannot be in the sum twice: Add() has refused that during the run.
     for (size_t owner = 0; !values_.Complete(value) && owner < program_.active.size(); ++owner) {
       if (!values_.Holds(value, owner)) {
         return Fault("contribution lost: worker ", worker, " ends with ", values_.Describe(value),
@@ -345,6 +347,8 @@ class Prover {
     const Id value = content_[0][worker][chunk];
     const Id expected = values_.Atom(owner, from);
     if (value == expected) return absl::OkStatus();
+    // Three kinds of fault, by what was expected and what is there: data that had to stay has
+    // changed, nothing has arrived, or something else has arrived.
     const bool own = expected == values_.Atom(static_cast<size_t>(owner_[worker]), chunk);
     const bool untouched = value == values_.Atom(static_cast<size_t>(owner_[worker]), chunk);
     return Fault(own         ? "data changed"

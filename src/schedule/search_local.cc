@@ -36,6 +36,7 @@ class LocalSearch {
  private:
   // One change that helps at transfer i, if there is one.
   bool ChangeAt(size_t i) {
+    // A single transfer at the bound can be neither quicker nor fewer.
     if (value_ <= problem_.Bound() && transfers_.size() == 1) return false;
     return OtherBeside(i) || Merge(i) || MoveBorder(i) || Split(i);
   }
@@ -107,6 +108,7 @@ class LocalSearch {
   // soon with fewer transfers.
   bool Replace(size_t i, size_t count, std::initializer_list<Transfer> with) {
     const double value = Try(i, count, with);
+    // Values that differ by less than the slack count as equal: the difference is rounding.
     const double slack = 1e-12 * value_;
     if (value > value_ + slack) return false;
     if (value >= value_ - slack && with.size() >= count) return false;
@@ -119,6 +121,7 @@ class LocalSearch {
 
   // The value of the schedule after the change, or kNoBetter once it is certain to be worse.
   double Try(size_t i, size_t count, absl::Span<const Transfer> with) {
+    // With overlap_forward the value depends on when each transfer ends, so all are played again.
     if (problem_.overlap_forward()) {
       steps_ -= static_cast<int64_t>(transfers_.size());
       Transfers changed(transfers_.begin(), transfers_.begin() + static_cast<std::ptrdiff_t>(i));

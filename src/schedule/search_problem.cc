@@ -9,6 +9,8 @@ SearchProblem::SearchProblem(const TensorTable& table, const cost::Communication
     : costs_(costs), overlap_forward_(options.overlap_forward), ready_(ReadyTimes(table)) {
   ways_ =
       options.ways_max > 0 ? options.ways_max : std::max(2, static_cast<int>(costs.gamma.size()));
+  // k transfers at once finish k seconds' work in gamma(k) seconds, so gamma(k) / k is the time for
+  // a second's work. The least over k bounds what any schedule can move.
   for (int k = 1; k <= ways_; ++k) best_rate_ = std::min(best_rate_, costs.Gamma(k) / k);
   work_below_.push_back(0);
   forward_below_.push_back(0);
@@ -43,6 +45,8 @@ double SearchProblem::Evaluate(const Transfers& transfers) const {
     Handle(transfers[i], static_cast<int>(i), flights, ended);
   }
   flights.AdvanceUntilAtMost(costs_, 0, ended);
+  // The next forward pass goes from tensor 0 up, that is, from the last transfer to the first. The
+  // layers of each wait for its end only.
   double now = backward_end_;
   for (size_t i = transfers.size(); i-- > 0;) {
     now = std::max(now, ends[i]) + forward_below_[static_cast<size_t>(transfers[i].last + 1)] -

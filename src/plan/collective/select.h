@@ -1,5 +1,6 @@
-// Which algorithm for a collective: every planner that can answer makes its programs, the cost
-// model plays them, the quickest wins. A pure function; docs/selection.md shows a run of it.
+// Chooses the algorithm for a collective: every planner that can answer makes its programs, the
+// cost model plays them, and the quickest wins. It is a pure function, so workers with the same topology
+// choose the same program; docs/selection.md shows a run of it.
 #ifndef SYNCOPATE_PLAN_COLLECTIVE_SELECT_H_
 #define SYNCOPATE_PLAN_COLLECTIVE_SELECT_H_
 
@@ -35,12 +36,12 @@ struct Candidate {
   int pieces = 1;
   std::string skipped;       // why there are no numbers below; empty if there are
   double seconds = 0;        // predicted
-  uint64_t chunk_bytes = 0;  // of the sub-chunks, if the planner cuts data by size
+  uint64_t chunk_bytes = 0;  // the size of sub-chunks, if the planner cuts data by size
   double slower = 1;         // the cost model's time was multiplied by this, from experience
   // The workers share memory, and the engine runs this program as a whole there, not by its steps
   // (plan/collective/shared_memory.h); `seconds` is what that takes.
   bool in_place = false;
-  double waiting_seconds = 0;  // in place: for how long of this workers wait for one another
+  double waiting_seconds = 0;  // in place: the part of `seconds` that workers wait for one another
   bool best_pieces = false;    // no other number of pieces makes this algorithm and variant quicker
   uint64_t messages = 0;
   double bytes_sent_max = 0;
@@ -53,9 +54,9 @@ std::string Describe(const Candidate& candidate);
 
 struct Selection {
   std::vector<Candidate> candidates;  // the winner, then by time, then the skipped ones
-  Program program;                    // the winner's
-  cost::ProgramCost cost;             // of its steps
-  std::string why;                    // one sentence
+  Program program;                    // the program of the winner
+  cost::ProgramCost cost;             // what its steps cost
+  std::string why;                    // why it won, in one sentence
 };
 
 // `topology` must be valid; `placement` as CostOf() wants it. InvalidArgument for a request that no

@@ -44,6 +44,8 @@ class Checker {
         link_price_(topology.links.size(), 0),
         capacity_price_(topology.capacities.size(), 0),
         is_active_(placement.size(), false) {
+    // Without relays only the active workers are members: no tree may use another, and no cut has
+    // to reckon with edges to and from another.
     for (const int rank : active) is_active_[rank] = true;
     for (size_t rank = 0; rank < placement.size(); ++rank) {
       if (is_active_[rank] || relays) members_.push_back(static_cast<int>(rank));
@@ -52,6 +54,8 @@ class Checker {
   }
 
   absl::Status Run() {
+    // The digests only make a mix-up easy to name. What follows is checked against the topology and
+    // the trees themselves.
     if (!(DigestOf(topology_) == certificate_.topology)) {
       return FailedPreconditionError("the certificate is for another topology");
     }
@@ -192,6 +196,7 @@ class Checker {
   // prove, never more.
   absl::Status CheckBound() {
     if (active_.size() < 2) return absl::OkStatus();
+    // Every ordered pair of members is an edge that a tree may use, whether the plan does or not.
     const size_t size = members_.size();
     edge_price_.resize(size * size);
     for (size_t from = 0; from < size; ++from) {
@@ -247,7 +252,9 @@ class Checker {
     std::vector<std::vector<int>> parts(sets);
     std::vector<double> above(sets, 0);  // the prices of the set and all around it
     double total = 0;
-    for (size_t i = sets; i-- > 0;) {  // larger sets have larger numbers
+    // Larger sets have larger numbers, so above[parent] is known when a set is reached. This also
+    // refuses cycles.
+    for (size_t i = sets; i-- > 0;) {
       const int parent = cuts.parent[i];
       if (parent != -1 && (parent <= static_cast<int>(i) || parent < static_cast<int>(size) ||
                            parent >= static_cast<int>(sets))) {

@@ -27,19 +27,19 @@ struct ForestOptions {
   bool relays = true;  // workers that are not active may pass data on
   double gap = 0.005;  // how near to the bound the packing must be
   double loss = 0.01;  // how much slower the plan may become so that it has fewer trees
-  // Rather few deep trees, each of which uses the network evenly, than many shallow ones. For at
-  // most kFewPairsMembersMax members; else it is ignored.
+  // Prefer few deep trees, each of which uses the network evenly, to many shallow ones. It is
+  // ignored for more than kFewPairsMembersMax members.
   bool few = false;
-  int depth_max = 0;     // of a tree; 0: any
-  int trees_max = 0;     // pairs of trees; 0: any number
-  int rounds_max = 400;  // of column generation
+  int depth_max = 0;     // the largest depth of a tree; 0: no limit
+  int trees_max = 0;     // the largest number of pairs of trees; 0: no limit
+  int rounds_max = 400;  // the largest number of rounds of column generation
 };
 
 // A part of the network under the plan.
 struct ForestLoad {
   NetworkPart part;
-  double bytes = 0;        // that cross it for each byte of data
-  double utilisation = 0;  // of the time that the plan takes
+  double bytes = 0;        // the bytes that cross it for each byte of data
+  double utilisation = 0;  // the part of the plan's time for which it is busy
 };
 
 struct ForestPlan {

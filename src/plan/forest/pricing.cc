@@ -31,6 +31,7 @@ PricedTrees Pricer::Find(const EdgeCosts& costs, bool shallow) const {
     for (const int root : active_) found.trees.push_back(finder.Find(root, active_));
   }
   for (const WorkerTree& tree : found.trees) found.costs.push_back(CostOf(tree, costs));
+  // Shallow trees are offered besides the cheapest ones because their pipelines are shorter.
   if (!shallow) return found;
   for (const WorkerTree& tree : found.trees) {
     found.shallow.push_back(Flatten(tree, costs, kShallowSlack));

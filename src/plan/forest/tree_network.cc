@@ -226,6 +226,7 @@ absl::StatusOr<TreeSurplus> WithHeadroom(const std::vector<TreeGroup>& groups,
     }
     SYNCOPATE_ASSIGN_OR_RETURN(TreeSurplus found, SolveTreeNetwork(groups, slower));
     if (found.seconds_per_byte > surplus.seconds_per_byte * (1 + kHeadroomLoss)) continue;
+    // The bound is that of the true rates, so the prices stay those of the first solution.
     found.prices = surplus.prices;
     found.seconds_per_byte = surplus.seconds_per_byte;
     return found;
@@ -253,6 +254,8 @@ absl::StatusOr<std::optional<SuggestedTrees>> SuggestForTreeNetwork(const Topolo
   SYNCOPATE_ASSIGN_OR_RETURN(TreeSurplus surplus, SolveTreeNetwork(*groups, rates));
   SYNCOPATE_ASSIGN_OR_RETURN(surplus, WithHeadroom(*groups, rates, surplus));
   const int most = trees_max > 0 ? std::min(trees_max, kTreesMax) : kTreesMax;
+  // Rounding to whole numbers makes the plan slower, usually less so with more trees. Their number
+  // grows until the loss is small enough.
   WholeTrees best;
   for (int trees = std::min(kTreesAtFirst, most); trees <= most; trees += 1 + trees / 16) {
     WholeTrees whole = RoundTo(trees, *groups, surplus, rates);
