@@ -1,6 +1,6 @@
 // Chooses the algorithm for a collective: every planner that can answer makes its programs, the
-// cost model plays them, and the quickest wins. It is a pure function, so workers with the same topology
-// choose the same program; docs/selection.md shows a run of it.
+// cost model plays them, and the quickest wins. It is a pure function, so workers with the same
+// topology choose the same program; docs/selection.md shows a run of it.
 #ifndef SYNCOPATE_PLAN_COLLECTIVE_SELECT_H_
 #define SYNCOPATE_PLAN_COLLECTIVE_SELECT_H_
 
