@@ -61,7 +61,7 @@ class Contestant {
 
 using ContestantFactory =
     std::function<absl::StatusOr<std::unique_ptr<Contestant>>(const DriverOptions& options)>;
-// Likewise for contestants whose ranks this program makes itself.
+// Makes one rank of a contestant whose ranks this program forks itself.
 using ForkedFactory = std::function<absl::StatusOr<std::unique_ptr<Contestant>>(
     const DriverOptions& options, int rank)>;
 

@@ -27,9 +27,9 @@ class Pattern {
   // What `rank` brings to the call; what it does not bring is poisoned.
   void Fill(int rank, std::byte* data) const;
 
-  // How many elements of rank's result are not what they should be; who is not active should have
-  // what it had. `whole` is the buffer; `block`
-  // is rank's own block in it, wherever the contestant put it (reduce-scatter only).
+  // How many elements of rank's result are not what they should be; a rank that is not active
+  // should have what it had. `whole` is the buffer; `block` is rank's own block in it, wherever the
+  // contestant put it (reduce-scatter only).
   uint64_t CountWrong(int rank, const std::byte* whole, const std::byte* block) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace syncopate::adapt {
 namespace {
 
-// Another size must be so much quicker than the proposed one.
+// Another size is chosen only if it takes less than this part of the time of the proposed one.
 constexpr double kWorthwhile = 0.97;
 constexpr uint64_t kChunkMin = 8 << 10;
 constexpr uint64_t kChunkMax = 2 << 20;
@@ -68,13 +68,13 @@ ChunkTuner::Advice ChunkTuner::BeforeCall(const plan::ProgramKey& key, uint64_t 
 void ChunkTuner::Decide(Call& call) {
   call.decided = true;
   const std::unique_ptr<RecordExchange::Pending> records = std::exchange(call.records, nullptr);
-  // Whoever could not be asked is lost, and the group with it.
+  // If the records could not be exchanged, a worker is lost, and the group with it.
   if (records == nullptr || !records->Wait().ok()) return;
   const size_t sizes = call.sizes.size();
   std::vector<int64_t> slowest(sizes, 0);
   for (size_t i = 0; i < records->All().size(); ++i) {
     const int64_t ns = records->All()[i];
-    // What somebody could not measure is out.
+    // A size that some worker could not measure is out.
     slowest[i % sizes] = std::max(slowest[i % sizes], ns > 0 ? ns : INT64_MAX);
   }
   if (slowest[0] == INT64_MAX) return;

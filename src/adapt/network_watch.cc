@@ -11,8 +11,8 @@
 namespace syncopate::adapt {
 namespace {
 
-// A record: for each peer its rank (-1: none), bytes and nanoseconds; then how many calls ran at
-// once, and nanoseconds spent on calls.
+// A record has for each peer its rank (-1: none), bytes and nanoseconds; then how many calls ran at
+// once, and the nanoseconds that were spent on calls.
 constexpr size_t kWordsPerPeer = 3;
 constexpr size_t kAtOnceWord = NetworkWatch::kPeersMax * kWordsPerPeer;
 constexpr size_t kRecordWords = kAtOnceWord + 2;
@@ -77,6 +77,8 @@ void NetworkWatch::EndPeriod() {
   unknown_.push_back({.kind = kind_, .records = *std::move(records)});
   ++period_;
   bytes_ = kind_ = 0;
+  // A switch due at period_ came from period_ - kSwitchPeriods, so all up to that one must be known
+  // here. This is the only place that may wait for another worker.
   Learn(period_ >= kSwitchPeriods ? period_ - kSwitchPeriods + 1 : 0);
   bool switched = false;
   while (!ended_ && !switches_.empty() && switches_.front().period <= period_) {
@@ -94,6 +96,7 @@ RecordExchange::Record NetworkWatch::TakeRecord() {
   for (size_t rank = 0; rank < workers_ && rank < traffic.size(); ++rank) {
     if (traffic[rank].busy_ns > 0) peers.emplace_back(traffic[rank].bytes, rank);
   }
+  // A record has room for kPeersMax peers: those that sent most tell most about the network.
   std::sort(peers.rbegin(), peers.rend());
   RecordExchange::Record record(kRecordWords, -1);
   for (size_t i = 0; i < peers.size() && i < kPeersMax; ++i) {
@@ -104,6 +107,7 @@ RecordExchange::Record NetworkWatch::TakeRecord() {
   }
   record[kAtOnceWord] = at_once_;
   const int64_t now_ns = clock_.NowNs();
+  // Time spent on calls is known only if the caller waited for each of them.
   record.back() = waited_calls_ == calls_ ? waited_ns_ : now_ns - begin_ns_;
   begin_ns_ = now_ns;
   waited_ns_ = 0;
@@ -111,6 +115,8 @@ RecordExchange::Record NetworkWatch::TakeRecord() {
   return record;
 }
 
+// The periods are shown strictly in order: all detectors must see the same sequence to make the
+// same versions.
 void NetworkWatch::Learn(uint64_t needed) {
   while (!ended_ && !unknown_.empty()) {
     const uint64_t period = period_ - unknown_.size();
@@ -140,7 +146,8 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Re
       samples.push_back(sample);
     }
   }
-  // Whoever comes last to a call waits least for others.
+  // The worker that comes last to a call waits least for the others, so the shortest of the times
+  // is the one that the network took.
   const double seconds =
       static_cast<double>(*std::min_element(lengths.begin(), lengths.end())) / 1e9;
   if (rank_ == 0 && LogEnabled(LogLevel::kTrace)) {
@@ -152,6 +159,7 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Re
     }
     Log(LogLevel::kTrace, line);
   }
+  // Periods with more calls at once are slower, so they are compared only with their like.
   if (at_once > 1) kind = Combine(kind, static_cast<uint64_t>(at_once));
   std::optional<probe::TopologyChange> change = upkeep_.Observe(period, kind, seconds, samples);
   if (!change) return;
@@ -159,11 +167,13 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Re
   if (rank_ == 0) {
     Log(LogLevel::kWarn, "network version ", change->topology.version, ": ", change->reason);
   }
+  // Other workers may learn of this later; kSwitchPeriods gives them the time to do so.
   switches_.push_back({.period = period + kSwitchPeriods, .topology = std::move(change->topology)});
 }
 
 void NetworkWatch::End(const absl::Status& why) {
-  ended_ = true;  // records may still be under way: they stay
+  // Records may still be under way and use their memory, so unknown_ is not cleared.
+  ended_ = true;
   Log(LogLevel::kInfo, "changes of the network are not looked for any more: ", why.message());
 }
 

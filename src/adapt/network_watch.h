@@ -41,24 +41,24 @@ class NetworkWatch {
   static constexpr uint64_t kSwitchPeriods = 16;
   static constexpr size_t kPeersMax = 8;  // of a worker, in a period
 
-  // `placement`: by rank, the device of `topology` that it is on.
-  // `take_traffic`: what has come from each other worker since the last call.
+  // `placement` has for each rank the device of `topology` that it is on.
+  // `take_traffic` returns what has come from each other worker since it was last called.
   // `new_plans` is told the version and its topology before any call is to be planned by it.
   NetworkWatch(const Topology& topology, const std::vector<int>& placement, int rank,
                std::function<std::vector<transport::Traffic>()> take_traffic,
                std::unique_ptr<RecordExchange> exchange,
                std::function<void(uint64_t, const Topology&)> new_plans, const Clock& clock);
 
-  // Before a call of the world group that moves `bytes`, in the order of the calls. Returns the
-  // version of the topology to plan it by.
+  // To be called before each call of the world group, in their order; `bytes` is what it moves.
+  // Returns the version of the topology to plan it by.
   uint64_t BeforeCall(uint64_t bytes);
-  // What that call runs.
+  // Tells which program that call runs.
   void Planned(uint64_t program_digest);
-  // It has ended, or did not even start. Calls that run at once slow each other down, which is no
-  // change of the network. May be called from anywhere: takes no lock.
+  // The call has ended, or did not even start. Calls that run at once slow each other down, which
+  // is no change of the network. It takes no lock and may be called from anywhere.
   void Ended() { --under_way_; }
-  // The caller waited so long for it. Without this, it is not known how much of a period was spent
-  // on calls, and all of it counts.
+  // The caller waited `ns` for the call. Unless this is told of every call of a period, it is not
+  // known how much of the period was spent on calls, and all of it counts.
   void Waited(int64_t ns);
 
   // The newest version.
@@ -96,15 +96,19 @@ class NetworkWatch {
   std::string reason_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t planned_version_ ABSL_GUARDED_BY(mutex_);
-  uint64_t period_ ABSL_GUARDED_BY(mutex_) = 0;  // the one that is under way
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // of its calls
-  uint64_t kind_ ABSL_GUARDED_BY(mutex_) = 0;    // likewise
-  uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;   // in it
-  int at_once_ ABSL_GUARDED_BY(mutex_) = 0;      // the most calls at once in it
+  // The period that is under way: its number, the bytes of its calls, the digest of their programs,
+  // how many they are, and the most that ran at once.
+  uint64_t period_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t kind_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  int at_once_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The calls of the period that Waited() told of, how long they took, and when the period began.
   uint64_t waited_calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t waited_ns_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t begin_ns_ ABSL_GUARDED_BY(mutex_);            // of it
-  std::deque<Period> unknown_ ABSL_GUARDED_BY(mutex_);  // the last before period_, in order
+  int64_t begin_ns_ ABSL_GUARDED_BY(mutex_);
+  // The last periods before period_, in order, whose records the detector has not seen.
+  std::deque<Period> unknown_ ABSL_GUARDED_BY(mutex_);
   std::deque<Switch> switches_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -19,6 +19,7 @@ constexpr double kUnknown = 1e30;         // of a transfer that this worker has 
 constexpr char kRefused[] = "refused: ";  // rank 0 could not plan; a schedule begins otherwise
 constexpr char kUntilProfiled[] = "bucket";
 
+// The smallest table that a planner takes, to try one with before there is a profile.
 TensorTable OneTensor() {
   return {.model = "any",
           .tensors = {{.name = "any",
@@ -28,7 +29,7 @@ TensorTable OneTensor() {
                        .backward_seconds = 0}}};
 }
 
-// By place, over the vectors.
+// The median of the vectors' values, at each place.
 std::vector<double> MediansOf(const std::deque<std::vector<double>>& vectors, size_t size) {
   std::vector<double> medians(size, 0);
   if (vectors.empty()) return medians;
@@ -77,7 +78,8 @@ absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(
         "schedule keeper: measuring_part_max must not be negative, measure_seconds_min be above 0 "
         "and the longest measurements not be shorter than that");
   }
-  // Now, not when it is first asked for a plan.
+  // A planner that does not exist or options that it refuses are an error now, not only when the
+  // first plan is made in the middle of a job.
   SYNCOPATE_RETURN_IF_ERROR(schedule::MakeSchedule(planner, OneTensor(),
                                                    costs.value_or(cost::CommunicationCosts()),
                                                    policy.planning)
@@ -130,6 +132,7 @@ absl::StatusOr<cost::CommunicationCosts> ScheduleKeeper::Measure(double budget_s
   return costs;
 }
 
+// It depends on the iteration alone, so all workers look after the same ones without a message.
 bool ScheduleKeeper::LooksAfter(int64_t iteration) const {
   const int64_t after = iteration + 1 - policy_.first_look;
   if (after == 0) return true;
@@ -151,12 +154,14 @@ absl::StatusOr<Schedule> ScheduleKeeper::Plan(absl::string_view planner) {
   if (schedule.ok()) {
     if (absl::Status valid = Validate(*schedule, table_.size()); !valid.ok()) schedule = valid;
   }
-  // Also a worker that cannot use it takes part: the others must not wait for it.
+  // A worker that cannot use the schedule takes part as well: the others must not wait for it.
   SYNCOPATE_RETURN_IF_ERROR(exchange_->CompareDigests(
       "schedule", schedule.ok() ? DigestOf(*schedule).ToString() : schedule.status().ToString()));
   return schedule;
 }
 
+// Moments since the begin of a pass are kept, not the time of each tensor: what decides when a
+// transfer may start is the moment, and its median is not the sum of the medians.
 void ScheduleKeeper::Keep(const IterationTimes& times, absl::Span<const EndedTransfer> transfers) {
   std::vector<double> forward(times.forward.size()), ready(times.backward.size());
   double now = 0;
@@ -183,10 +188,12 @@ absl::StatusOr<std::optional<Schedule>> ScheduleKeeper::AfterIteration(
     return absl::InvalidArgumentError(absl::StrCat(
         "schedule keeper: times of ", times.backward.size(), " tensors for a table of ", tensors));
   }
-  // The first iteration sets things up; what it takes says nothing of the others.
+  // The first iteration sets things up; its times say nothing about the others.
   if (iteration > 0 || policy_.first_look == 1) Keep(times, transfers);
   if (!LooksAfter(iteration)) return std::nullopt;
 
+  // From here on every decision rests on `profile`, which all workers have agreed on: all of them
+  // measure, plan and return early together, or the exchanges below would not match.
   SYNCOPATE_ASSIGN_OR_RETURN(const Profile profile, Exchange());
   forwards_.clear();
   readies_.clear();
@@ -213,6 +220,7 @@ absl::StatusOr<std::optional<Schedule>> ScheduleKeeper::AfterIteration(
   if (!put_off.empty()) absl::StrAppend(&reason_, "; ", put_off);
   profiled_ = true;
   table_ = table;
+  // Another schedule has other errors of prediction: the ratio must be learned anew.
   usual_ratio_ = 1;
   SYNCOPATE_ASSIGN_OR_RETURN(Schedule schedule, Plan(planner_));
   if (DigestOf(schedule) == DigestOf(schedule_)) {
@@ -225,7 +233,7 @@ absl::StatusOr<std::optional<Schedule>> ScheduleKeeper::AfterIteration(
 
 absl::StatusOr<ScheduleKeeper::Profile> ScheduleKeeper::Exchange() {
   const size_t tensors = static_cast<size_t>(table_.size());
-  // A transfer begins when the slowest worker is ready for it,
+  // A transfer begins when the slowest worker is ready for it, so the latest moments count.
   std::vector<double> most = MediansOf(forwards_, tensors);
   const std::vector<double> ready = MediansOf(readies_, tensors);
   most.insert(most.end(), ready.begin(), ready.end());
@@ -235,7 +243,7 @@ absl::StatusOr<ScheduleKeeper::Profile> ScheduleKeeper::Exchange() {
   most.pop_back();
   const double elapsed = most.back();
   most.pop_back();
-  // and that worker, which waits for nobody, sees it take the least time.
+  // That worker waits for nobody and sees the transfer take the least time, so the least counts.
   std::vector<double> least;
   for (const Transfer& transfer : schedule_.transfers) {
     const auto seen = transfers_.find(transfer.first);
@@ -249,6 +257,8 @@ absl::StatusOr<ScheduleKeeper::Profile> ScheduleKeeper::Exchange() {
                  .elapsed = elapsed};
 }
 
+// Back from moments to the time of each tensor. Medians of different tensors may be a little out of
+// order, which the maximum so far smooths.
 TensorTable ScheduleKeeper::TableOf(const Profile& profile) const {
   TensorTable table = table_;
   double before = 0;
@@ -318,13 +328,17 @@ absl::StatusOr<bool> ScheduleKeeper::CostsChanged(const TensorTable& table, cons
   }
   SYNCOPATE_ASSIGN_OR_RETURN(cost::CommunicationCosts measured, Measure(*budget, iteration));
   if (ChangeOf(measured) <= policy_.threshold) {
-    usual_ratio_ = *ratio;  // the model is off by that, not the costs
+    // The costs are as before, so the prediction is off by this ratio. It is the usual one from now
+    // on and triggers no further measurement.
+    usual_ratio_ = *ratio;
     return false;
   }
   costs_ = std::move(measured);
   return true;
 }
 
+// Costs are compared at two sizes, a typical transfer and everything at once: the first shows a
+// change of the start-up time, the second one of the bandwidth.
 double ScheduleKeeper::ChangeOf(const cost::CommunicationCosts& costs) const {
   const double all = static_cast<double>(table_.bytes());
   const double one = all / static_cast<double>(schedule_.transfers.size());

@@ -37,7 +37,7 @@
 namespace syncopate::adapt {
 
 struct KeeperPolicy {
-  int64_t first_look = 5;   // so many iterations are profiled before the first plan
+  int64_t first_look = 5;   // iterations that are profiled before the first plan
   int64_t look_every = 50;  // iterations from one look to the next
   double threshold = 0.15;  // a change of times or costs by more than this part makes a new plan
   schedule::ScheduleOptions planning;  // passed to the planner
@@ -143,8 +143,9 @@ class ScheduleKeeper {
   bool profiled_ = false;
   double usual_ratio_ = 1;  // of measured to predicted transfer times
   std::string reason_;
-  std::deque<std::vector<double>> forwards_, readies_;  // by iteration since the last look
-  std::map<int, std::vector<double>> transfers_;        // seconds by the first tensor, likewise
+  // Since the last look: times by iteration, and the seconds of transfers by their first tensor.
+  std::deque<std::vector<double>> forwards_, readies_;
+  std::map<int, std::vector<double>> transfers_;
 };
 
 }  // namespace syncopate::adapt

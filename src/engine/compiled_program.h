@@ -29,15 +29,17 @@ struct CompiledProgram {
   // One of this worker's steps.
   struct StepPlan {
     Step step;
-    uint32_t match = 0;                // the peer's step at the other end of a send or receive
-    uint64_t their_begin = 0;          // receives: where the bytes lie at the sender, elements
-    Space their_space = Space::kData;  // likewise
+    uint32_t match = 0;  // the peer's step at the other end of a send or receive
+    // Where the data of a receive lies at the sender; their_begin in elements.
+    uint64_t their_begin = 0;
+    Space their_space = Space::kData;
     std::vector<uint32_t> dependents;  // steps that have this one in `after`
   };
 
   Program program;
   int self = 0;
-  bool active = true;  // this worker; else it has no data and relays at most
+  // False: this worker contributes no data and at most relays that of others.
+  bool active = true;
   uint64_t digest = 0;
   Shape shape = Shape::kSteps;
   std::vector<int> order;          // one-shot: the order of the fold, the same on all workers
@@ -46,8 +48,8 @@ struct CompiledProgram {
   std::vector<uint64_t> incoming;  // elements that each worker sends to this one
 };
 
-// Validates the program, then compiles it for worker `self`. It does not prove it: whoever takes
-// programs from outside calls ProveProgram() first.
+// Validates the program, then compiles it for worker `self`. It does not prove the program correct:
+// a caller that takes programs from outside calls ProveProgram() first.
 absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileProgram(Program program, int self);
 
 }  // namespace syncopate::engine

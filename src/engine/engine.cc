@@ -12,7 +12,7 @@
 namespace syncopate::engine {
 namespace {
 
-// Deadlines and losses are looked after once in so many idle rounds.
+// Deadlines and losses are checked once in this many idle rounds.
 constexpr uint32_t kLookAroundRounds = 64;
 // The longest sleep of a driving thread: a lost wake-up, which should not happen, costs no more
 // than this.
@@ -43,6 +43,7 @@ Engine::~Engine() {
   }
   transport_.Wake();
   if (pump_.joinable()) pump_.join();
+  // The pump has ended and no other thread may use the engine any more, so this thread drives.
   TakeInbox();
   Linger();
   for (const auto& operation : operations_) {
@@ -50,12 +51,14 @@ Engine::~Engine() {
   }
 }
 
-// Operations that are done here may not be done for the others: who needs our part, gets it.
+// Operations that are done here may not be done for the others: a member that still needs our part
+// gets it.
 void Engine::Linger() {
   const int64_t deadline_ns = clock_.NowNs() + kLingerNs;
   const auto needed = [](const auto& operation) { return operation->OthersMayNeed(); };
   while (std::any_of(operations_.begin(), operations_.end(), needed)) {
     transport_.Flush();
+    // The poll comes after PrepareToPark(): what arrives between the two ends the sleep at once.
     const uint32_t ticket = transport_.PrepareToPark();
     const int64_t now_ns = clock_.NowNs();
     if (now_ns >= deadline_ns || PollAll(/*lingering=*/true) != Operation::Outcome::kBlocked) {
@@ -83,6 +86,8 @@ absl::StatusOr<std::shared_ptr<EngineGroup>> Engine::MakeGroup(uint64_t key,
 }
 
 std::shared_ptr<Operation> Engine::MakeOperation(OperationSpec spec) {
+  // The sequence is what members recognise an operation by, so it is given under the mutex, in the
+  // order in which operations enter the inbox.
   const uint64_t sequence = spec.group->next_sequence++;
   return std::make_shared<Operation>(std::move(spec), sequence, transport_, scratch_);
 }
@@ -118,7 +123,9 @@ absl::Status Engine::Run(OperationSpec spec) {
   {
     MutexLock lock(&mutex_);
     if (!driving_) {
-      // The usual case, and the one that must be quick: nobody drives, so this thread does.
+      // The usual case, and the one that must be quick: nobody drives, so this thread does. With an
+      // empty inbox the operation is enqueued directly. Otherwise it goes through the inbox, behind
+      // those that were started before it.
       const bool first = inbox_.empty();
       operation = first ? MakeOperation(std::move(spec)) : Submit(std::move(spec));
       driving_ = true;
@@ -161,6 +168,7 @@ absl::Status Engine::Wait(const std::shared_ptr<Operation>& operation) {
 
 void Engine::StopDriving() {
   driving_ = false;
+  // The caller is a waiter itself. Another waiter or the pump drives on.
   if (waiters_ > 1) news_.SignalAll();
   if (pump_needed_) pump_wanted_.Signal();
 }
@@ -173,6 +181,8 @@ void Engine::PumpLoop() {
       continue;
     }
     driving_ = true;
+    // It is cleared before driving, not after it: a Start() meanwhile sets it again, and the loop
+    // comes round once more.
     pump_needed_ = false;
     mutex_.Unlock();
     Drive(nullptr);
@@ -182,6 +192,7 @@ void Engine::PumpLoop() {
   }
 }
 
+// The flag spares the mutex in the usual round, in which nothing has been started.
 void Engine::TakeInbox() {
   if (!inbox_full_.load(std::memory_order_acquire)) return;
   std::vector<std::shared_ptr<Operation>> arrived;
@@ -193,6 +204,8 @@ void Engine::TakeInbox() {
   for (std::shared_ptr<Operation>& operation : arrived) Enqueue(std::move(operation));
 }
 
+// Behind those of the same priority, so that operations of one priority keep the order of their
+// starts.
 void Engine::Enqueue(std::shared_ptr<Operation> operation) {
   const auto place = std::upper_bound(
       operations_.begin(), operations_.end(), operation->priority(),
@@ -204,8 +217,9 @@ void Engine::Retire() {
   std::erase_if(operations_, [](const auto& operation) { return operation->retired(); });
 }
 
-// One poll of each operation. After a quantum of work of one, those of higher priority are asked
-// again before the next one of its own priority, which it has let pass.
+// Polls each operation once. After one has moved a quantum, those of higher priority are polled
+// again before any other. The one that moved goes behind those of its own priority, so that they
+// take turns.
 Operation::Outcome Engine::PollAll(bool lingering) {
   Operation::Outcome outcome = Operation::Outcome::kBlocked;
   bool retired = false;
@@ -213,7 +227,8 @@ Operation::Outcome Engine::PollAll(bool lingering) {
   for (size_t i = 0; i < operations_.size(); ++i) {
     Operation& operation = *operations_[i];
     const bool was_done = operation.done();
-    // Those of a group mostly end in order: where one still lingers, so do those after it.
+    // Operations of a group mostly end in order: where one still lingers, those after it do so,
+    // too. Polling only the first keeps a long queue of lingering operations cheap.
     if (was_done && (!lingering || asked == &operation.group())) continue;
     const Operation::Outcome moved = operation.Poll();
     if (was_done && moved == Operation::Outcome::kBlocked) asked = &operation.group();
@@ -270,6 +285,7 @@ void Engine::Drive(const Operation* until) {
     }
     if (completed_) {
       completed_ = false;
+      // A thread that drives for its own operation is among the waiters and needs no signal.
       if (waiters_ > (until != nullptr ? 1 : 0)) {
         MutexLock lock(&mutex_);
         news_.SignalAll();
@@ -297,8 +313,8 @@ void Engine::Drive(const Operation* until) {
   }
 }
 
-// Nothing could move. `patient`: nobody waits, so the core is given away sooner. True: others may
-// have moved.
+// Called when nothing could move: first spins, then yields the core, then sleeps. `patient`: no
+// thread waits, so the core is given away sooner. Returns true if others may have moved meanwhile.
 bool Engine::Rest(int& idle_rounds, bool patient) {
   ++idle_rounds;
   if (++rounds_ % kLookAroundRounds == 0 &&
@@ -318,7 +334,8 @@ bool Engine::Rest(int& idle_rounds, bool patient) {
   }
   const uint32_t ticket = transport_.PrepareToPark();
   const int64_t now_ns = clock_.NowNs();
-  // Whoever moved before we said that we sleep did not ring.
+  // A peer that moved before PrepareToPark() did not wake us, so everything is polled once more
+  // before this thread sleeps.
   if (inbox_full_.load(std::memory_order_acquire) ||
       PollAll(/*lingering=*/true) != Operation::Outcome::kBlocked ||
       LookAround(now_ns) != Operation::Outcome::kBlocked) {
@@ -326,6 +343,7 @@ bool Engine::Rest(int& idle_rounds, bool patient) {
     idle_rounds = 0;
     return true;
   }
+  // Deadlines are kept by the driving thread alone, so it must be awake when the next one passes.
   int64_t wake_ns = now_ns + kSleepNs;
   for (const auto& operation : operations_) {
     if (!operation->done()) wake_ns = std::min(wake_ns, std::max(now_ns, operation->deadline_ns()));

@@ -1,8 +1,9 @@
 // Runs operations, many at once, on one transport.
 //
-// Somebody must drive: poll the operations that are under way. A thread that waits for its own
-// operation drives, if nobody else does; a pump thread drives for operations that nobody waits for.
-// So a blocking call costs no thread switch, and an idle engine no processor time: the pump sleeps.
+// One thread at a time drives, which means that it polls the operations that are under way. A
+// thread that waits for its own operation drives if no other thread does; a pump thread drives for
+// operations that nobody waits for. So a blocking call costs no thread switch, and an idle engine
+// no processor time: the pump sleeps.
 //
 // Turns: operations of higher priority first; within a priority each gets a quantum in turn, so
 // that a small one does not wait for a large one.
@@ -42,7 +43,8 @@ class Engine {
 
   // Starts an operation. Operations of one group start in the order of these calls.
   std::shared_ptr<Operation> Start(OperationSpec spec);
-  // Likewise, but wakes nobody: it moves with the operation that the caller starts next.
+  // Starts an operation without waking a thread: it moves with the operation that the caller starts
+  // next.
   std::shared_ptr<Operation> StartAlong(OperationSpec spec);
   // Waits until it is done, which its deadline bounds. Returns its status.
   absl::Status Wait(const std::shared_ptr<Operation>& operation);
@@ -56,11 +58,14 @@ class Engine {
   std::shared_ptr<Operation> MakeOperation(OperationSpec spec)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Operation> Submit(OperationSpec spec) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // By the thread that drives, until `until` is done, or, without one, until nothing is under way.
+  // The driving thread runs this until `until` is done or, if that is null, until nothing is under
+  // way.
   void Drive(const Operation* until);
-  // `lingering`: also those that are done here and only wait for the others.
+  // `lingering`: operations that are done here and only wait for the others are polled, too.
   Operation::Outcome PollAll(bool lingering);
-  Operation::Outcome LookAround(int64_t now_ns);  // losses and deadlines
+  // Tells the operations that are concerned about lost workers and about deadlines that have
+  // passed.
+  Operation::Outcome LookAround(int64_t now_ns);
   void TakeInbox();
   void Enqueue(std::shared_ptr<Operation> operation);
   void Retire();

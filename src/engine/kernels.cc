@@ -76,13 +76,16 @@ class Recorder {
     }
   }
 
-  // Writes one block with `write`, first to the journal.
+  // Writes one block with `write` to the journal and publishes it, before the caller writes it to
+  // the destinations. These may be sources, too, so a block that is half written cannot be computed
+  // again; ReplayJournal() copies it from the journal. The halves alternate, so that the next block
+  // does not overwrite the one that the published state still names.
   template <typename T, class Write>
   HWY_INLINE void Record(uint64_t count, const Write& write) {
     if constexpr (kOn) {
       write(reinterpret_cast<T*>(journal_->half(FoldJournal::Half(state_))));
       PublishState(journal_, state_ + count);
-      // The next block: so much further on, in the other half.
+      // The next block begins `count` further on and uses the other half.
       state_ = (state_ + FoldJournal::Pack(count, 0, 0)) ^ FoldJournal::Pack(0, 0, 1);
     }
   }
@@ -130,7 +133,7 @@ struct Loops {
             Op::Combine(a.v3, b.v3)};
   }
 
-  // Any sources, any destinations.
+  // The general loop, for any number of sources and destinations.
   static void Fold(const FoldCall& call) {
     Recorder<kJournal> recorder(call);
     const FoldSource* const sources = call.sources.data();
@@ -271,7 +274,8 @@ void FoldFloating(FoldOp op, bool factors, const FoldCall& call) {
   }
 }
 
-// Sums and products are those of unsigned numbers, which wrap.
+// Sums and products are computed as those of unsigned numbers, which wrap: an overflow of signed
+// ones would be undefined.
 template <typename T>
 void FoldIntegers(FoldOp op, const FoldCall& call) {
   switch (op) {
@@ -307,7 +311,8 @@ void FoldTyped(DataType type, FoldOp op, bool factors, const FoldCall& call) {
 void CopyPastCache(std::byte* to, const std::byte* from, size_t bytes) {
   const hn::CappedTag<uint8_t, kVectorBytesMax> d;
   const size_t lanes = hn::Lanes(d);
-  // Such stores want aligned vectors, best whole cache lines.
+  // Streaming stores need aligned vectors, and whole cache lines are best. The head up to the first
+  // aligned address is copied the usual way.
   const size_t head = std::min<size_t>(-reinterpret_cast<uintptr_t>(to) % kVectorBytesMax, bytes);
   std::memcpy(to, from, head);
   size_t i = head;
@@ -323,6 +328,8 @@ void CopyPastCache(std::byte* to, const std::byte* from, size_t bytes) {
     hn::Stream(v2, d, out + 2 * lanes);
     hn::Stream(v3, d, out + 3 * lanes);
   }
+  // Streaming stores are not ordered with others; peers must see them before we say that we are
+  // done.
   hwy::FlushStream();
   std::memcpy(to + i, from + i, bytes - i);
 }
@@ -362,6 +369,8 @@ void Fold(DataType type, FoldOp op, absl::Span<const FoldSource> sources,
     HWY_DYNAMIC_DISPATCH(FoldTyped)(type, op, factors, call);
     return;
   }
+  // A copy does not change its source, so it can be done again from the beginning: the journal
+  // needs no block, only the position before and after.
   if (journal != nullptr) PublishPosition(journal, journal_origin);
   Copy(call, elements * SizeOf(type));
   if (journal != nullptr) PublishPosition(journal, journal_origin + elements);

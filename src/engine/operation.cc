@@ -12,18 +12,22 @@
 namespace syncopate::engine {
 namespace {
 
-// All members' data together, up to which copies go through the cache.
+// Copies go through the cache as long as all members' data together is no larger than this.
 constexpr uint64_t kCachedBytesMax = 16 << 20;
-// An exchange that has started is finished by members that are alive within moments. One that is
-// not done so long after the deadline belongs to a worker that is stuck.
+// Live members finish an exchange that has started within moments. A member that has not finished
+// this long after the deadline is stuck, and it is expelled from the job.
 constexpr int64_t kFinishGraceNs = 10'000'000'000;
 
 using Shape = CompiledProgram::Shape;
 
+// The shapes of direct memory need a transport by which members reach each other's memory; on any
+// other the program runs step by step.
 Shape ShapeOn(const transport::GroupPort& port, Shape shape) {
   return port.direct() || shape == Shape::kEmpty ? shape : Shape::kSteps;
 }
 
+// Without a reduction nothing can be undone, so the end is loose. Where every member gets the whole
+// result, one that has it can give it to one that missed it. All other reductions are awaited.
 transport::Ending EndingOf(const Program& program) {
   if (!Reduces(program.collective)) return transport::Ending::kLoose;
   const bool all_get_all = program.collective == Collective::kAllReduce &&
@@ -31,6 +35,7 @@ transport::Ending EndingOf(const Program& program) {
   return all_get_all ? transport::Ending::kShared : transport::Ending::kAwaited;
 }
 
+// What members compare at the start gate: the program, and what it is applied to.
 uint64_t Mix(uint64_t digest, DataType type, ReduceOp op) {
   return (digest ^ (static_cast<uint64_t>(type) << 8 | static_cast<uint64_t>(op))) *
          0x9e3779b97f4a7c15u;
@@ -118,11 +123,13 @@ Operation::Outcome Operation::Prepare() {
   const bool reduces = Reduces(program().collective);
   const bool active = spec_.program->active;
   const bool reachable = active && transport_.Owns(spec_.data, data_bytes());
-  // Steps of a reduction run on a copy, so that the data is untouched until all have finished.
-  // Who is not active has none, or some that nobody may see.
+  // Steps of a reduction run on a copy, so that the data is untouched until all have finished. A
+  // member that is not active stages nothing: it has no data, or data that must not be read.
   const bool stage = active && ((shape_ == Shape::kExchange && !reachable) ||
                                 (shape_ == Shape::kSteps && (reduces || !reachable)));
   work_ = active ? static_cast<std::byte*>(spec_.data) : nullptr;
+  // A lack of memory is reported only after the session is open: the others wait at its start gate
+  // and must learn that this member will not come.
   absl::Status memory;
   auto take = [&](uint64_t bytes) -> std::byte* {
     absl::StatusOr<std::byte*> taken = pool_.Take(bytes);
@@ -156,6 +163,7 @@ Operation::Outcome Operation::Prepare() {
     return Fail(At(Describe(), memory), /*breaks_group=*/true);
   }
   if (shape_ == Shape::kExchange) {
+    // Before the start gate nobody reads the notes, so relaxed stores are enough.
     ShareNotes& notes = NotesOf(self());
     notes.journal.state.store(
         FoldJournal::Pack(spec_.program->shares[static_cast<size_t>(self())].begin, 0, 0),
@@ -246,12 +254,13 @@ Operation::Outcome Operation::AwaitStart() {
 absl::Status Operation::ReadHellos() {
   const uint64_t digest = Mix(spec_.program->digest, spec_.type, spec_.op);
   double sum = 0;
-  // Worth it where the results would not stay in the cache until all is folded.
+  // Pulling pays where the results would not stay in the cache until all is folded.
   pulls_ = shape_ == Shape::kExchange && past_cache();
   factors_.resize(static_cast<size_t>(members()));
   const std::vector<int>& active = program().active;
   for (int member = 0; member < members(); ++member) {
-    // Who did not wait for the others knows what it needs: every weight is 1.
+    // A member that does not wait at the start gate has no hellos to read. It needs none: there all
+    // weights are 1, and the transport reports a member with another digest (FindOddity).
     const transport::Hello hello =
         awaits_start_ ? session_->HelloOf(member) : transport::Hello{.digest = digest, .weight = 1};
     if (hello.digest != digest) {
@@ -332,6 +341,7 @@ Operation::Outcome Operation::WorkOneShot() {
   return Outcome::kWorked;
 }
 
+// The fold of a share is written to one copy where members pull, else to the data of all members.
 absl::InlinedVector<void*, 8> Operation::Destinations(int member, uint64_t begin) const {
   const size_t offset = begin * element_bytes();
   if (pulls_) return {memory_[static_cast<size_t>(member)] + offset};
@@ -350,6 +360,7 @@ void Operation::FoldShare(int member, uint64_t begin, uint64_t count) {
        begin);
 }
 
+// The acquire pairs with the release of the folding member: results below the position are visible.
 uint64_t Operation::FoldedUpTo(int member) {
   return FoldJournal::Position(NotesOf(member).journal.state.load(std::memory_order_acquire));
 }
@@ -375,6 +386,7 @@ Operation::Outcome Operation::WorkExchange() {
   const CompiledProgram::Share& share = shares[static_cast<size_t>(self())];
   Outcome outcome = Outcome::kBlocked;
   if (moved_ < share.end) {
+    // A fold reads the data of every member, so the quantum counts the bytes of all of them.
     const uint64_t quantum = std::max<uint64_t>(
         kQuantumBytes / (element_bytes() * static_cast<uint64_t>(members())), 4096);
     const uint64_t count = std::min(quantum, share.end - moved_);
@@ -399,20 +411,22 @@ Operation::Outcome Operation::WorkExchange() {
 
 // ---- the end
 
-// False: not now, the operation is being settled with the others.
+// Returns false if the finish gate cannot be entered yet, since the operation is being settled with
+// the others.
 bool Operation::FinishWork() {
+  // Chunks that no step has touched still hold the caller's own values, which are their result.
   if (const auto [begin, end] = ResultRange(); begin < end) {
     uint64_t budget = data_bytes();
     for (uint32_t c = 0; c < untaken_.size(); ++c) {
       if (program().begin(Space::kData, c) < end && program().begin(Space::kData, c + 1) > begin) {
-        TakeIn(Space::kData, c, 1, budget);  // nobody had anything to add to it
+        TakeIn(Space::kData, c, 1, budget);
       }
     }
   }
   if (!session_->Enter(transport::Gate::kFinish, self())) return false;
   moved_ = ResultRange().first;
-  // A one-shot's result is the caller's own; steps that reduce nothing have no undoing; a result
-  // that all members have can be given to one that fails. Others wait for all.
+  // A one-shot's result is in the caller's own data; steps that reduce nothing cannot be undone; a
+  // result that all members get can be given to one that missed it. All others wait for the gate.
   const bool shared = spec_.group->port->optimistic() && ending_ == transport::Ending::kShared;
   const bool waits = shape_ == Shape::kExchange ||
                      (shape_ == Shape::kSteps && Reduces(program().collective) && !shared);
@@ -483,12 +497,14 @@ Operation::Outcome Operation::CopyOut() {
 }
 
 void Operation::Complete(absl::Status status) {
+  // The release publishes status_ and the caller's data to the threads that see done().
   status_ = std::move(status);
   if (spec_.completed) spec_.completed(status_);
   done_.store(true, std::memory_order_release);
 }
 
 Operation::Outcome Operation::Fail(absl::Status status, bool breaks_group) {
+  // The first failure is kept: later operations of the group fail with its cause, not with theirs.
   if (breaks_group) {
     if (GetBlast(status).value_or(BlastRadius::kOperation) < BlastRadius::kGroup) {
       status = WithBlast(std::move(status), BlastRadius::kGroup);
@@ -544,7 +560,7 @@ absl::Status Operation::BrokenStatus(transport::Gate gate,
         BlastRadius::kGroup, loss.rank);
   }
   std::vector<int> missing;
-  // Who did not even join is to blame before those who could not finish without it.
+  // A member that did not even join is to blame before those that could not finish without it.
   for (const transport::Gate looked_at : {transport::Gate::kStart, gate}) {
     if (!missing.empty() || (looked_at != gate && !spec_.group->port->optimistic())) continue;
     for (int member = 0; member < members(); ++member) {
@@ -567,6 +583,10 @@ absl::Status Operation::BrokenStatus(transport::Gate gate,
       BlastRadius::kGroup, suspect);
 }
 
+// At most one survivor does a lost member's share: the exchange of `rescuer` decides which, and it
+// may be taken over only from a rescuer that is lost itself. The journal then tells how far the
+// share was folded; the block that was being written is written again from the journal, since its
+// sources may already be overwritten.
 bool Operation::Rescue(int member, absl::Span<const transport::Loss> losses) {
   ShareNotes& notes = NotesOf(member);
   uint32_t holder = notes.rescuer.load(std::memory_order_acquire);
@@ -624,8 +644,8 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
   }
   if (shape_ == Shape::kSteps) {
     if (spec_.group->port->optimistic()) {
-      // Losses settle themselves there, and Poll() sees how. A result that is shared may be late
-      // for others without harm to ours.
+      // The transport settles losses itself, and Poll() sees how. A shared result may reach others
+      // late without harm to ours.
       if (late && state_ != State::kLingering) session_->Break(transport::Gate::kFinish);
       return Outcome::kBlocked;
     }
@@ -641,7 +661,8 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
     }
     return FailBroken(transport::Gate::kFinish);
   }
-  // The data is committed: whatever the lost ones left undone, somebody else does.
+  // The data is committed: what lost members left undone, a survivor does. A one-shot needs nothing
+  // more of a lost member, whose data lies in scratch memory, so its gate is entered for it.
   Outcome outcome = Outcome::kBlocked;
   for (int member = 0; member < members() && !retired(); ++member) {
     if (session_->Entered(transport::Gate::kFinish, member)) continue;

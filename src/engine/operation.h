@@ -1,10 +1,11 @@
-// One collective under way on one worker: a state machine that somebody polls. It never blocks.
+// One collective under way on one worker: a state machine that the driving thread polls. It never
+// blocks.
 //
 //   queued -> staging -> entering -> starting -> working -> finishing -> done
 //
 // Staging copies data into memory that peers reach, where that is needed. At the start gate all
-// members commit to the operation together or not at all: whoever is missing then leaves all data
-// as it was. What happens when a member is lost after that depends on how the program runs
+// members commit to the operation together or not at all: if one is missing, all data stays as it
+// was. What happens when a member is lost after that depends on how the program runs
 // (docs/failure.md):
 //   one-shot  everything needed lies in the scratch memory of all: the survivors finish
 //   exchange  a survivor does the lost worker's share, whose journal says how far it came: the
@@ -51,7 +52,8 @@ struct OperationSpec {
   double weight = 1;
   int priority = 0;
   int64_t deadline_ns = 0;
-  // Called once by whoever drives, before anybody else knows that it is done. It must be quick.
+  // The driving thread calls it once, before any other thread sees that the operation is done. It
+  // must be quick.
   std::function<void(const absl::Status&)> completed = nullptr;
 };
 
@@ -129,12 +131,12 @@ class Operation {
   Outcome Prepare();
   // Copies elements of the caller's data into staged_, times `factor`.
   void CopyIn(uint64_t begin, uint64_t count, double factor);
-  // Steps that work on a copy take the data in where they need it, so that nobody waits for what is
-  // needed later. Whether no chunk of a run has been taken in:
+  // Steps that work on a copy take the caller's data in only where they need it, so that the first
+  // send does not wait for the copy of all. Returns whether no chunk of a run has been taken in.
   bool IsUntaken(Space space, uint32_t chunk, uint32_t count) const;
   // Takes in what is missing of a run, as far as the budget of bytes goes. True once all is there.
   bool TakeIn(Space space, uint32_t chunk, uint32_t count, uint64_t& budget);
-  // The copy of a run holds something else now.
+  // Notes that the copy of a run has been written, so the caller's data is not taken in any more.
   void Overwritten(Space space, uint32_t chunk, uint32_t count);
   void Copy(void* to, const void* from, size_t bytes) const;
   bool past_cache() const;  // all members' data together is larger than what stays in the cache
@@ -174,10 +176,10 @@ class Operation {
   void Complete(absl::Status status);
   void Retire();
   Outcome Fail(absl::Status status, bool breaks_group);
-  // Likewise, because `gate` broke.
+  // Fails because `gate` broke, with the reason for it.
   Outcome FailBroken(transport::Gate gate);
   absl::Status OddityStatus(int member, uint64_t digest) const;
-  // Why `gate` broke: the first loss among the members, or who had not entered.
+  // Why `gate` broke: the first loss among the members, or the members that had not entered it.
   absl::Status BrokenStatus(transport::Gate gate, absl::Span<const transport::Loss> losses) const;
 
   const OperationSpec spec_;
@@ -193,9 +195,9 @@ class Operation {
   std::byte* work_ = nullptr;    // what the program calls data: the caller's memory or our copy
   std::byte* staged_ = nullptr;  // our copy, if there is one
   std::byte* scratch_ = nullptr;
-  // Exchange, when all members' data is staged: results stay in the copy of whoever folded them,
-  // and each member takes them from there to its caller's data while they are in the cache. Else
-  // they are written to all.
+  // Exchange, when all members' data is staged: results stay in the copy of the member that folded
+  // them, and each member takes them from there to its caller's data while they are in the cache.
+  // Otherwise they are written to all.
   bool pulls_ = false;
   uint64_t moved_ = 0;  // elements staged, folded or copied out in the present state
   // Exchange: the members' data; one-shot: the members' scratch.

@@ -17,7 +17,7 @@ Operation::Outcome Operation::WorkSteps() {
     return Outcome::kMoved;
   }
   if (spec_.group->port->optimistic()) {
-    // Others may settle it while we work: it is broken, or we were given the result.
+    // The others may settle the operation while we work: they broke it, or gave us the result.
     const transport::GateState finish = session_->State(transport::Gate::kFinish);
     if (finish == transport::GateState::kBroken) return FailBroken(transport::Gate::kFinish);
     if (finish == transport::GateState::kPassed) {
@@ -50,6 +50,7 @@ bool Operation::IsUntaken(Space space, uint32_t chunk, uint32_t count) const {
   return std::all_of(begin, begin + count, [](bool untaken) { return untaken; });
 }
 
+// The factor of an average is applied here, on the way into the copy, so that steps only add.
 bool Operation::TakeIn(Space space, uint32_t chunk, uint32_t count, uint64_t& budget) {
   if (untaken_.empty() || space != Space::kData) return true;
   for (uint32_t c = chunk; c < chunk + count; ++c) {

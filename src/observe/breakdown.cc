@@ -21,11 +21,12 @@ struct Flight {
   int id = 0;
   int64_t begin = 0;
   int64_t end = 0;
-  int64_t moving = 0;  // in [begin, end]
+  int64_t moving = 0;  // when bytes began to move, in [begin, end]
   int late = 0;        // the rank that started it last
 };
 
-// The parts of a wait in which the worker waited for late ranks, by rank.
+// Finds the parts of a wait in which the worker waited for late ranks, by rank. Flights are sorted
+// by begin, with the largest end so far beside each, so a wait looks only at those that overlap it.
 class WaitExplainer {
  public:
   WaitExplainer(const WorkerTrace& trace, const RealBegins& begins) {
@@ -36,9 +37,10 @@ class WaitExplainer {
       flight.begin = span.begin_ns + trace.clock_offset_ns;
       flight.end = span.end_ns + trace.clock_offset_ns;
       const RealBegin& real = begins.at({span.iteration, span.id});
-      flight.moving = real.rank == trace.rank  // it waits for nobody
-                          ? flight.begin
-                          : std::clamp(real.at_ns, flight.begin, flight.end);
+      // The rank that starts last waits for nobody. Clocks are compared with an error, so the real
+      // begin may seem to lie outside of the flight.
+      flight.moving =
+          real.rank == trace.rank ? flight.begin : std::clamp(real.at_ns, flight.begin, flight.end);
       flight.late = real.rank;
       flights_.push_back(flight);
     }
@@ -48,7 +50,7 @@ class WaitExplainer {
     for (const Flight& flight : flights_) ends_.push_back(end = std::max(end, flight.end));
   }
 
-  // `wait` on rank 0's clock, `id` as the span has it.
+  // `wait` is on rank 0's clock; `id` is that of the transfer that the span names.
   void Explain(const Interval& wait, int id, std::map<int, int64_t>* late) const {
     std::vector<const Flight*> under_way;
     const Flight* sought = nullptr;
@@ -56,13 +58,13 @@ class WaitExplainer {
         flights_.begin(), flights_.end(), wait.end,
         [](const Flight& flight, int64_t moment) { return flight.begin < moment; });
     for (size_t i = static_cast<size_t>(after - flights_.begin()); i-- > 0;) {
-      if (ends_[i] <= wait.begin) break;  // so have all before it
+      if (ends_[i] <= wait.begin) break;  // all earlier flights have ended, too
       if (flights_[i].end <= wait.begin) continue;
       under_way.push_back(&flights_[i]);
       if (flights_[i].id == id && sought == nullptr) sought = &flights_[i];
     }
     if (sought == nullptr) return Attribute(wait, under_way, late);
-    // Before the one that is waited for was started here, others were in its way.
+    // Before the transfer that is waited for was started here, others were in its way.
     const int64_t border = std::clamp(sought->begin, wait.begin, wait.end);
     Attribute({wait.begin, border}, under_way, late);
     Attribute({border, wait.end}, {sought}, late);
@@ -79,7 +81,8 @@ class WaitExplainer {
     }
     Intervals blocked =
         Difference(Intersection(Merged(started), {wait}), Merged(std::move(moving)));
-    // What would have moved first is what the others are blamed for.
+    // A moment in which several transfers are blocked is charged once, to the rank whose transfer
+    // moved first: with that one in time the wait would have ended soonest.
     std::sort(flights.begin(), flights.end(),
               [](const Flight* a, const Flight* b) { return a->moving < b->moving; });
     for (const Flight* flight : flights) {
@@ -105,13 +108,14 @@ struct ThreadIteration {
   std::set<SpanKind> phases;  // of forward, backward, update
 };
 
-// All of one worker's, by iteration, and what is none of them.
+// The iterations of one worker, and the time that belongs to none of them.
 struct ThreadTimes {
   std::map<int, ThreadIteration> iterations;
   Intervals outside;  // evaluation, checkpoints
   std::map<int, uint64_t> bytes;
 };
 
+// Transfers run beside the training thread and take none of its time; only their bytes count here.
 ThreadTimes SortOut(const WorkerTrace& trace) {
   ThreadTimes times;
   for (const Span& span : trace.spans) {
@@ -140,7 +144,8 @@ ThreadTimes SortOut(const WorkerTrace& trace) {
     }
   }
   times.outside = Merged(std::move(times.outside));
-  // A run that was cut off leaves an iteration without its end.
+  // A run that was cut off leaves a last iteration without its end: it has fewer phases than the
+  // one before it.
   if (times.iterations.size() > 1) {
     const auto last = std::prev(times.iterations.end());
     if (last->second.phases.size() < std::prev(last)->second.phases.size()) {
@@ -150,6 +155,7 @@ ThreadTimes SortOut(const WorkerTrace& trace) {
   return times;
 }
 
+// An iteration lasts until the next one begins, so that time between the two belongs to it.
 IterationCost CostOf(const WorkerTrace& trace, const ThreadTimes& times, int number,
                      const WaitExplainer& explainer) {
   const ThreadIteration& iteration = times.iterations.at(number);
@@ -161,7 +167,8 @@ IterationCost CostOf(const WorkerTrace& trace, const ThreadTimes& times, int num
   cost.iteration = number;
   cost.rank = trace.rank;
   const Intervals whole = Difference(Merged({{iteration.begin, end}}), times.outside);
-  // Each moment of the whole goes to the first part that claims it, so the parts add up.
+  // Each moment of the whole goes to the first part that claims it, so the parts add up. The order
+  // matters: waits and packing happen inside of a forward or backward span.
   Intervals left = whole;
   const auto take = [&left](Intervals claimed) {
     Intervals taken = Intersection(left, Merged(std::move(claimed)));
@@ -221,6 +228,8 @@ void FillSpreads(const std::vector<IterationCost>& costs, Total& total) {
   total.other = SpreadOfField(costs, &IterationCost::other);
 }
 
+// Several workers wait for the same late rank at once, so an iteration counts with the longest of
+// their waits, not with the sum.
 std::vector<Lateness> RankLateness(const Breakdown& breakdown, double fraction_min) {
   std::map<int, std::map<int, double>> longest;  // by rank and iteration
   std::set<int> iterations;
@@ -254,7 +263,8 @@ std::vector<Lateness> RankLateness(const Breakdown& breakdown, double fraction_m
   return late;
 }
 
-// Workers that left no trace, iterations that are not there, clocks that say too little.
+// Notes which workers left no trace, which iterations are missing, and whether the clocks agree
+// well enough to tell who was late.
 void AddNotes(const std::vector<WorkerTrace>& traces, Breakdown* breakdown) {
   std::vector<int> ranks, missing;
   for (const WorkerTrace& trace : traces) ranks.push_back(trace.rank);
@@ -318,6 +328,7 @@ absl::StatusOr<Breakdown> BreakDown(const std::vector<WorkerTrace>& traces,
       return absl::InvalidArgumentError(absl::StrCat("two traces are of rank ", trace.rank));
     }
   }
+  // When a transfer really began is known only from all workers, so that comes first.
   Breakdown breakdown;
   const RealBegins begins = FindRealBegins(traces);
   for (const WorkerTrace& trace : traces) {

@@ -1,4 +1,4 @@
-// Where the time of a run went, from the traces of its workers. Pure.
+// Tells where the time of a run went, from the traces of its workers. Pure.
 //
 // An iteration of a worker lasts from its first span to the first span of the next one, without
 // evaluation and checkpoints. Its time is
@@ -10,7 +10,7 @@
 //                   then a worker waits for that late rank,
 //     (the rest)    and from then on for the network
 //   measuring training stood still while the job measured communication costs
-//   other     nothing of these: the framework, log, scheduling of threads
+//   other     none of these: the framework, the log, the scheduling of threads
 //
 // compute, pack, exposed, measuring and other add up to the iteration.
 //
@@ -45,7 +45,7 @@ struct IterationCost {
   std::vector<std::pair<int, double>> late = {};  // ranks waited for and how long; sums to waiting
 };
 
-// Of many numbers. All 0 of none.
+// The median, the 99th percentile and the mean of many numbers; all 0 if there are none.
 struct Spread {
   double p50 = 0;
   double p99 = 0;
@@ -65,9 +65,12 @@ struct WorkerCost {
 struct Lateness {
   int rank = 0;
   std::string host;
-  double share = 0;  // of the iterations in which it did so for late_fraction_min or longer
-  double p50 = 0;    // seconds that the longest waiter waited for it, in those iterations
-  double total = 0;  // likewise, the sum over all iterations
+  // The part of the iterations in which it did so for late_fraction_min or longer.
+  double share = 0;
+  // The seconds that the longest waiter waited for it: their median over those iterations, and
+  // their sum over all iterations.
+  double p50 = 0;
+  double total = 0;
 };
 
 struct Breakdown {

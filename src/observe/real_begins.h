@@ -1,4 +1,4 @@
-// When transfers really begin: once the last of their participants has started them. Pure.
+// Finds when transfers really begin: once the last of their participants has started them. Pure.
 #ifndef SYNCOPATE_OBSERVE_REAL_BEGINS_H_
 #define SYNCOPATE_OBSERVE_REAL_BEGINS_H_
 
@@ -13,7 +13,7 @@ namespace syncopate::observe {
 
 struct RealBegin {
   int64_t at_ns = 0;  // of rank 0's clock
-  int rank = 0;       // who started it last
+  int rank = 0;       // the one that started it last
 };
 using RealBegins = absl::flat_hash_map<std::pair<int, int>, RealBegin>;  // by iteration and id
 

@@ -42,8 +42,8 @@ class Recorder {
   // iteration that is running is part of it as far as it has come.
   WorkerTrace Trace() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The spans that were recorded since the last call, in order of their end, for who writes them
-  // while the job runs. What was overwritten before it was taken is missing.
+  // The spans that were recorded since the last call, in order of their end, for a caller that
+  // writes them while the job runs. What was overwritten before it was taken is missing.
   std::vector<Span> TakeNew() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What all transfers so far sent, dropped ones included.

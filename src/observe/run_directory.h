@@ -4,7 +4,7 @@
 //   metrics.jsonl     the course of the run, a JSON object a line (observe/metrics.h)
 //   metrics.prom      how it stands, for Prometheus, replaced as a whole
 //   timeline-R.json   what rank R did, written as it happens (observe/timeline_file.h)
-//   timeline.json     the same of all ranks, written at the end by who gathered the traces
+//   timeline.json     the same of all ranks, written at the end by the rank that has all traces
 //   summary.json      the end of the run in one object (observe/summary.h)
 //
 // Every file can be read at any moment, also after a crash. One worker (rank 0) makes the folder

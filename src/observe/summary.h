@@ -21,7 +21,7 @@ struct Summary {
   double seconds = 0;                      // of the whole run
   std::optional<bool> reached;             // the target accuracy or loss; nothing: there was none
   std::optional<double> accuracy;          // of the last evaluation, from 0 to 1
-  std::optional<double> loss;              // likewise
+  std::optional<double> loss;              // of the last evaluation
   std::optional<double> iteration_ms_p50;  // nothing: not measured
   std::optional<double> compute_ms_p50;
   std::optional<double> exposed_comm_ms_p50;

@@ -17,8 +17,8 @@ std::string ToComparison(const std::vector<RunRecord>& runs);
 // "notes".
 std::string ToJson(const std::vector<RunRecord>& runs);
 
-// "rank 2 on node1 kept others waiting in 67 % of the iterations, by 7.21 ms"; who is the latest,
-// or that nobody is.
+// Which rank is the latest, or that none is late: "rank 2 on node1 kept others waiting in 67 % of
+// the iterations, by 7.21 ms".
 std::string WhoIsLate(const Breakdown& breakdown);
 
 // At most `count` of the metrics that have a loss or an accuracy, evenly spread, the last among

@@ -1,3 +1,7 @@
+// The budget is spent in three stages: points of one transfer at a time give the start-up time and
+// the time of a byte; points of several at once give gamma; a last stage measures the start-up
+// while threads compute. Every decision to go on rests on times that all workers have agreed on
+// (Rows), so all of them measure the same points in the same order.
 #include "sync/cost_probe.h"
 
 #include <algorithm>
@@ -20,29 +24,31 @@
 namespace syncopate::sync {
 namespace {
 
-constexpr uint64_t kGrowth = 4;
-constexpr int kSizesLeast = 3;
+constexpr uint64_t kGrowth = 4;  // from one size to the next
+constexpr int kSizesLeast = 3;   // sizes that are measured whatever the budget
 // The parts of the budget: for points that go alone, and, if the job has computing threads, for the
 // start-up beside them. The rest is for points with others at once.
 constexpr double kAlonePart = 0.5, kBesideComputingPart = 0.2;
-constexpr int kSizesAtOnce = 3;  // that gamma is measured with
-// A row is about this long, so that one late wake-up does not matter.
+constexpr int kSizesAtOnce = 3;  // sizes that gamma is measured with
+// A row lasts about this long, so that one late wake-up does not matter.
 constexpr double kRowSeconds = 20e-3;
 constexpr int kRowLeast = 2, kRowMost = 17;  // the first one does not count
-// Shapers let a link that was idle make up for it: so many bytes go first, in rows that do not
-// count.
+// Traffic shapers let a link that was idle send a burst above its rate. These bytes go first, in
+// rows that do not count, to use the burst up.
 constexpr uint64_t kLeadBytes = 256 << 10;
 constexpr int kLeadRowsMost = 8;
-// Of the smallest transfers beside threads that compute: a few times the slice of a busy core.
+// The rows of smallest transfers beside threads that compute: each lasts a few time slices of a
+// busy core.
 constexpr int kBusyRowLength = 6, kBusyRowsMost = 9;
-// What takes longer is measured less often, what takes less more often: noise matters there.
+// Transfers that take longer than the first are repeated less often, those that take less than the
+// second more often, since noise matters more there.
 constexpr double kLongSeconds = 50e-3, kShortSeconds = 5e-3;
 constexpr int kLongRepetitions = 2, kShortFactor = 3;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
-// Zeros for gradients, and no parameters.
+// A replica whose gradients are zeros and that has no parameters: only the transfers matter.
 class NoReplica : public Replica {
  public:
   explicit NoReplica(uint64_t bytes) : bytes_(bytes) {}
@@ -53,7 +59,7 @@ class NoReplica : public Replica {
   const uint64_t bytes_;
 };
 
-// `length` times `at_once` tensors of the same size.
+// A table of `length` times `at_once` tensors of the same size.
 TensorTable RowTable(uint64_t bytes, int at_once, int length) {
   TensorTable table{.model = "row", .tensors = {}};
   for (int i = 0; i < at_once * length; ++i) {
@@ -66,7 +72,7 @@ TensorTable RowTable(uint64_t bytes, int at_once, int length) {
   return table;
 }
 
-// `at_once` start together, and the next ones when all of them have ended.
+// A schedule in which `at_once` transfers start together, and the next ones when all have ended.
 Schedule RowSchedule(int at_once, int length) {
   Schedule schedule{.planner = "row", .transfers = {}};
   for (int i = 0; i < at_once * length; ++i) {
@@ -93,7 +99,8 @@ class CostProbe {
   bool Fits(uint64_t bytes, int at_once) const {
     return bytes * static_cast<uint64_t>(at_once * kRowLeast) <= options_.bytes_max;
   }
-  // What a point takes whose transfers take `seconds`, as far as the points so far tell.
+  // How long the measurement of a point takes whose transfers take `seconds` each, with the
+  // overhead of the last point.
   double Expected(uint64_t bytes, int at_once, double seconds) const {
     return RowsFor(bytes, at_once, seconds, kNoLimit).Seconds(seconds) + overhead_;
   }
@@ -102,12 +109,12 @@ class CostProbe {
            (options_.computing_threads > 0 ? 1 - kBesideComputingPart : 1);
   }
 
-  // The rows of one point. Those that lead do not count.
+  // The rows of one point: `lead` rows that do not count, then `repetitions` that do.
   struct RowPlan {
     int length = 0, lead = 0, repetitions = 0;
     double Seconds(double each) const { return each * length * (lead + repetitions); }
   };
-  // `limit`: how many seconds they may take, if the least of them do not take longer.
+  // Plans rows that take at most `limit` seconds, unless the least that is needed takes longer.
   RowPlan RowsFor(uint64_t bytes, int at_once, double seconds, double limit) const {
     RowPlan plan;
     plan.length = LengthOf(bytes, at_once, seconds);
@@ -124,7 +131,7 @@ class CostProbe {
     return plan;
   }
 
-  // Before those of `row_bytes` that count.
+  // How many rows of `row_bytes` go before those that count.
   static int LeadRows(uint64_t row_bytes) {
     return static_cast<int>(
         std::clamp<uint64_t>(kLeadBytes / std::max<uint64_t>(1, row_bytes), 1, kLeadRowsMost));
@@ -139,14 +146,17 @@ class CostProbe {
   absl::Status MeasureAlone() {
     for (uint64_t bytes = options_.bytes_min; Fits(bytes, 1); bytes *= kGrowth) {
       const double end = kAlonePart * options_.budget_seconds;
-      const int owed = kSizesLeast - static_cast<int>(points_.size());  // of the least sizes
+      // The least sizes are measured in any case and share what is left of this stage. A larger
+      // size is begun only if it is expected to fit.
+      const int owed = kSizesLeast - static_cast<int>(points_.size());
       if (owed <= 0 && spent_ + Expected(bytes, 1, kGrowth * points_.back().seconds) > end) break;
       SYNCOPATE_RETURN_IF_ERROR(MeasurePoint(bytes, 1, (end - spent_) / std::max(1, owed)));
     }
     return absl::OkStatus();
   }
 
-  // From the largest size that the rest of the budget allows down: there gamma shows best.
+  // Goes down from the largest size that the rest of the budget allows, since gamma shows best with
+  // large transfers. If none fits, the smallest is measured anyway: without it gamma is unknown.
   absl::Status MeasureAtOnce() {
     const std::vector<cost::CostPoint> alone = points_;
     int sizes = 0;
@@ -201,7 +211,7 @@ class CostProbe {
     return seconds;
   }
 
-  // How long a row may be, if one takes `seconds`.
+  // How many transfers a row has if one takes `seconds`; bounded by the memory for its buffers.
   int LengthOf(uint64_t bytes, int at_once, double seconds) const {
     const int wanted = static_cast<int>(std::min(1e3, kRowSeconds / std::max(seconds, 1e-9)));
     const uint64_t each = std::max<uint64_t>(1, bytes * static_cast<uint64_t>(at_once));
@@ -209,26 +219,27 @@ class CostProbe {
     return std::clamp(wanted + 1, kRowLeast, std::max(kRowLeast, room));
   }
 
-  // In about `limit` seconds, if that is enough for the least rows.
+  // Measures one point in about `limit` seconds, if that is enough for the least rows.
   absl::Status MeasurePoint(uint64_t bytes, int at_once, double limit) {
     const double begin = spent_;
-    // The first time programs are made, which is no cost of the others and may take long. Then a
-    // short row to know how long one may be.
+    // Programs are planned in the first of two short rows, which may take long and is no cost of
+    // later transfers. The second tells how long a row may be.
     SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> trial, Rows(bytes, at_once, kRowLeast, 2));
     const RowPlan plan = RowsFor(bytes, at_once, trial[1], limit - (spent_ - begin));
     SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds,
                                Rows(bytes, at_once, plan.length, plan.lead + plan.repetitions));
     seconds.erase(seconds.begin(), seconds.begin() + plan.lead);
-    // Iterations meet the usual disturbances, too, so the least would promise too much.
+    // Training meets the usual disturbances as well, so the minimum would promise too much.
     const double counted = MedianOf(std::move(seconds));
     overhead_ = std::max(0.0, spent_ - begin - plan.Seconds(counted));
     points_.push_back({bytes, at_once, counted});
     return absl::OkStatus();
   }
 
-  // Plays rows through a synchronizer, as a schedule does, whose threads have their costs, too. For
-  // each row the seconds from one end to the next, on the slowest worker. The first does not count:
-  // the workers begin it at different times. The workers agree on the time spent, too.
+  // Plays rows through a synchronizer, since its threads cost time in training as well. Returns for
+  // each row the seconds from the end of one transfer to the end of the next, on the slowest
+  // worker. The first transfer of a row does not count: the workers begin it at different times.
+  // The workers also agree on the time that has been spent, which the next decision rests on.
   absl::StatusOr<std::vector<double>> Rows(uint64_t bytes, int at_once, int length, int rows) {
     const TensorTable table = RowTable(bytes, at_once, length);
     NoReplica replica(table.tensors.front().bytes());
@@ -269,7 +280,8 @@ class CostProbe {
     return synchronizer.Finish();
   }
 
-  // Rank 0's fit, bit for bit: another processor may round it differently.
+  // All workers get rank 0's fit, bit for bit: another processor may round it differently, and the
+  // schedules that are planned by it must be the same.
   absl::StatusOr<CostMeasurement> Result() {
     CostMeasurement result;
     SYNCOPATE_ASSIGN_OR_RETURN(result.fit, cost::FitCosts(points_));
@@ -295,8 +307,8 @@ class CostProbe {
   const CostProbeOptions options_;
   const int64_t begin_ns_;
   double spent_ = 0;  // of the budget: wall time since the beginning, agreed on
-  double overhead_ =
-      0;  // of the last point, besides its rows: trial, planning, the synchronizer's start
+  // What the last point took besides its rows: trial, planning, the start of the synchronizer.
+  double overhead_ = 0;
   double startup_beside_computing_ = 0;
   std::vector<cost::CostPoint> points_;
 };

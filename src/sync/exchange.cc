@@ -10,7 +10,7 @@
 namespace syncopate::sync {
 namespace {
 
-// Collectives move whole numbers; a text fills so many of them.
+// Collectives move numbers, not bytes: how many int32 hold a text of this length.
 uint64_t WordsOf(uint64_t bytes) { return (bytes + sizeof(int32_t) - 1) / sizeof(int32_t); }
 
 absl::Status CheckLength(int64_t bytes) {
@@ -21,10 +21,11 @@ absl::Status CheckLength(int64_t bytes) {
 
 // What the texts of a group's members look like one after the other.
 struct Layout {
-  std::vector<int64_t> bytes;     // by member
-  std::vector<uint64_t> words;    // likewise
-  std::vector<uint64_t> offsets;  // in words
-  uint64_t total = 0;             // words
+  // By member: the bytes of its text, the words that hold it, and the word that it begins at.
+  std::vector<int64_t> bytes;
+  std::vector<uint64_t> words;
+  std::vector<uint64_t> offsets;
+  uint64_t total = 0;  // words
 };
 
 absl::StatusOr<Layout> AgreeOnLayout(Group& group, const std::string& text) {
@@ -41,7 +42,8 @@ absl::StatusOr<Layout> AgreeOnLayout(Group& group, const std::string& text) {
   return layout;
 }
 
-// Moves the texts by `call`. All of them, where it brings them; elsewhere nothing.
+// Moves the texts by `call`. Returns all of them on the members that it brings them to, and nothing
+// on the others.
 absl::StatusOr<std::vector<std::string>> MoveTexts(Group& group, const std::string& text,
                                                    const Layout& layout, Call call) {
   const bool here = !HasRoot(call.collective) || call.root == group.rank();

@@ -1,3 +1,12 @@
+// Two threads meet here. The training thread makes the calls; the synchronizer's own thread tells
+// the strategy about transfers that ended and times that came. Every event goes to the strategy
+// under mutex_, so it sees one sequence. Commands that touch the replica or let the training thread
+// go on wait in pending_ until that thread is inside a call; all others are carried out at once by
+// the thread that told the event.
+//
+// Order of locks: mutex_ before inbox_mutex_. The engine's callback takes inbox_mutex_ alone: it
+// runs on the thread that drives the engine, which must not wait while gradients are packed under
+// mutex_.
 #include "sync/synchronizer.h"
 
 #include <algorithm>
@@ -29,7 +38,7 @@ namespace {
 constexpr int kTypes = static_cast<int>(std::size(kDataTypes));
 // A lost wake-up, which should not happen, costs no more than this.
 constexpr int64_t kSleepNs = 100'000'000;
-// Ended transfers that are kept for TakeTransfers(), which not everybody calls.
+// At most this many ended transfers are kept for TakeTransfers(), which not every caller calls.
 constexpr size_t kEndedMax = 1 << 14;
 
 // All tensors in one buffer: those of a type in the order of the tensors, type after type, so that
@@ -47,7 +56,7 @@ class Layout {
     for (size_t type = 0; type < kTypes; ++type) {
       offsets_[type] = bytes_;
       const uint64_t section = elements_[type] * SizeOf(static_cast<DataType>(type));
-      bytes_ += (section + 63) / 64 * 64;
+      bytes_ += (section + 63) / 64 * 64;  // each section begins on a cache line
     }
   }
 
@@ -58,6 +67,7 @@ class Layout {
     return offsets_[static_cast<size_t>(types_[t])] + begins_[t] * SizeOf(types_[t]);
   }
 
+  // A run of tensors is moved by one collective for each type that is in it.
   struct Range {
     DataType type;
     uint64_t offset;
@@ -119,7 +129,9 @@ class Synchronizer::Impl {
       wanted_.SignalAll();
     }
     helper_.join();
-    for (auto& [id, transfer] : transfers_) {  // they use our memory
+    // Transfers that are still under way use gradients_ and parameters_, so these must outlive
+    // them.
+    for (auto& [id, transfer] : transfers_) {
       for (Handle& handle : transfer.handles) handle.Wait().IgnoreError();
     }
   }
@@ -141,10 +153,11 @@ class Synchronizer::Impl {
     MarkForward(tensor);
     Tell(strategy::ForwardNeeds{tensor});
     const int64_t begin_ns = NowNs();
+    // It is looked up before the wait: a transfer that has been applied is no longer known.
     const int transfer = TransferOf(tensor);
     const absl::Status status =
         WaitUntil([&] { return may_use_[static_cast<size_t>(tensor)]; }, tensor);
-    // Only what really was a wait is worth a line in a timeline.
+    // Most calls find the tensor ready; only a real wait is recorded.
     if (options_.recorder != nullptr && waited_) {
       options_.recorder->RecordUntilNow(SpanKind::kWait, static_cast<int>(iteration_), transfer,
                                         begin_ns);
@@ -167,7 +180,8 @@ class Synchronizer::Impl {
     const size_t t = static_cast<size_t>(tensor);
     const int64_t begin_ns = NowNs();
     running_times_.backward[t] = static_cast<double>(begin_ns - last_mark_ns_) * 1e-9;
-    if (packed_[t]) return failure_;  // one that came too late to be used: it was taken for 0
+    // A gradient that comes a second time, or too late, is not used: the first was taken, or 0.
+    if (packed_[t]) return failure_;
     if (worker_.size() > 1) {
       PackGradient(tensor);
       if (options_.recorder != nullptr) {
@@ -177,6 +191,7 @@ class Synchronizer::Impl {
     }
     packed_[t] = true;
     Tell(strategy::GradientReady{tensor});
+    // Updates stay pending until a call waits; a transfer that is pending should start now.
     if (HasUrgent()) RunPending();
     last_mark_ns_ = NowNs();
     return failure_;
@@ -186,10 +201,13 @@ class Synchronizer::Impl {
     MutexLock lock(&mutex_);
     for (int tensor = tensors_ - 1; tensor >= 0; --tensor) {
       if (packed_[static_cast<size_t>(tensor)]) continue;
-      if (worker_.size() > 1) PackGradient(tensor);  // it had no part: zeros
+      // This tensor had no part in the backward pass. Other workers may have a gradient for it, so
+      // zeros are sent.
+      if (worker_.size() > 1) PackGradient(tensor);
       packed_[static_cast<size_t>(tensor)] = true;
       running_times_.backward[static_cast<size_t>(tensor)] = 0;
     }
+    // The training thread alone reads times_, without the lock, so it gets a copy here.
     times_ = running_times_;
     Tell(strategy::BackwardEnded{});
     if (HasUrgent()) RunPending();
@@ -251,7 +269,7 @@ class Synchronizer::Impl {
 
   int64_t NowNs() const { return MonotonicClock().NowNs(); }
 
-  // The transfer under way that has this tensor; -1: none yet.
+  // The transfer under way that this tensor is part of, or -1 if there is none yet.
   int TransferOf(int tensor) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (const auto& [id, running] : transfers_) {
       if (running.first <= tensor && tensor <= running.last) return static_cast<int>(id);
@@ -259,6 +277,8 @@ class Synchronizer::Impl {
     return -1;
   }
 
+  // Ends the forward time of the tensor that was marked and begins that of `next`. What Need()
+  // waits is no part of it: last_mark_ns_ is set after the wait.
   void MarkForward(int next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (marked_ >= 0) {
       running_times_.forward[static_cast<size_t>(marked_)] =
@@ -268,14 +288,17 @@ class Synchronizer::Impl {
   }
 
   void PackGradient(int tensor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    // With its share of all samples multiplied in, a gradient needs a plain sum, which does not
+    // have to wait for the others' weights.
     const double factor = factor_ > 0 && ScalesWell(layout_.type(tensor)) ? factor_ : 1;
     std::byte* to = gradients_.as<std::byte>() + layout_.Offset(tensor);
-    // Nothing of this tensor is under way: the forward pass has waited for that.
+    // No transfer reads this memory now: the forward pass has waited for the tensor's last one.
     replica_.Pack(Content::kGradients, tensor, factor, to);
   }
 
   // ---- events and commands
 
+  // After a failure the strategy is told nothing more, since every later call returns that error.
   void Tell(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!failure_.ok()) return;
     std::vector<Command> commands;
@@ -291,7 +314,8 @@ class Synchronizer::Impl {
   }
 
   void Take(StartTransfer& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // What is packed anew must be packed by the training thread, after the updates before it.
+    // Gradients are packed already. Parameters must be packed by the training thread, after the
+    // updates that come before this command, so the transfer goes through the same queue.
     if (start.content == Content::kParameters) {
       pending_.push_back(std::move(start));
       return;
@@ -324,14 +348,16 @@ class Synchronizer::Impl {
         absl::StrCat("strategy ", strategy_->name(), " asks a service, and this job has none")));
   }
 
-  // Whether the training thread should carry out what is pending at once.
+  // Whether the training thread should carry out what is pending now, in the backward pass: a
+  // transfer waits among it.
   bool HasUrgent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::any_of(pending_.begin(), pending_.end(), [](const Command& command) {
       return std::holds_alternative<StartTransfer>(command);
     });
   }
 
-  // By the training thread: what must not happen while it computes.
+  // The training thread carries out here what must not happen while it computes, in the order of
+  // the commands.
   void RunPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     while (!pending_.empty() && failure_.ok()) {
       Command command = std::move(pending_.front());
@@ -356,6 +382,7 @@ class Synchronizer::Impl {
     }
   }
 
+  // Memory for parameters is allocated when a strategy first sends any; most never do.
   absl::StatusOr<Buffer*> Parameters() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!parameters_) {
       SYNCOPATE_ASSIGN_OR_RETURN(Buffer buffer, worker_.Allocate(layout_.bytes()));
@@ -375,7 +402,8 @@ class Synchronizer::Impl {
       }
       memory = found->second.memory->as<std::byte>();
     }
-    // Updating takes long; transfers go on meanwhile.
+    // Updating takes long, so the lock is released and transfers go on meanwhile. `found` stays
+    // valid: std::map keeps its nodes, and only the training thread, which is here, erases them.
     const int64_t iteration = found == transfers_.end() ? iteration_ : found->second.iteration;
     mutex_.Unlock();
     const int64_t begin_ns = NowNs();
@@ -387,6 +415,7 @@ class Synchronizer::Impl {
                                         static_cast<int>(apply.transfer), begin_ns);
     }
     mutex_.Lock();
+    // An update of only a part of the transfer leaves it in place: the rest is still to be read.
     if (found != transfers_.end() && found->second.first >= apply.first &&
         found->second.last <= apply.last) {
       transfers_.erase(apply.transfer);
@@ -395,6 +424,7 @@ class Synchronizer::Impl {
 
   // ---- transfers
 
+  // A group is made once for each set of members and kept.
   absl::StatusOr<Group*> GroupOf(const std::vector<int>& members)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (members.empty() || members.size() == static_cast<size_t>(worker_.size())) {
@@ -424,7 +454,8 @@ class Synchronizer::Impl {
                .handles = {},
                .calls_left = ranges.size()};
     for (const Layout::Range& range : ranges) {
-      // Gradients were multiplied with their share when they were packed, if all shares are known.
+      // Gradients were multiplied with their share when they were packed, if all shares are known;
+      // then the average is a sum.
       const bool scaled =
           start.content == Content::kGradients && factor_ > 0 && ScalesWell(range.type);
       Call call{.collective = Collective::kAllReduce,
@@ -432,13 +463,14 @@ class Synchronizer::Impl {
                 .op = scaled ? ReduceOp::kSum : ReduceOp::kWeightedAverage,
                 .weight = start.weight,
                 .priority = start.priority};
+      // It runs on the thread that drives the engine and must be quick, so it only leaves a note.
       call.ended = [this, id = start.transfer](const absl::Status& status) {
         MutexLock lock(&inbox_mutex_);
         ended_.push_back({id, NowNs(), status});
         wanted_.Signal();
       };
       Handle handle = (*group)->Start(call);
-      // Done at once: it is over, or it could not even start, which nobody else tells.
+      // A call that is done at once is over or was refused; `ended` is not called for a refusal.
       if (handle.Done()) {
         if (absl::Status status = handle.Wait(); !status.ok()) return Fail(std::move(status));
       }
@@ -460,9 +492,11 @@ class Synchronizer::Impl {
       return;
     }
     Running& running = found->second;
+    // A transfer of tensors of several types is done when the last of its calls is.
     if (--running.calls_left > 0) return;
     running.done = true;
     running.handles.clear();
+    // Half of them are dropped at a time, so that a full list costs no move for every transfer.
     if (ended_transfers_.size() >= kEndedMax) {
       ended_transfers_.erase(ended_transfers_.begin(), ended_transfers_.begin() + kEndedMax / 2);
     }
@@ -483,7 +517,9 @@ class Synchronizer::Impl {
     Tell(strategy::TransferDone{ended.transfer});
   }
 
-  // The synchronizer's own thread: tells the strategy what ended, and when a time has come.
+  // What the synchronizer's own thread runs: it tells the strategy which transfers ended and that a
+  // time has come. It empties the inbox before it takes mutex_, so the two are never held here
+  // together.
   void SeeToTransfers() {
     for (;;) {
       std::vector<Ended> ended;
@@ -506,7 +542,8 @@ class Synchronizer::Impl {
     }
   }
 
-  // By the training thread: carries out what is pending until `condition` holds.
+  // The training thread waits here until `condition` holds, and carries out what is pending: the
+  // condition comes true only by that.
   absl::Status WaitUntil(const std::function<bool()>& condition, int tensor)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const int64_t deadline_ns = NowNs() + absl::ToInt64Nanoseconds(options_.timeout);
@@ -559,7 +596,8 @@ class Synchronizer::Impl {
   IterationTimes running_times_ ABSL_GUARDED_BY(mutex_);
   IterationTimes times_;  // by the training thread only
 
-  // What calls of the library leave for our thread. Taken after mutex_ where both are.
+  // What the engine's callbacks and the strategy's WakeAt leave for the synchronizer's own thread.
+  // Where both mutexes are held, mutex_ was taken first.
   Mutex inbox_mutex_;
   CondVar wanted_;
   std::vector<Ended> ended_ ABSL_GUARDED_BY(inbox_mutex_);

@@ -50,11 +50,12 @@ class Replica {
 };
 
 struct SynchronizerOptions {
-  // Of every wait of the training thread; transfers have those of their worker besides.
+  // The longest that the training thread waits in one call; transfers have their worker's own
+  // timeout besides.
   absl::Duration timeout = absl::Minutes(5);
   observe::Recorder* recorder = nullptr;  // null: nothing is recorded
-  int64_t first_iteration = 0;            // the number of the first one, where a job goes on
-  // Tells every event and the commands that it led to, in order; for tests and logs.
+  int64_t first_iteration = 0;            // above 0 where a job goes on from a checkpoint
+  // Called with every event and the commands that it led to, in order; for tests and logs.
   std::function<void(double now, const strategy::Event&, const std::vector<strategy::Command>&)>
       told = nullptr;
 };
@@ -69,7 +70,7 @@ class Synchronizer {
   ~Synchronizer();
   Synchronizer(const Synchronizer&) = delete;
 
-  // `all_samples`: of all workers together, if they are known; else 0.
+  // `samples`: of this worker's batch. `all_samples`: of all workers together, or 0 if not known.
   absl::Status Begin(uint64_t samples, uint64_t all_samples);
   absl::Status Need(int tensor);
   absl::Status BackwardBegins();
@@ -77,14 +78,14 @@ class Synchronizer {
   absl::Status EndBackward();
   absl::Status Finish();
 
-  // Before Begin(): the schedule from the next iteration on. All workers must call it before the
-  // same iteration with the same schedule.
+  // Sets the schedule from the next iteration on. To be called before Begin(), by all workers
+  // before the same iteration and with the same schedule.
   absl::Status SetSchedule(std::shared_ptr<const Schedule> schedule);
 
   int64_t iterations() const;  // begun here so far
-  // Of the last iteration that has ended.
+  // The times of the last iteration that has ended.
   const IterationTimes& times() const;
-  // Those that ended since the last call; of very many the newest.
+  // The transfers that ended since the last call. If they are very many, only the newest are kept.
   std::vector<EndedTransfer> TakeTransfers();
   uint64_t bytes_sent() const;  // of this worker's gradients and parameters, all transfers
 

@@ -22,7 +22,7 @@ namespace syncopate::tools {
 struct ForestArguments {
   bool no_relays = false;
   int trees = 0;       // 0: any number
-  int depth = 0;       // likewise
+  int depth = 0;       // 0: any depth
   std::string loss;    // "1%" or "0.01"; empty: the default
   std::string stages;  // "one", "two", "separate", "paper"; empty: one
 

@@ -25,11 +25,12 @@ struct JobPlace {
 // -H, --hostfile, --agent, -n, --lab. `place` must outlive the parsing.
 void AddJobPlaceOptions(CLI::App& command, JobPlace& place);
 
-// Every rank of a new job runs this program with `words` (the sub-command first). The exit code of
-// the job, which has said itself what went wrong. Where no lab is made for it, this process becomes
-// the launcher, and nothing is returned but an error.
+// Every rank of a new job runs this program with `words` (the sub-command first). Returns the exit
+// code of the job, which has said itself what went wrong. Where no lab is made for it, this process
+// becomes the launcher, and nothing is returned but an error.
 absl::StatusOr<int> RunAsJob(const JobPlace& place, const std::vector<std::string>& words);
-// Likewise, but every rank runs `program`, its path first; `name` is the sub-command's.
+// Every rank of a new job runs `program`, its path first; `name` is that of the sub-command. What
+// is returned is as of RunAsJob().
 absl::StatusOr<int> RunProgramAsJob(const JobPlace& place, const std::string& name,
                                     const std::vector<std::string>& program);
 

@@ -20,14 +20,14 @@ namespace syncopate::tools {
 struct ReplayArguments {
   std::string models;             // "resnet-152,bert-base", or the file of a table
   std::string schedule = "all";   // planners, "all", or the file of a schedule
-  std::string bytes_scale = "1";  // times the bytes
-  std::string time_scale = "1";   // times the computing
+  std::string bytes_scale = "1";  // a factor of the bytes of every tensor
+  std::string time_scale = "1";   // a factor of the computing time of every tensor
   std::string costs;              // a file, or "a,b,gamma2,..."; empty: measured in the job
   std::string bucket;             // size of buckets; empty: 25M, scaled as the bytes are
   std::string costs_time = "5s";  // how long to measure them
   int iterations = 20;            // of each schedule
   int rounds = 4;                 // in which schedules take turns
-  int ways = 0;                   // search: at most so many at once; 0: as many as measured
+  int ways = 0;                   // search: most transfers at once; 0: as many as measured
   bool overlap_forward = false;
   bool json = false;
   JobPlace place;

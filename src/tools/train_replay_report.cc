@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Whom the others are compared with: ours, or else the last.
+// The schedule that the others are compared with: the one of the planner `search`, or the last.
 const ReplayedSchedule& Ours(const ReplayedModel& model) {
   for (const ReplayedSchedule& schedule : model.schedules) {
     if (schedule.name == "search") return schedule;

@@ -1,3 +1,6 @@
+// The DataParallel of syncopate/torch.h: hooks of a module's parameters drive a
+// synchronizer (sync/synchronizer.h), whose schedule is kept while the job runs
+// (torch/kept_schedule.h).
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>

@@ -88,7 +88,8 @@ absl::Status SaveToSet(const std::string& folder, int rank, Group& group,
     SYNCOPATE_RETURN_IF_ERROR(WriteNote(folder, checkpoint.iteration, group.size()));
   }
   SYNCOPATE_RETURN_IF_ERROR(group.Barrier());
-  // Who comes first removes them; those of other hosts have their own.
+  // Every worker tries to remove older checkpoints, since hosts may have folders of their own; on a
+  // shared folder the first one succeeds.
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (!absl::StartsWith(name, kPrefix) || name == absl::StrCat(kPrefix, checkpoint.iteration)) {

@@ -1,3 +1,9 @@
+// One worker's part of a training job: prepares data, model and synchronizer, runs the iterations,
+// and gathers what the run took.
+//
+// Where workers could fail differently (data, model, checkpoint, folder) they agree on the outcome
+// first (SideChannel::Agree): a worker that returned alone would leave the others waiting in the
+// next collective. Rank 0 writes the run's folder and speaks to people.
 #include "train/trainer.h"
 
 #include <ATen/Context.h>
@@ -78,7 +84,7 @@ class Trainer {
   absl::Status Iterate();
   absl::Status Evaluate();
   absl::Status Save();
-  // Takes a step that is no part of an iteration's time.
+  // Takes a step that is no part of an iteration's time, so that reports do not count it as such.
   absl::Status Outside(absl::Status (Trainer::*step)()) {
     const int64_t begin_ns = MonotonicClock().NowNs();
     const absl::Status status = (this->*step)();
@@ -93,6 +99,8 @@ class Trainer {
     metric.seconds = Seconds();
     return folder_->Append(metric);
   }
+  // Hooks run inside of LibTorch and cannot return an error, so Iterate() looks here after each
+  // pass.
   void Note(const absl::Status& status) {
     if (failure_.ok()) failure_ = status;
   }
@@ -117,10 +125,10 @@ class Trainer {
   LearningRate rate_;
   int64_t iterations_ = 0;  // in all
 
-  std::optional<observe::RunDirectory> folder_;  // rank 0
+  std::optional<observe::RunDirectory> folder_;  // on rank 0 only
   std::optional<observe::TimelineFile> timeline_;
   std::string config_;
-  absl::Status failure_;  // in a hook
+  absl::Status failure_;  // the first error of a hook
 
   int64_t iteration_ = 0;  // done so far
   bool training_ = false;  // the forward pass that runs is one of training
@@ -137,6 +145,7 @@ class Trainer {
 absl::Status Trainer::Prepare() {
   SYNCOPATE_RETURN_IF_ERROR(options_.Validate(worker_.size()));
   const int cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  // Workers of one host share its cores.
   at::set_num_threads(options_.threads > 0 ? options_.threads
                                            : std::max(1, cores / worker_.local_size()));
   SYNCOPATE_ASSIGN_OR_RETURN(SideChannel side, SideChannel::Make(worker_));
@@ -155,11 +164,14 @@ absl::Status Trainer::Prepare() {
                           options_.seed, options_.dropout});
   SYNCOPATE_RETURN_IF_ERROR(side_->Agree(model.status()));
   model_ = *std::move(model);
-  // The same models, but other random numbers from here on: dropout differs between workers.
+  // All workers made the same model from one seed. From here on their random numbers differ, since
+  // dropout must differ between workers.
   at::manual_seed(MixSeed(options_.seed, static_cast<uint64_t>(worker_.rank())));
   SYNCOPATE_ASSIGN_OR_RETURN(optimizer_,
                              MakeOptimizer(options_.optimizer, model_->ParameterTensors()));
   sampler_ = std::make_unique<Sampler>(data_.train.samples, options_.seed);
+  // Unless batches are given, the global batch is cut evenly, and the first ranks get the
+  // remainder.
   batches_ = options_.batches;
   for (int rank = 0; batches_.size() < static_cast<size_t>(worker_.size()); ++rank) {
     batches_.push_back(options_.batch / worker_.size() +
@@ -192,6 +204,8 @@ absl::Status Trainer::Prepare() {
         observe::RunDirectory::CreateTimeline(options_.run_folder, recorder_.Trace(), 0));
     timeline_ = std::move(timeline);
   }
+  // The synchronizer numbers tensors in the order of the layers, so that a layer's forward pass
+  // waits for its own tensors only.
   std::vector<torch::NamedTensor> named;
   tensors_of_layer_.resize(model_->layers().size());
   for (const ModelParameter& parameter : model_->ordered_parameters()) {
@@ -226,6 +240,8 @@ absl::Status Trainer::Prepare() {
   return absl::OkStatus();
 }
 
+// The digest of the options guards against a run that goes on differently from how it began; the
+// old config.json serves only to name the difference.
 absl::Status Trainer::Resume() {
   const auto refuse = [&](const absl::Status& why) {
     return absl::InvalidArgumentError(
@@ -270,6 +286,8 @@ absl::Status Trainer::Iterate() {
     const ScopedSpan span(&recorder_, SpanKind::kLoad, number);
     SYNCOPATE_ASSIGN_OR_RETURN(picked, sampler_->Next(batches_, worker_.rank()));
   }
+  // A batch is computed in parts to save memory. Gradients add up in .grad(), so they are complete,
+  // and may be sent, only in the last part's backward pass.
   const int64_t parts = std::min<int64_t>(options_.accumulate, std::max<int64_t>(samples, 1));
   loss_ = 0;
   for (int64_t part = 0; part < parts; ++part) {
@@ -292,7 +310,8 @@ absl::Status Trainer::Iterate() {
     }
     SYNCOPATE_RETURN_IF_ERROR(failure_);
     if (part == 0) {
-      // The forward pass has seen to all updates before; gradients begin anew.
+      // The forward pass has waited for every tensor, so all updates of the last iteration are
+      // done: the rate may change and the gradients may be dropped.
       steps_->SetRate(rate_.RateAt(iteration_));
       for (const at::Tensor& parameter : model_->ParameterTensors())
         parameter.mutable_grad() = at::Tensor();
@@ -352,6 +371,7 @@ absl::Status Trainer::Loop() {
   return absl::OkStatus();
 }
 
+// Every worker takes part in the sum; only rank 0 reports.
 absl::Status Trainer::Report() {
   if (timeline_) SYNCOPATE_RETURN_IF_ERROR(timeline_->Append(recorder_.TakeNew()));
   const double samples = static_cast<double>(batches_[static_cast<size_t>(worker_.rank())]);
@@ -364,6 +384,7 @@ absl::Status Trainer::Report() {
       std::max<int64_t>(1, iteration_ - std::exchange(reported_iteration_, iteration_)));
   const int64_t whole_ns = now_ns - std::exchange(reported_ns_, now_ns);
   const double each = static_cast<double>(whole_ns - std::exchange(outside_ns_, 0)) * 1e-9 / count;
+  // What is left includes evaluation and checkpoints, so it is estimated from the whole time.
   const double left =
       static_cast<double>(whole_ns) * 1e-9 / count * static_cast<double>(iterations_ - iteration_);
   say_(absl::StrFormat(
@@ -388,6 +409,8 @@ absl::Status Trainer::Report() {
                                    .accuracy = {}});
 }
 
+// All updates must be done first, so that all workers evaluate the same parameters. Buffers, such
+// as the statistics of batch norm, are each worker's own and are averaged.
 absl::Status Trainer::Evaluate() {
   SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Finish());
   const ScopedSpan span(&recorder_, SpanKind::kEvaluate, static_cast<int>(iteration_ - 1));
@@ -395,7 +418,7 @@ absl::Status Trainer::Evaluate() {
   const int64_t samples = options_.evaluate_samples > 0
                               ? std::min(options_.evaluate_samples, data_.test.samples)
                               : data_.test.samples;
-  // Each worker its part.
+  // Each worker evaluates its part of the test samples; a worker may have none.
   const int64_t begin = samples * worker_.rank() / worker_.size();
   const int64_t end = samples * (worker_.rank() + 1) / worker_.size();
   Split part = {.samples = end - begin, .inputs = {}, .labels = {}};
@@ -475,7 +498,7 @@ absl::StatusOr<Summary> Trainer::Conclude() {
 
 absl::StatusOr<Summary> Train(Worker& worker, const TrainOptions& options,
                               const std::function<void(absl::string_view)>& say) {
-  // LibTorch throws.
+  // LibTorch reports errors by exceptions, which must not leave this function.
   try {
     return Trainer(worker, options, say).Run();
   } catch (const std::exception& error) {

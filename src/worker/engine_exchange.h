@@ -11,8 +11,8 @@
 namespace syncopate::worker {
 
 // `group` has all workers and is used for nothing else. The engine and the programs must be there
-// as long as records are exchanged; the memory of records under way must outlive the engine, so
-// whoever holds them lets the engine go first.
+// as long as records are exchanged. The memory of records under way must outlive the engine, so the
+// owner of the exchange destroys the engine first.
 std::unique_ptr<adapt::RecordExchange> MakeEngineExchange(
     engine::Engine& engine, ProgramCache& programs, std::shared_ptr<engine::EngineGroup> group,
     int64_t timeout_ns);

@@ -1,4 +1,4 @@
-// Who am I? The job, rank and size of this worker, from the variables that its launcher set.
+// Finds out the job, rank and size of this worker from the variables that its launcher set.
 #ifndef SYNCOPATE_WORKER_JOB_ENVIRONMENT_H_
 #define SYNCOPATE_WORKER_JOB_ENVIRONMENT_H_
 
@@ -23,8 +23,8 @@ FindAncestor ProcessAncestors();
 
 // Asks for the variables of `syncopate launch`, torchrun, Open MPI, PMI (MPICH and its relatives)
 // and Slurm, in this order; docs/launch.md lists them. The first launcher whose variables are there
-// is believed. Nothing if there is none: the worker is alone. A value that cannot be right is an
-// InvalidArgument that names the variable, its value and the remedy.
+// is believed. Returns nothing if there is none: the worker is alone. A value that cannot be right
+// is an InvalidArgument that names the variable, its value and the remedy.
 absl::StatusOr<std::optional<Job>> JobFromEnvironment(
     const Environment& environment, const FindAncestor& find_ancestor = ProcessAncestors());
 

@@ -12,11 +12,11 @@
 namespace syncopate::worker {
 namespace {
 
-// Calls of more bytes are chosen for by their own size.
+// For larger calls the algorithm is chosen by their own size, not by one that stands for it.
 constexpr uint64_t kAlikeBytesMax = 4 << 20;
 
-// A size that stands for those near it: the next below with two binary digits. Blocks have sizes of
-// their own, and few calls have many of them.
+// A size that stands for those near it: the next one below with two significant binary digits. A
+// call with blocks stands for itself, since its blocks have sizes of their own.
 uint64_t AlikeElements(const plan::ProgramKey& key) {
   const uint64_t elements = key.request.elements;
   if (elements < 4 || elements * key.element_bytes > kAlikeBytesMax ||
@@ -47,6 +47,7 @@ std::optional<std::vector<int>> ProgramCache::PlacementOf(const plan::ProgramKey
   std::vector<int> placement;
   bool one_host = true;
   const auto host_of = [&](int device) {
+    // A device that names no host is one by itself.
     const int host = network_->topology.nodes[static_cast<size_t>(device)].host;
     return host >= 0 ? host : device;
   };
@@ -60,6 +61,7 @@ std::optional<std::vector<int>> ProgramCache::PlacementOf(const plan::ProgramKey
 
 absl::StatusOr<std::shared_ptr<const plan::Selection>> ProgramCache::ChoiceFor(
     plan::ProgramKey key, const Topology& topology, const std::vector<int>& placement) {
+  // What does not bear on the choice is cleared, so that all such calls share one entry.
   key.request.elements = AlikeElements(key);
   key.self = 0;
   key.chunk_bytes = 0;
@@ -70,9 +72,11 @@ absl::StatusOr<std::shared_ptr<const plan::Selection>> ProgramCache::ChoiceFor(
                                                  placement, {.algorithm = key.algorithm}));
   Log(LogLevel::kInfo, Name(key.request.collective), " of about ",
       key.request.elements * key.element_bytes, " bytes: ", selection.why);
-  // Of that size, and of those that were not chosen: nobody asks for it again.
+  // The program is of the size that stands for others, and the other candidates lost: neither is
+  // asked for again.
   selection.program = {};
   selection.candidates.resize(1);
+  // Clearing all is enough as a bound: what is still used is planned again.
   if (choices_.size() >= kProgramsMax) choices_.clear();
   auto choice = std::make_shared<const plan::Selection>(std::move(selection));
   choices_[key] = choice;
@@ -109,6 +113,7 @@ absl::StatusOr<PlannedProgram> ProgramCache::Plan(const plan::ProgramKey& key) {
   return planned;
 }
 
+// Planning runs under the mutex: two threads that ask for the same program plan it once.
 absl::StatusOr<PlannedProgram> ProgramCache::Get(const plan::ProgramKey& key) {
   MutexLock lock(&mutex_);
   const auto found = programs_.find(key);

@@ -1,4 +1,5 @@
-// From a call to the compiled program that runs it: plans once, remembers.
+// Finds the compiled program that runs a call: it is planned at the first call and remembered.
+// Equal keys give equal programs on all workers, which compare digests before they run one.
 #ifndef SYNCOPATE_WORKER_PROGRAM_CACHE_H_
 #define SYNCOPATE_WORKER_PROGRAM_CACHE_H_
 
@@ -22,23 +23,24 @@ namespace syncopate::worker {
 
 struct PlannedProgram {
   std::shared_ptr<const engine::CompiledProgram> program;
-  uint64_t chunk_bytes = 0;  // of the sub-chunks, if the planner cuts data by size
+  uint64_t chunk_bytes = 0;  // size of the sub-chunks; 0: the planner does not cut data by size
 };
 
 // Thread-safe.
 class ProgramCache {
  public:
-  // `cores` of the host, and for a job on several hosts the network between them. The same on all
-  // workers, since the choice of an algorithm depends on it.
+  // `cores` is the number of the host's cores; a job on several hosts also has a network. Both are
+  // the same on all workers, since the choice of an algorithm depends on them.
   explicit ProgramCache(int cores, std::optional<Network> network = std::nullopt)
       : cores_(cores), network_(std::move(network)) {}
 
   absl::StatusOr<PlannedProgram> Get(const plan::ProgramKey& key);
-  // From now on keys may name this version. Those between it and the first are forgotten.
+  // From now on keys may name this version of the network. Of the versions before it only the first
+  // is kept.
   void Publish(uint64_t version, const Topology& topology);
 
  private:
-  // Jobs use few different calls; one that does not must not fill the memory.
+  // Jobs make few different calls. One that makes many must not fill the memory.
   static constexpr size_t kProgramsMax = 4096;
 
   absl::StatusOr<PlannedProgram> Plan(const plan::ProgramKey& key)
@@ -48,7 +50,7 @@ class ProgramCache {
   absl::StatusOr<std::shared_ptr<const plan::Selection>> ChoiceFor(
       plan::ProgramKey key, const Topology& topology, const std::vector<int>& placement)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Nothing if all workers of the request are on one host.
+  // The devices of the request's workers; nothing if all of them are on one host.
   std::optional<std::vector<int>> PlacementOf(const plan::ProgramKey& key) const;
 
   const int cores_;

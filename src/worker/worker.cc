@@ -1,4 +1,9 @@
-// The public interface (syncopate/syncopate.h) over the planners, the engine and the transports.
+// The public interface (syncopate/syncopate.h) over the planners, the engine and the transports: it
+// checks a call, finds its program, and gives both to the engine.
+//
+// Every worker must come to the same program for the same call without asking the others. All that
+// the choice depends on is therefore the same on all workers: the call, the group, the rules, the
+// version of the network, and the sub-chunks that the tuner tries.
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +44,9 @@ namespace syncopate {
 namespace internal {
 
 // What a worker is made of. Groups, buffers and handles keep it alive.
+//
+// The engine is declared after the transport, the programs, the watch and the tuner, so that it is
+// destroyed before them: operations under way use them.
 class WorkerImpl {
  public:
   WorkerImpl(worker::StartedTransport started, const std::optional<worker::Network>& network_in,
@@ -53,6 +61,8 @@ class WorkerImpl {
 
   absl::StatusOr<std::shared_ptr<engine::EngineGroup>> MakeGroup(const std::vector<int>& members) {
     MutexLock lock(&mutex);
+    // The same members may make several groups. They make them in the same order, so the instance
+    // gives each the same key on all of them.
     const uint64_t instance = group_instances[members]++;
     const std::string name = absl::StrCat("group ", absl::StrJoin(members, ","), " ", instance);
     return engine.MakeGroup(DigestOf(name).low | 1, members);  // 0 means no group
@@ -82,12 +92,12 @@ class WorkerImpl {
   const Job job;
   const int64_t timeout_ns;
   const std::unique_ptr<transport::Transport> transport;
-  const std::optional<worker::Network>
-      network;  // that the job began with, if it is on several hosts
+  // The network that the job began with, if it is on several hosts.
+  const std::optional<worker::Network> network;
   worker::ProgramCache programs;
   worker::OwnPrograms own_programs;
-  std::unique_ptr<adapt::NetworkWatch> watch;  // null: nobody looks. The engine goes first.
-  std::unique_ptr<adapt::ChunkTuner> tuner;    // likewise
+  std::unique_ptr<adapt::NetworkWatch> watch;  // null: the network is not watched
+  std::unique_ptr<adapt::ChunkTuner> tuner;    // null: sub-chunks are not tuned
   engine::Engine engine;
   Mutex mutex;
   std::map<std::vector<int>, uint64_t> group_instances ABSL_GUARDED_BY(mutex);
@@ -105,8 +115,8 @@ struct BufferOwner {
 class OperationState {
  public:
   const std::shared_ptr<WorkerImpl> worker;
-  const std::shared_ptr<engine::Operation> operation;  // null: it never started
-  const absl::Status refusal;                          // why
+  const std::shared_ptr<engine::Operation> operation;  // null: the call was refused
+  const absl::Status refusal;                          // why it was
 };
 
 class GroupImpl {
@@ -121,6 +131,8 @@ class GroupImpl {
 
   int size() const { return static_cast<int>(group->members.size()); }
 
+  // From a call to what the engine starts. The watch counts calls between BeforeCall() and Ended(),
+  // so a call that gets no program must be ended here.
   absl::StatusOr<engine::OperationSpec> Prepare(const Call& call) {
     SYNCOPATE_RETURN_IF_ERROR(Check(call));
     const uint64_t version =
@@ -145,7 +157,7 @@ class GroupImpl {
                                .priority = call.priority,
                                .deadline_ns = now_ns + timeout_ns};
     if (took != nullptr || watch != nullptr) {
-      // The engine goes before the watch.
+      // The pointer to the watch stays valid: the engine is destroyed before it.
       spec.completed = [took, now_ns, watch = watch,
                         ended = call.ended](const absl::Status& status) {
         if (took != nullptr && status.ok()) took->store(MonotonicClock().NowNs() - now_ns);
@@ -160,8 +172,9 @@ class GroupImpl {
 
   const std::shared_ptr<WorkerImpl> worker;
   const std::shared_ptr<engine::EngineGroup> group;
-  adapt::NetworkWatch* const watch;  // of the worker
-  adapt::ChunkTuner* const tuner;    // likewise
+  // The worker's own, for its world group; null for other groups.
+  adapt::NetworkWatch* const watch;
+  adapt::ChunkTuner* const tuner;
 
  private:
   bool IsActive(const Call& call) const {
@@ -169,6 +182,7 @@ class GroupImpl {
            std::find(call.active.begin(), call.active.end(), group->self) != call.active.end();
   }
 
+  // Refuses what the caller got wrong before any other worker hears of the call.
   absl::Status Check(const Call& call) const {
     auto refuse = [&](const auto&... why) {
       return WithBlast(
@@ -232,12 +246,13 @@ class GroupImpl {
     return absl::OkStatus();
   }
 
-  // `took`: where the time of this call is wanted, if it is.
+  // `took` is set to where the time of this call goes, if the tuner wants it.
   absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> ProgramFor(
       const Call& call, uint64_t network_version, std::shared_ptr<std::atomic<int64_t>>& took) {
     const uint64_t element_bytes = SizeOf(call.data.type);
     MutexLock lock(&mutex_);
-    // The same call again is the usual case.
+    // Training makes the same call again and again, so the last one is compared field by field
+    // before a key is built and hashed.
     const bool same =
         last_.program != nullptr && last_key_.request.collective == call.collective &&
         last_key_.request.elements == call.data.elements &&
@@ -286,7 +301,7 @@ class GroupImpl {
     return Refined(took);
   }
 
-  // What the tuner makes of the program that the last key gave.
+  // The last program with the sub-chunks that the tuner advises.
   absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> Refined(
       std::shared_ptr<std::atomic<int64_t>>& took) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (tuner == nullptr || last_.chunk_bytes == 0) return last_.program;
@@ -297,14 +312,15 @@ class GroupImpl {
     key.chunk_bytes = advice.chunk_bytes;
     absl::StatusOr<worker::PlannedProgram> planned = worker->programs.Get(key);
     if (planned.ok()) return planned->program;
-    // Too many steps, say; for all workers alike. The size is then not among those measured.
+    // The size may give too many steps, say. That is so on all workers, which then all run the
+    // proposed program, and the size has no measurement.
     took = nullptr;
     return last_.program;
   }
 
   Mutex mutex_;
   plan::ProgramKey last_key_ ABSL_GUARDED_BY(mutex_);
-  // As the call had them.
+  // The fields of the last call as it had them, before defaults were filled in.
   std::string last_algorithm_ ABSL_GUARDED_BY(mutex_);
   std::string last_text_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> last_blocks_ ABSL_GUARDED_BY(mutex_);
@@ -346,6 +362,7 @@ Handle Group::Start(const Call& call) {
 
 absl::Status Group::Run(const Call& call) {
   SYNCOPATE_ASSIGN_OR_RETURN(engine::OperationSpec spec, impl_->Prepare(call));
+  // Only a call that the caller waits for tells how much time was spent on calls.
   if (impl_->watch == nullptr) return impl_->worker->engine.Run(std::move(spec));
   const int64_t begin_ns = MonotonicClock().NowNs();
   absl::Status status = impl_->worker->engine.Run(std::move(spec));

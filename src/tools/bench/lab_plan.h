@@ -14,8 +14,8 @@ namespace syncopate::tools::bench {
 inline constexpr const char* kRankVariable = "SYNCOPATE_RANK";
 
 struct LabPlace {
-  std::vector<std::string> exec;     // words before a command: it runs on the lab's first host
-  std::vector<std::string> launch;   // likewise: all ranks run it, each on its host
+  std::vector<std::string> exec;     // words before a command that runs on the lab's first host
+  std::vector<std::string> launch;   // words before a command that every rank runs on its host
   std::string hosts;                 // with their slots: "h0:2,h1:2"
   std::vector<std::string> host_of;  // by rank
   std::string agent;                 // path of the file that AgentScript() is in

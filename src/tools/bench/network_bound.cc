@@ -1,3 +1,7 @@
+// A cut through the network bounds a collective by the bytes that must cross it. Every cut gives a
+// valid bound, so it does not matter that only some are tried: single hosts, racks, and the two
+// sides of a link between switches. Partitions add up the traffic of several cuts at once, which
+// bounds an all-reduce more tightly than any of them.
 #include "tools/bench/network_bound.h"
 
 #include <algorithm>
@@ -12,11 +16,12 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kBitsPerByte = 8;
 
+// A link without a rate is not shaped and never the bottleneck.
 double PayloadRate(int64_t bits) {
   return bits > 0 ? static_cast<double>(bits) / kBitsPerByte * lab::kPayloadShare : kInfinite;
 }
 
-// Hosts without workers carry nothing: packets pass through switches only.
+// A link to a host without workers carries nothing, since packets pass through switches only.
 bool Carries(const lab::Spec& spec, const std::vector<int>& workers, const lab::Link& link) {
   for (const int node : {link.a, link.b}) {
     if (spec.nodes[node].is_host && workers[node] == 0) return false;
@@ -24,7 +29,7 @@ bool Carries(const lab::Spec& spec, const std::vector<int>& workers, const lab::
   return true;
 }
 
-// Bytes/s from the nodes inside to those outside.
+// The bytes/s that can go from the nodes inside to those outside.
 double RateOut(const lab::Spec& spec, const std::vector<int>& workers,
                const std::vector<bool>& inside) {
   double rate = 0;
@@ -54,7 +59,7 @@ std::vector<bool> Reachable(const lab::Spec& spec, int start, const lab::Link& w
   return reached;
 }
 
-// A switch with the hosts on it that run workers.
+// A switch and the hosts on it that run workers.
 std::vector<bool> Rack(const lab::Spec& spec, const std::vector<int>& workers, int node) {
   std::vector<bool> inside(spec.nodes.size(), false);
   inside[node] = true;
@@ -107,6 +112,7 @@ NetworkBound::NetworkBound(const lab::Spec& spec, const std::vector<int>& slots,
   for (const auto& rack : racks) AddCuts(spec, rack);
   for (const lab::Link& link : spec.links) {
     if (spec.nodes[link.a].is_host || spec.nodes[link.b].is_host) continue;
+    // Only a link without another way around it separates the network into two sides.
     const std::vector<bool> side = Reachable(spec, link.a, link);
     if (!side[link.b]) AddCuts(spec, side);
   }
@@ -115,6 +121,8 @@ NetworkBound::NetworkBound(const lab::Spec& spec, const std::vector<int>& slots,
 }
 
 void NetworkBound::AddCuts(const lab::Spec& spec, const std::vector<bool>& inside) {
+  // Links may have different rates in the two directions, so each side is a cut of its own. A side
+  // without active workers, or with all of them, says nothing.
   std::vector<bool> outside = inside;
   outside.flip();
   for (const std::vector<bool>& side : {inside, outside}) {
@@ -145,6 +153,8 @@ void NetworkBound::AddPartition(const lab::Spec& spec,
   if (partition.parts > 1 && in_parts == workers_) partitions_.push_back(partition);
 }
 
+// The least that must leave the cut's side. Blocks are taken to be equal, one for each active
+// worker; reductions can be added up on either side, so an all-reduce sends the data across once.
 double NetworkBound::BytesAcross(const Cut& cut, Collective collective, uint64_t bytes) const {
   const double all = static_cast<double>(bytes);
   const double part = static_cast<double>(cut.workers) / active_;
@@ -180,10 +190,13 @@ std::optional<double> NetworkBound::Seconds(Collective collective, uint64_t byte
   }
   if (collective == Collective::kAllReduce) {
     for (const Partition& partition : partitions_) {
+      // All parts together must send, and also receive, 2 (parts - 1) times the data: docs/bench.md
+      // says why.
       const double moved = 2.0 * (partition.parts - 1) * static_cast<double>(bytes);
       seconds = std::max(seconds, moved / std::min(partition.rate_out, partition.rate_in));
     }
   }
+  // Nothing crosses, or only links without a rate: there is no bound.
   if (seconds <= 0) return std::nullopt;
   return seconds;
 }

@@ -31,7 +31,8 @@ absl::StatusOr<std::vector<std::string>> PeersOf(absl::string_view word) {
                    "another build of ours as NAME=FOLDER, where FOLDER holds bench_syncopate"));
 }
 
-// Likewise in a lab, where there are networks between the workers.
+// The contestants that a word of --against stands for in a lab, where the workers are on several
+// hosts.
 absl::StatusOr<std::vector<std::string>> LabPeersOf(absl::string_view word) {
   if (word == "openmpi") return std::vector<std::string>{kOpenMpi, kOpenMpiRing};
   if (word == "all") return std::vector<std::string>{kOpenMpi, kOpenMpiRing, kOpenMpiUcx, kGloo};

@@ -72,7 +72,7 @@ struct BenchOptions {
   std::optional<int64_t> warmup;
   int64_t check = 1;
   int rounds = 5;
-  std::vector<int> active;               // whose data counts, rising; empty: everybody's
+  std::vector<int> active;               // the ranks whose data counts, rising; empty: all
   std::vector<std::string> contestants;  // ours first unless peers only; no repeats
   // Contestants that are other builds of ours: the folder with their driver, by name.
   std::map<std::string, std::string> builds;

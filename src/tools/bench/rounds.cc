@@ -1,3 +1,6 @@
+// Contestants alternate within a round, and another one is first in each round, so that a drift of
+// the machine's speed meets all of them alike. A trial before the first round tells how many
+// iterations a contestant needs for a round of about equal length.
 #include "tools/bench/rounds.h"
 
 #include <algorithm>
@@ -10,6 +13,7 @@
 namespace syncopate::tools::bench {
 namespace {
 
+// The trial is short: it only has to tell the order of magnitude of an iteration.
 constexpr int64_t kTrialIterations = 5;
 constexpr int64_t kTrialWarmup = 1;
 
@@ -32,7 +36,7 @@ class Rounds {
     int64_t iterations = 0;
   };
 
-  // A guess at how long a size takes, relative to the others.
+  // A guess at how long a size takes, relative to the others, for the display of progress.
   static double WorkOf(uint64_t bytes) { return 1 + static_cast<double>(bytes) / (8 << 20); }
 
   absl::Status RunSize(uint64_t bytes) {
@@ -45,12 +49,14 @@ class Rounds {
       trial.warmup = kTrialWarmup;
       trial.iterations = kTrialIterations;
       SYNCOPATE_RETURN_IF_ERROR(RunOne(i, trial, 0, measurements[i]));
+      // The trial dropped the contestant: it has no samples to plan by.
       if (measurements[i].rounds_us.empty()) continue;
       plans[i] = PlanFor(Quantile(measurements[i].rounds_us[0], 0.5));
       measurements[i].rounds_us.clear();
     }
     for (int round = 0; round < options_.rounds; ++round) {
       for (size_t k = 0; k < entrants_.size(); ++k) {
+        // The order is rotated by one in each round.
         const size_t i = (k + static_cast<size_t>(round)) % entrants_.size();
         if (entrants_[i] == nullptr) continue;
         RunRequest request = Request(bytes);
@@ -59,7 +65,7 @@ class Rounds {
         SYNCOPATE_RETURN_IF_ERROR(RunOne(i, request, round + 1, measurements[i]));
       }
     }
-    // Who left in the middle has no row.
+    // A contestant that left in the middle has no row.
     std::vector<Measurement> complete;
     for (size_t i = 0; i < entrants_.size(); ++i) {
       if (entrants_[i] != nullptr) complete.push_back(std::move(measurements[i]));
@@ -101,6 +107,8 @@ class Rounds {
     return absl::OkStatus();
   }
 
+  // A peer that fails must not end the benchmark of the others. An interrupt ends it, and so does a
+  // failure of our own contestant or of the last one that is left.
   absl::Status Drop(size_t i, const RunRequest& request, const absl::Status& why) {
     if (absl::IsCancelled(why)) return why;
     const std::string name = entrants_[i]->name();

@@ -17,6 +17,8 @@ std::vector<double> AllSamples(const Measurement& measurement) {
   return all;
 }
 
+// The ratio is that of the medians over all rounds; its spread is that of the rounds, whose samples
+// were taken close together and met the same disturbances.
 Ratio RatioOf(const Measurement& peer, const Measurement& ours) {
   Ratio ratio;
   ratio.p50 = Quantile(AllSamples(peer), 0.5) / Quantile(AllSamples(ours), 0.5);
@@ -31,6 +33,7 @@ Ratio RatioOf(const Measurement& peer, const Measurement& ours) {
 
 }  // namespace
 
+// Linear between the two nearest samples.
 double Quantile(std::vector<double> samples, double q) {
   std::sort(samples.begin(), samples.end());
   const double at = q * static_cast<double>(samples.size() - 1);
@@ -64,6 +67,7 @@ absl::StatusOr<std::vector<double>> OverRanks(Collective collective,
                                               const std::vector<RankResult>& ranks) {
   std::vector<double> sum;
   std::vector<double> max;
+  // Ranks that take no part in the call have no samples and do not count in the mean.
   double parts = 0;
   for (const RankResult& rank : ranks) {
     if (rank.samples_ns.empty()) continue;
@@ -85,6 +89,9 @@ absl::StatusOr<std::vector<double>> OverRanks(Collective collective,
   }
   if (sum.empty()) return absl::InvalidArgumentError("no rank timed anything");
   for (double& us : sum) us /= parts;
+  // Where calls are timed apart, from a barrier to each rank's own end, the call lasts as long as
+  // its slowest rank. Otherwise calls follow one another, and all ranks take equally long on
+  // average.
   return TimedApart(collective) ? max : sum;
 }
 

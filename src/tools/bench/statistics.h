@@ -54,7 +54,8 @@ struct Row {
   int rounds = 0;
   // The network's bound / p50, in percent; nothing where no bound is known.
   std::optional<double> percent_of_bound;
-  // Likewise with the bound that the forest planner proves for the topology that ours knows.
+  // The bound that the forest planner proves for the topology that ours knows / p50, in percent;
+  // nothing where none is proved.
   std::optional<double> percent_of_certificate;
 };
 

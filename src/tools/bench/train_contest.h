@@ -18,7 +18,8 @@ namespace syncopate::tools::bench {
 // One run of one contestant.
 struct TrainRun {
   observe::Summary summary;
-  std::vector<std::pair<int64_t, double>> losses;  // after so many iterations: the mean of all
+  // Iterations done, and the mean loss of all workers then.
+  std::vector<std::pair<int64_t, double>> losses;
 };
 
 // What a run's folder says. InvalidArgument if the summary lacks a time.

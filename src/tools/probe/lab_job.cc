@@ -27,7 +27,8 @@ namespace {
 constexpr uint64_t kMessageBytesMax = uint64_t{4} << 20;
 constexpr size_t kKeyBytes = 32;
 
-// Messages between the parent and a worker: a length, then so many bytes. With a deadline.
+// A message between the parent and a worker is its length in bytes and then its text. Sending and
+// receiving have a deadline.
 absl::Status Send(const UniqueFd& fd, const std::string& text) {
   const uint64_t size = text.size();
   std::string bytes(reinterpret_cast<const char*>(&size), sizeof(size));

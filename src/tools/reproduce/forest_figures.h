@@ -47,7 +47,8 @@ struct FigureRow {
   // and how many times as long it takes as our plan.
   size_t best = 0;
   double ratio = 0;
-  // Likewise of all baselines if all their stages overlap without loss.
+  // The quickest of all baselines, if all their stages overlap without loss, and how many times as
+  // long it takes as our plan.
   size_t best_overlapped = 0;
   double ratio_overlapped = 0;
   double overlap_saving = 0;  // Figure 7: the part of the separate time that overlapping saves
