@@ -336,7 +336,7 @@ class GlooContestant final : public Contestant {
   std::byte* data_ = nullptr;
   std::byte* second_ = nullptr;  // made at first use
   std::shared_ptr<gloo::Context> everybody_;
-  std::shared_ptr<gloo::Context> context_;  // of those who take part
+  std::shared_ptr<gloo::Context> context_;  // of the ranks that take part
   std::unique_ptr<gloo::BarrierOptions> barrier_;
   tools::bench::RunRequest request_;
   CallFunction call_;

@@ -97,7 +97,8 @@ class MemoryLimit final : public Contestant {
   }
 
   absl::Status Call() override {
-    // The first barrier: everybody's data is there. The second: everybody has taken what it needs.
+    // After the first barrier the data of all ranks is there. After the second all ranks have taken
+    // what they need.
     SYNCOPATE_RETURN_IF_ERROR(Barrier());
     if (request_.collective == Collective::kBarrier) return absl::OkStatus();
     Move();

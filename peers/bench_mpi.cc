@@ -144,7 +144,7 @@ class MpiContestant final : public Contestant {
            request_.collective == Collective::kReduceScatter;
   }
 
-  // Of the active ranks alone, in their order.
+  // A communicator of the active ranks alone, in their order.
   void MakeCommunicator(const tools::bench::RunRequest& request) {
     if (comm_ != MPI_COMM_WORLD) MPI_Comm_free(&comm_);
     comm_ = MPI_COMM_WORLD;
@@ -189,7 +189,7 @@ class MpiContestant final : public Contestant {
     while (MPI_Test(request, &done, MPI_STATUS_IGNORE), done == 0) sched_yield();
   }
 
-  MPI_Comm comm_ = MPI_COMM_WORLD;  // of those who take part
+  MPI_Comm comm_ = MPI_COMM_WORLD;  // of the ranks that take part
   int rank_ = 0;
   int size_ = 1;
   bool yield_ = false;

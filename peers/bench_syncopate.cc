@@ -19,7 +19,8 @@ namespace {
 // Beyond the benchmark's buffer: alignment and the allocator's own needs.
 constexpr uint64_t kArenaSlackBytes = uint64_t{4} << 20;
 
-// As `syncopate launch` does it, so that the environment's path is the one that is measured.
+// Sets the variables as `syncopate launch` does, so that what is measured is a worker that starts
+// from its environment.
 void SetPlace(const DriverOptions& options, int rank) {
   const std::string rank_text = absl::StrCat(rank);
   const std::string size_text = absl::StrCat(options.workers);

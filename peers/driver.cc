@@ -77,7 +77,7 @@ class Control {
   UniqueFd fd_;
 };
 
-// Nobody of a contestant outlives the process that started it.
+// No process of a contestant outlives the one that started it.
 void DieWithParent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);

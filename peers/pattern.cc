@@ -145,7 +145,7 @@ double Pattern::Value(int rank, uint64_t phase) const {
   if (request_.op == ReduceOp::kProduct && Reduces(request_.collective)) {
     return rank < 8 && random.Below(2) == 1 ? 2 : 1;  // 2^8 is exact everywhere
   }
-  // bfloat16 is exact up to 256, and there are at most limits::kLocalWorkersMax = 128 ranks.
+  // bfloat16 is exact up to 256, which 16 ranks of at most 15 or 128 ranks of at most 2 keep to.
   return static_cast<double>(random.Below(size_ <= 16 ? 16 : 3));
 }
 

@@ -42,6 +42,7 @@ std::vector<double> MediansOf(const std::deque<std::vector<double>>& vectors, si
   return medians;
 }
 
+// The relative change; from nothing to something is a change by the whole.
 double Change(double now, double before) {
   if (before <= 0) return now <= 0 ? 0 : 1;
   return std::abs(now / before - 1);
@@ -111,6 +112,8 @@ double ScheduleKeeper::Elapsed() const {
   return static_cast<double>(policy_.clock->NowNs() - begin_ns_) * 1e-9;
 }
 
+// `elapsed` and measuring_seconds_ are the agreed ones at a look, so all workers get the same
+// budget.
 std::optional<double> ScheduleKeeper::MeasuringBudget(double elapsed, double most) const {
   const double left = policy_.measuring_part_max * elapsed - measuring_seconds_;
   if (left < policy_.measure_seconds_min) return std::nullopt;
@@ -128,6 +131,8 @@ absl::StatusOr<cost::CommunicationCosts> ScheduleKeeper::Measure(double budget_s
                                                                  int64_t iteration) {
   const double begin = Elapsed();
   absl::StatusOr<cost::CommunicationCosts> costs = policy_.measure(budget_seconds, iteration);
+  // What a measurement really took counts, not what it was given; the workers agree on it at the
+  // next look.
   measuring_seconds_ += Elapsed() - begin;
   return costs;
 }
@@ -139,6 +144,8 @@ bool ScheduleKeeper::LooksAfter(int64_t iteration) const {
   return after > 0 && after % policy_.look_every == 0 && schedule::PlansByMeasurements(planner_);
 }
 
+// Rank 0 plans alone, since another processor may round differently. A refusal is sent as text in
+// place of the schedule, so that no worker waits for one.
 absl::StatusOr<Schedule> ScheduleKeeper::Plan(absl::string_view planner) {
   std::string text;
   if (exchange_->rank() == 0) {
@@ -274,6 +281,7 @@ TensorTable ScheduleKeeper::TableOf(const Profile& profile) const {
   return table;
 }
 
+// Moments are compared, not the times of single tensors: they decide when transfers may start.
 double ScheduleKeeper::ChangeOf(const TensorTable& table) const {
   const double whole = table_.forward_seconds() + table_.backward_seconds();
   if (whole <= 0) return table.backward_seconds() > 0 ? 1 : 0;
@@ -289,6 +297,7 @@ absl::StatusOr<std::optional<double>> ScheduleKeeper::TransferRatio(
     const TensorTable& table, const cost::CommunicationCosts& costs, const Profile& profile) const {
   SYNCOPATE_ASSIGN_OR_RETURN(const schedule::IterationTimeline timeline,
                              schedule::PredictTimeline(table, costs, schedule_));
+  // Sums, since the noise of single transfers is large and mostly evens out.
   double measured = 0, predicted = 0;
   for (size_t i = 0; i < profile.transfers.size(); ++i) {
     if (profile.transfers[i] >= kUnknown) continue;
@@ -318,6 +327,7 @@ absl::StatusOr<bool> ScheduleKeeper::CostsChanged(const TensorTable& table, cons
   SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<double> ratio,
                              TransferRatio(table, costs_, profile));
   if (!ratio) return false;
+  // Transfers that became slower or quicker by the same factor count alike.
   const double off = *ratio / usual_ratio_;
   if (std::max(off, 1 / off) <= 1 + policy_.threshold) return false;
   const std::optional<double> budget =

@@ -47,7 +47,7 @@ class ByteReader {
   }
   size_t left() const { return bytes_.size(); }
   bool ok() const { return ok_; }
-  // All is read and nothing was missing.
+  // Whether all is read and nothing was missing.
   bool AtEnd() const { return ok_ && bytes_.empty(); }
 
  private:

@@ -8,8 +8,8 @@
 
 namespace syncopate {
 
-// One of the values, so that it was really measured: of an even number of them the upper one in the
-// middle. `values` is not empty and holds no NaN.
+// The median is always one of the values, so that it was really measured: of an even number of them
+// it is the upper one in the middle. `values` is not empty and holds no NaN.
 template <typename Number>
 Number MedianOf(std::vector<Number> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

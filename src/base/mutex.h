@@ -1,7 +1,7 @@
 // A mutex and a condition variable with thread-safety annotations.
 //
 // They wrap the standard library's: Debian's Abseil is built without ThreadSanitizer's annotations,
-// so with Mutex ThreadSanitizer would see races everywhere.
+// so with absl::Mutex ThreadSanitizer would see races everywhere.
 #ifndef SYNCOPATE_BASE_MUTEX_H_
 #define SYNCOPATE_BASE_MUTEX_H_
 
@@ -35,7 +35,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// Waits may end without a signal: look at the condition again.
+// Waits may end without a signal, so the caller must look at its condition again.
 class CondVar {
  public:
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {

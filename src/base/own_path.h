@@ -1,4 +1,4 @@
-// Where the running program's own file is.
+// Finds the file of the running program itself.
 #ifndef SYNCOPATE_BASE_OWN_PATH_H_
 #define SYNCOPATE_BASE_OWN_PATH_H_
 
@@ -9,7 +9,7 @@
 namespace syncopate {
 
 absl::StatusOr<std::string> OwnPath();
-// The folder that it is in.
+// The folder that the program's file is in.
 absl::StatusOr<std::string> OwnFolder();
 
 }  // namespace syncopate

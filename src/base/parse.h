@@ -37,7 +37,7 @@ std::string FormatBytes(uint64_t bytes);
 // The whole file, refused before it is read if it is larger than `bytes_max`. The path is in every
 // error.
 absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t bytes_max);
-// Writes beside the target and renames, so that nothing half-written stays.
+// Writes the file beside the target and renames it, so that nothing half-written stays.
 absl::Status WriteFile(const std::string& path, absl::string_view contents);
 
 }  // namespace syncopate

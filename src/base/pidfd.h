@@ -1,6 +1,6 @@
 // File descriptors that stand for processes: readable once the process has ended, and never for a
-// later process with the same number. By system call, since the C library's header of Debian 12
-// cannot be used from C++.
+// later process with the same number. They are made by system calls, since the C library's header
+// of Debian 12 cannot be used from C++.
 #ifndef SYNCOPATE_BASE_PIDFD_H_
 #define SYNCOPATE_BASE_PIDFD_H_
 
@@ -12,7 +12,7 @@
 
 namespace syncopate {
 
-// Closed on exec. Not ok() (and errno set) if there is no such process.
+// The descriptor is closed on exec. It is not ok(), and errno is set, if there is no such process.
 inline UniqueFd OpenPidFd(pid_t pid) {
   return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }

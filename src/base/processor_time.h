@@ -10,16 +10,16 @@
 
 namespace syncopate {
 
-// Since the host started, of all its processors together, in the kernel's ticks.
+// The time of all processors of a host together since it started, in the kernel's ticks.
 struct ProcessorTime {
   uint64_t total = 0;   // busy, idle or stolen
-  uint64_t stolen = 0;  // somebody here wanted to run, and the hypervisor ran something else
+  uint64_t stolen = 0;  // a thread here was ready, and the hypervisor ran something else
 };
 
 // From the text of /proc/stat, of which the first line counts. Kernels that do not know stolen time
 // have none.
 absl::StatusOr<ProcessorTime> ParseProcessorTime(absl::string_view stat);
-// Of this host.
+// The processor time of this host.
 absl::StatusOr<ProcessorTime> ReadProcessorTime();
 
 // The part of the time between two readings that was stolen, 0 to 1; 0 if none has passed.

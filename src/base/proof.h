@@ -35,7 +35,7 @@ class ProofText {
   std::string bytes_;
 };
 
-// From the system; not for tests that must repeat.
+// Random bytes from the system; not for tests that must repeat.
 absl::StatusOr<std::string> RandomBytes(size_t count);
 
 // kKeyBytes bytes as 64 hexadecimal digits, and back. Errors do not repeat the text: it is secret.

@@ -1,4 +1,4 @@
-// Files that appear whole or not at all.
+// Writes files that appear whole or not at all.
 #ifndef SYNCOPATE_BASE_WRITE_FILE_H_
 #define SYNCOPATE_BASE_WRITE_FILE_H_
 

@@ -1,4 +1,4 @@
-// Text in SVG and HTML.
+// Escapes text for SVG and HTML.
 #ifndef SYNCOPATE_BASE_XML_H_
 #define SYNCOPATE_BASE_XML_H_
 

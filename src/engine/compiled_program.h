@@ -16,8 +16,8 @@ namespace syncopate::engine {
 struct CompiledProgram {
   enum class Shape : uint8_t {
     kEmpty,     // nothing moves (no elements, or one worker): the start gate is all there is to it
-    kOneShot,   // everyone copies its data to scratch, then folds everyone's scratch
-    kExchange,  // everyone folds its share of all workers' data and writes it to all
+    kOneShot,   // each worker copies its data to scratch, then folds the scratch of all
+    kExchange,  // each worker folds its share of all workers' data and writes it to all
     kSteps,     // anything else: step by step
   };
   // What one worker owns in an exchange.

@@ -5,8 +5,8 @@
 // operations that nobody waits for. So a blocking call costs no thread switch, and an idle engine
 // no processor time: the pump sleeps.
 //
-// Turns: operations of higher priority first; within a priority each gets a quantum in turn, so
-// that a small one does not wait for a large one.
+// Operations of higher priority come first; within a priority each gets a quantum in turn, so that
+// a small one does not wait for a large one.
 //
 // Thread-safe.
 #ifndef SYNCOPATE_ENGINE_ENGINE_H_
@@ -31,11 +31,14 @@ namespace syncopate::engine {
 
 class Engine {
  public:
-  enum class Pump : uint8_t { kThread, kNone };  // kNone: for tests that call Drive() themselves
+  enum class Pump : uint8_t {
+    kThread,
+    kNone
+  };  // kNone: for tests that call DriveOnce() themselves
 
   // The transport and the clock must outlive the engine.
   Engine(transport::Transport& transport, const Clock& clock, Pump pump = Pump::kThread);
-  // Calls off what is under way.
+  // Gives other members some time to finish what is done here, then calls off what is under way.
   ~Engine();
   Engine(const Engine&) = delete;
 
@@ -76,7 +79,7 @@ class Engine {
 
   transport::Transport& transport_;
   const Clock& clock_;
-  ScratchPool scratch_;  // by the driving thread only
+  ScratchPool scratch_;  // used by the driving thread only
   const transport::Transport::Patience patience_;
 
   Mutex mutex_;
@@ -84,13 +87,13 @@ class Engine {
   CondVar pump_wanted_;                // the pump should drive, or end
   CondVar news_;                       // an operation got done, or nobody drives any more
   std::atomic<bool> stopping_{false};  // written under the mutex
-  std::atomic<int> waiters_{0};        // threads in Wait(); written under the mutex
+  std::atomic<int> waiters_{0};        // threads in Wait() or Run(); written under the mutex
   std::vector<std::shared_ptr<Operation>> inbox_ ABSL_GUARDED_BY(mutex_);
-  // An operation that nobody waits for is under way.
+  // An operation that no thread waits for is under way.
   bool pump_needed_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> inbox_full_{false};  // inbox_ is not empty; to look without the mutex
 
-  // By the driving thread only.
+  // Used by the driving thread only.
   std::vector<std::shared_ptr<Operation>> operations_;  // by priority, highest first
   bool completed_ = false;  // an operation got done since waiters were last told
   uint32_t rounds_ = 0;

@@ -61,7 +61,8 @@ Operation::Operation(OperationSpec spec, uint64_t sequence, transport::Transport
 
 Operation::~Operation() { Retire(); }
 
-// Gives everything back; a caller may keep the object for long.
+// Gives memory and session back at once: a caller may keep its handle, and so this object, for
+// long.
 void Operation::Retire() {
   state_ = State::kRetired;
   session_.reset();
@@ -107,6 +108,7 @@ Operation::Outcome Operation::Poll() {
     case State::kCopyingOut:
       return CopyOut();
     case State::kLingering:
+      // Peers read our memory until the finish gate has passed or broken.
       if (session_->State(transport::Gate::kFinish) == transport::GateState::kOpen)
         return Outcome::kBlocked;
       Retire();
@@ -117,7 +119,8 @@ Operation::Outcome Operation::Poll() {
   return Outcome::kBlocked;
 }
 
-// Takes memory and opens the session.
+// Takes memory and opens the session. It may be called again and again until the session can be
+// opened, so memory that was taken before is kept.
 Operation::Outcome Operation::Prepare() {
   if (!spec_.group->failure.ok()) return Fail(spec_.group->failure, /*breaks_group=*/false);
   const bool reduces = Reduces(program().collective);
@@ -151,6 +154,7 @@ Operation::Outcome Operation::Prepare() {
        .awaits_start = awaits_start_,
        .priority = spec_.priority,
        .incoming = &incoming_,
+       // Peers of a one-shot read scratch only, so the caller's data need not be in their reach.
        .data = shape_ == Shape::kOneShot ? nullptr : work_,
        .data_bytes = shape_ == Shape::kOneShot ? 0 : data_bytes(),
        .scratch = scratch_,
@@ -218,6 +222,7 @@ Operation::Outcome Operation::Stage() {
 Operation::Outcome Operation::EnterStart() {
   if (!session_->Enter(transport::Gate::kStart, self())) return Outcome::kBlocked;
   state_ = State::kStarting;
+  // Where the others are there already, or need not be waited for, work begins in this very poll.
   AwaitStart();
   return Outcome::kMoved;
 }
@@ -277,6 +282,8 @@ absl::Status Operation::ReadHellos() {
     return absl::InvalidArgumentError(absl::StrCat("the weights of all active members add up to ",
                                                    sum, "; give at least one a weight"));
   }
+  // Integers are averaged by a division of the sum at the end (CopyOut): factors would truncate
+  // every contribution.
   for (double& factor : factors_) factor = scales ? factor / sum : 1;
   return absl::OkStatus();
 }
@@ -350,6 +357,8 @@ absl::InlinedVector<void*, 8> Operation::Destinations(int member, uint64_t begin
   return destinations;
 }
 
+// The order of the sources is the program's and not that of the ranks, so that a survivor that does
+// the rest of a lost member's share gets the same bits.
 void Operation::FoldShare(int member, uint64_t begin, uint64_t count) {
   absl::InlinedVector<FoldSource, 8> sources;
   for (int from : spec_.program->shares[static_cast<size_t>(member)].order) {
@@ -365,6 +374,8 @@ uint64_t Operation::FoldedUpTo(int member) {
   return FoldJournal::Position(NotesOf(member).journal.state.load(std::memory_order_acquire));
 }
 
+// At most a quantum is taken from each member in one poll, so that the own share goes on in
+// between.
 bool Operation::TakeResults() {
   bool any = false;
   for (int member = 0; member < members(); ++member) {
@@ -528,6 +539,7 @@ Operation::Outcome Operation::FailBroken(transport::Gate gate) {
 
 void Operation::CallOff(const absl::Status& why) {
   if (retired()) return;
+  // Breaking the gates tells the others now what they would otherwise learn only at their deadline.
   if (!done()) {
     if (session_ != nullptr && state_ <= State::kStarting) session_->Break(transport::Gate::kStart);
     if (session_ != nullptr && shape_ == Shape::kSteps) session_->Break(transport::Gate::kFinish);
@@ -609,6 +621,9 @@ bool Operation::Rescue(int member, absl::Span<const transport::Loss> losses) {
   return true;
 }
 
+// What can be done about a loss or a deadline depends on the state. Up to the start gate the
+// operation can be broken without a trace. After it, steps are broken at the finish gate, as long
+// as that has not passed; a one-shot and an exchange must be finished.
 Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
                                             absl::Span<const transport::Loss> losses) {
   const bool late = now_ns >= spec_.deadline_ns;
@@ -632,6 +647,7 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
       return Fail(BrokenStatus(transport::Gate::kStart, losses), /*breaks_group=*/true);
     case State::kStarting:
       if (!late && !missing_is_lost(transport::Gate::kStart)) return Outcome::kBlocked;
+      // Break() may come too late: then the gate has passed, and the operation goes on.
       if (session_->Break(transport::Gate::kStart) == transport::GateState::kOpen)
         return Outcome::kBlocked;
       return AwaitStart();

@@ -40,7 +40,7 @@ struct EngineGroup {
   int self = 0;              // index in members
   std::unique_ptr<transport::GroupPort> port;
   uint64_t next_sequence = 0;  // guarded by the engine's mutex
-  absl::Status failure;        // by the driving thread: why the group cannot be used any more
+  absl::Status failure;        // why the group is lost; used by the driving thread only
 };
 
 struct OperationSpec {
@@ -73,19 +73,20 @@ class Operation {
     kMoved,    // something small was done
     kWorked,   // a quantum of bytes was moved: others may want a turn
   };
-  // One step forward. By the driving thread only.
+  // Moves the operation on as far as it can go now. Called by the driving thread only.
   Outcome Poll();
-  // A loss or the deadline may have changed what this operation waits for. By the driving thread
-  // only, when it is blocked.
+  // A loss or the deadline may have changed what this operation waits for. Called by the driving
+  // thread only, when the operation is blocked.
   Outcome CheckTroubles(int64_t now_ns, absl::Span<const transport::Loss> losses);
-  // Ends it unless it is done: the engine goes away.
+  // Ends the operation unless it is done, because the engine goes away.
   void CallOff(const absl::Status& why);
 
-  // The caller may have its data back. Any thread.
+  // Whether the caller may have its data back. Any thread may ask.
   bool done() const { return done_.load(std::memory_order_acquire); }
-  // How it ended; only once done().
+  // How it ended; valid only once done().
   const absl::Status& status() const { return status_; }
-  // Nothing is left to do, also for the peers; the object can go. By the driving thread only.
+  // Nothing is left to do for the peers either, so the object can go. Called by the driving thread
+  // only.
   bool retired() const { return state_ == State::kRetired; }
   // It is done here, but its result may have to be given to others.
   bool OthersMayNeed() const {

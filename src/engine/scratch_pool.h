@@ -24,7 +24,7 @@ class ScratchPool {
   }
   ScratchPool(const ScratchPool&) = delete;
 
-  // `bytes` > 0.
+  // `bytes` must be above 0.
   absl::StatusOr<std::byte*> Take(size_t bytes) {
     if (bytes > kKeptBytesMax) return transport_.Allocate(bytes);
     std::vector<std::byte*>& blocks = kept_[ClassOf(bytes)];
@@ -34,7 +34,7 @@ class ScratchPool {
     return block;
   }
 
-  // `bytes` as it was taken.
+  // `bytes` must be what the block was taken with.
   void Give(std::byte* block, size_t bytes) {
     if (bytes > kKeptBytesMax || kept_[ClassOf(bytes)].size() >= kKeptBlocksMax) {
       transport_.Free(block);

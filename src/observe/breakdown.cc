@@ -160,6 +160,7 @@ IterationCost CostOf(const WorkerTrace& trace, const ThreadTimes& times, int num
                      const WaitExplainer& explainer) {
   const ThreadIteration& iteration = times.iterations.at(number);
   const auto next = times.iterations.find(number + 1);
+  // An iteration that spans of the next one overlap has no negative length.
   const int64_t end = next == times.iterations.end()
                           ? iteration.end
                           : std::max(next->second.begin, iteration.begin);
@@ -240,6 +241,7 @@ std::vector<Lateness> RankLateness(const Breakdown& breakdown, double fraction_m
       most = std::max(most, seconds);
     }
   }
+  // Every transfer has a last participant; only a wait that costs something makes it late.
   const double threshold = breakdown.seconds.p50 * fraction_min;
   std::vector<Lateness> late;
   for (const WorkerCost& worker : breakdown.workers) {
@@ -337,6 +339,7 @@ absl::StatusOr<Breakdown> BreakDown(const std::vector<WorkerTrace>& traces,
     WorkerCost worker;
     worker.rank = trace.rank;
     worker.host = trace.host;
+    // Bytes count all that was sent, also in iterations whose times are left out.
     worker.bytes = trace.dropped_bytes;
     for (const auto& [iteration, bytes] : times.bytes) worker.bytes += bytes;
     std::vector<IterationCost> costs;

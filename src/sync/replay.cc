@@ -16,15 +16,15 @@
 namespace syncopate::sync {
 namespace {
 
-// Sleeping is not worth it for less; the time is made up for by the next sleep.
+// Shorter times are not slept; the next sleep makes up for them.
 constexpr int64_t kSleepNsLeast = 50'000;
 // A call of the synchronizer that took longer has waited, and was not just interrupted.
 constexpr int64_t kHeldNs = 50'000;
 
 int64_t NowNs() { return MonotonicClock().NowNs(); }
 
-// CLOCK_MONOTONIC is what MonotonicClock() reads. A deadline, not a duration: what passes between
-// reading the clock and sleeping does not add up.
+// CLOCK_MONOTONIC is what MonotonicClock() reads. It takes a deadline, not a duration, so that what
+// passes between reading the clock and sleeping does not add up.
 void SleepUntil(int64_t at_ns) {
   timespec at{.tv_sec = at_ns / 1'000'000'000, .tv_nsec = at_ns % 1'000'000'000};
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {
@@ -41,7 +41,7 @@ class PlayedReplica : public Replica {
     for (const TensorInfo& tensor : table.tensors) {
       if (tensor.type == DataType::kFloat32) most = std::max(most, tensor.elements);
     }
-    // Nothing else is computed with: other types get zeros.
+    // Only float32 tensors have values; other types get zeros.
     values_.assign(most, static_cast<float>(ValueOf(rank)));
   }
 

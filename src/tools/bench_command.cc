@@ -106,7 +106,7 @@ class BenchRun {
     SYNCOPATE_ASSIGN_OR_RETURN(const std::string folder, OwnFolder());
     SYNCOPATE_ASSIGN_OR_RETURN(drivers_, bench::FindDrivers(options_.drivers, folder));
     if (spec_) SYNCOPATE_RETURN_IF_ERROR(StartLab());
-    // All plans before the first process: what is missing is said at once.
+    // All plans are made before the first process starts, so that what is missing is said at once.
     std::vector<std::pair<bench::ContestantSettings, bench::LaunchPlan>> plans;
     for (const std::string& name : options_.contestants) {
       SYNCOPATE_ASSIGN_OR_RETURN(auto plan, PlanFor(name));
@@ -243,7 +243,7 @@ class BenchRun {
     return observer;
   }
 
-  // Says it and goes on.
+  // Says what went wrong and goes on.
   void Warn(const absl::Status& what) {
     progress_.Clear();
     Complain(kCommand, what);

@@ -88,7 +88,7 @@ class TrainBench {
     if (spec_) SYNCOPATE_RETURN_IF_ERROR(StartLab());
     for (int round = 0; round < flags_.rounds; ++round) {
       for (size_t i = 0; i < contestants_.size(); ++i) {
-        // Another one is first in each round.
+        // Another contestant is first in each round.
         const size_t turn = (i + static_cast<size_t>(round)) % contestants_.size();
         SYNCOPATE_RETURN_IF_ERROR(RunOne(contestants_[turn], round));
       }

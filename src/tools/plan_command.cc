@@ -56,7 +56,7 @@ absl::StatusOr<Topology> LoadTopology(const PlanArguments& arguments) {
   return topology;
 }
 
-// Each block as large as the others, or one element larger.
+// Cuts the data into blocks that differ by one element at most.
 absl::Status CutBlocksEvenly(plan::CollectiveRequest& request) {
   const uint64_t count = request.active.size();
   if (request.collective == Collective::kAllToAll && request.elements % count != 0) {
@@ -119,7 +119,7 @@ absl::StatusOr<plan::CollectiveRequest> MakeRequest(const PlanArguments& argumen
   return request;
 }
 
-// Larger networks take long by the published programs.
+// The published linear programs take long on larger networks.
 constexpr size_t kWorkersComparedMax = 64;
 
 // Where forest was asked for: plans, and leaves a selection without a program if that would be too

@@ -19,7 +19,7 @@ constexpr std::pair<absl::string_view, plan::Stages> kStages[] = {
     {"separate", plan::Stages::kSeparate},
     {"paper", plan::Stages::kEqualOverlapped},
 };
-// More would be no plan for this network any more.
+// With a larger loss the plan would not be one for this network any more.
 constexpr double kLossMax = 0.5;
 
 absl::StatusOr<double> ParseLoss(absl::string_view text) {
@@ -42,7 +42,7 @@ absl::StatusOr<plan::Stages> ParseStages(absl::string_view text) {
 // MSCCL cuts data evenly, and has at most 256 steps between two workers: the finer the cut, the
 // nearer to the shares, until there are too many.
 constexpr uint32_t kEqualChunks[] = {256, 192, 128, 96, 64, 48, 32, 24, 16, 8, 4, 2, 1};
-// Children by worker, in order of their ranks.
+// `children` has those of each worker, in the order of their ranks.
 void AppendTree(const std::vector<std::vector<int>>& children, int at, std::string& text) {
   absl::StrAppend(&text, at);
   if (children[at].empty()) return;

@@ -24,7 +24,7 @@ constexpr const char *kLineColour = "#445", *kReduceColour = "#1b6ca8",
 
 std::string PercentText(double part) { return absl::StrFormat("%.0f %%", 100 * part); }
 
-// From grey over yellow to red.
+// The colour of a part by how busy it is, from grey over yellow to red.
 std::string ColourOf(double utilisation) {
   struct Colour {
     double red, green, blue;

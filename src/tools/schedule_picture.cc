@@ -20,7 +20,7 @@ constexpr double kLane = 18;
 constexpr double kLaneGap = 4;
 constexpr double kPanelHead = 24;
 constexpr double kPanelGap = 20;
-constexpr double kNamedWidth = 44;  // boxes at least so wide carry words
+constexpr double kNamedWidth = 44;  // the least width of a box that carries words
 
 constexpr absl::string_view kForwardColour = "#9fb8ad";
 // Neighbours differ, so that tensors and transfers can be told apart where there are hundreds.

@@ -1,4 +1,4 @@
-// The `syncopate` command.
+// The main program of the `syncopate` command.
 #include "CLI/CLI.hpp"
 #include "tools/bench_command.h"
 #include "tools/command_line.h"

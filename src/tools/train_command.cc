@@ -68,7 +68,7 @@ absl::StatusOr<std::string> WorkerProgram(const std::string& self) {
       ": this Syncopate was built without training; build it with -DSYNCOPATE_BUILD_TRAIN=ON"));
 }
 
-// With --resume: as the run began, except for what is given now.
+// With --resume the options are those that the run began with, except for what is given now.
 absl::Status TakeFromRun(const TrainArguments& arguments, TrainOptions& options) {
   const std::string path = absl::StrCat(options.run_folder, "/config.json");
   absl::StatusOr<std::string> text = ReadFile(path, kConfigBytesMax);
@@ -109,7 +109,7 @@ absl::StatusOr<TrainOptions> ToOptions(const TrainArguments& arguments) {
   if (arguments.target_accuracy >= 0) options.target_accuracy = arguments.target_accuracy;
   if (arguments.target_loss >= 0) options.target_loss = arguments.target_loss;
   if (!arguments.run.empty()) {
-    // Workers may stand in other folders.
+    // Workers may have other working directories.
     options.run_folder = std::filesystem::absolute(observe::RunPath(arguments.run)).string();
   }
   if (options.resume) {

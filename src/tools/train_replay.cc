@@ -111,7 +111,7 @@ absl::StatusOr<ReplayPlan> MakePlan(const ReplayArguments& arguments) {
   const absl::StatusOr<int64_t> budget_ns = ParseDurationNs(arguments.costs_time);
   if (!budget_ns.ok()) return At("--costs-time", budget_ns.status());
   plan.probe.budget_seconds = static_cast<double>(*budget_ns) * 1e-9;
-  // Buckets of the same part of the model as without scaling.
+  // Buckets hold the same part of the model as without scaling.
   const auto scaled = [&](uint64_t size) {
     return std::max<uint64_t>(1, static_cast<uint64_t>(static_cast<double>(size) * *bytes));
   };
@@ -160,7 +160,7 @@ class ModelReplay {
     std::vector<std::vector<double>> seconds(schedules_.size());
     for (int round = 0; round < plan_.rounds; ++round) {
       for (size_t i = 0; i < schedules_.size(); ++i) {
-        // Another one first in every round.
+        // Another schedule is first in every round.
         const size_t turn = (i + static_cast<size_t>(round)) % schedules_.size();
         SYNCOPATE_RETURN_IF_ERROR(
             TakeTurn(turn, round + 1 == plan_.rounds, result.schedules[turn], seconds[turn]));
@@ -223,8 +223,8 @@ class ModelReplay {
     return Summarise(row.summary);
   }
 
-  // From the spans of the turn that has just ended. Where the hosts' clocks are not the same, who
-  // waited for whom cannot be told; a lab's are.
+  // Sums up the spans of the turn that has just ended. Which rank was late can be told only where
+  // the hosts share a clock, as those of a lab do.
   absl::Status Summarise(observe::Summary& summary) {
     WorkerTrace trace = recorder_.Trace();
     trace.spans = recorder_.TakeNew();

@@ -25,7 +25,7 @@
 namespace syncopate {
 namespace {
 
-// What the others brought becomes .grad(): the step is the caller's.
+// A replica whose averaged gradients become .grad(); the caller takes the optimizer's step.
 class GradientReplica final : public torch::TorchReplica {
  public:
   using TorchReplica::TorchReplica;
@@ -157,7 +157,8 @@ class DataParallel::Impl {
   ::torch::nn::Module& module_;
   const Options options_;
   const std::vector<at::Tensor> parameters_;
-  // Of all workers, for what is not gradients: transfers start in an order of their own.
+  // A group of all workers for what is not gradients, since transfers start in an order of their
+  // own.
   Group control_;
   GradientReplica replica_;
   std::unique_ptr<adapt::ScheduleKeeper> keeper_;

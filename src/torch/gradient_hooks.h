@@ -16,7 +16,7 @@ class GradientHooks {
   // From now on every backward pass calls ready(i) once parameters[i].grad() is complete: after the
   // gradient was added to what .grad() held. The parameters are leaves that require gradients.
   GradientHooks(const std::vector<at::Tensor>& parameters, std::function<void(int)> ready);
-  // No call comes after it. Not while a backward pass runs.
+  // No call comes after it. It must not be called while a backward pass runs.
   ~GradientHooks();
   GradientHooks(const GradientHooks&) = delete;
 

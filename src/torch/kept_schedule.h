@@ -1,5 +1,5 @@
-// A synchronizer's schedule, planned from what the job itself measures and kept right while it
-// runs.
+// Plans a synchronizer's schedule from what the job itself measures and keeps it right while the
+// job runs.
 #ifndef SYNCOPATE_TORCH_KEPT_SCHEDULE_H_
 #define SYNCOPATE_TORCH_KEPT_SCHEDULE_H_
 
@@ -34,8 +34,8 @@ absl::StatusOr<std::unique_ptr<adapt::ScheduleKeeper>> MakeKeeper(Worker& worker
                                                                   const std::string& planner,
                                                                   const KeeperOptions& options);
 
-// After each iteration of the synchronizer: gives it the schedule from the next iteration on, if
-// there is a new one, and says whether.
+// To be called after each iteration of the synchronizer. Gives it the schedule from the next
+// iteration on, if there is a new one, and returns whether there is.
 absl::StatusOr<bool> KeepSchedule(adapt::ScheduleKeeper& keeper, sync::Synchronizer& synchronizer);
 
 }  // namespace syncopate::torch

@@ -1,4 +1,4 @@
-// LibTorch's element types as ours.
+// Maps LibTorch's element types to ours.
 #ifndef SYNCOPATE_TORCH_TENSOR_TYPES_H_
 #define SYNCOPATE_TORCH_TENSOR_TYPES_H_
 
@@ -10,7 +10,7 @@
 
 namespace syncopate::torch {
 
-// Nothing: it cannot be added up.
+// Returns nothing for a type that cannot be added up.
 inline std::optional<DataType> TypeOf(c10::ScalarType type) {
   switch (type) {
     case c10::ScalarType::Float:

@@ -1,4 +1,4 @@
-// Parameters of LibTorch as what a synchronizer packs and updates.
+// Parameters of LibTorch as the replica that a synchronizer packs and updates.
 #ifndef SYNCOPATE_TORCH_TORCH_REPLICA_H_
 #define SYNCOPATE_TORCH_TORCH_REPLICA_H_
 
@@ -36,7 +36,7 @@ class TorchReplica : public sync::Replica {
              const std::function<const std::byte*(int tensor)>& from) override;
 
  protected:
-  // The optimizer's step of one parameter, with this gradient.
+  // Takes the optimizer's step of one parameter, with this gradient.
   virtual void StepWith(int tensor, const at::Tensor& gradient) = 0;
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
@@ -45,7 +45,7 @@ class TorchReplica : public sync::Replica {
 };
 
 // Every worker gets rank 0's values. All members of `group` call it with tensors of the same
-// shapes, in the same order. Any element type.
+// shapes, in the same order. Any element type will do.
 absl::Status BroadcastTensors(Group& group, const std::vector<at::Tensor>& tensors);
 // Every worker gets the mean of floating tensors and rank 0's values of the others.
 absl::Status AverageTensors(Group& group, const std::vector<at::Tensor>& tensors);

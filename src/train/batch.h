@@ -1,4 +1,4 @@
-// Samples as tensors, the loss over them, and how good a model is.
+// Makes tensors of samples, computes the loss over them, and evaluates a model.
 #ifndef SYNCOPATE_TRAIN_BATCH_H_
 #define SYNCOPATE_TRAIN_BATCH_H_
 
@@ -38,8 +38,8 @@ struct Evaluation {
   int64_t samples = 0;
 };
 
-// Over the first `samples_max` samples, or all. The model is in training mode afterwards if it was
-// before; its buffers and LibTorch's generator stay as they were.
+// Evaluates the first `samples_max` samples, or all. The model is in training mode afterwards if it
+// was before; its buffers and LibTorch's generator stay as they were.
 Evaluation Evaluate(Model& model, const DatasetInfo& info, const Split& split,
                     int64_t samples_max = INT64_MAX, int64_t batch_size = 250);
 

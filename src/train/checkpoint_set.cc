@@ -32,7 +32,7 @@ std::string RankFile(const std::string& folder, int64_t iteration, int rank) {
 }
 std::string NotePath(const std::string& folder) { return absl::StrCat(folder, "/checkpoint.json"); }
 
-// Files and folders: what they hold is on disk afterwards.
+// What the file or folder holds is on disk afterwards.
 absl::Status ForceToDisk(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.ok() && fsync(fd.get()) == 0) return absl::OkStatus();
@@ -76,7 +76,7 @@ absl::Status SaveToSet(const std::string& folder, int rank, Group& group,
   std::error_code error;
   fs::create_directories(SetFolder(folder, checkpoint.iteration), error);
   absl::Status status = SaveCheckpoint(RankFile(folder, checkpoint.iteration, rank), checkpoint);
-  // All must have saved theirs, or nobody counts on it.
+  // The checkpoint counts only once all workers have saved theirs.
   int64_t failures = status.ok() ? 0 : 1;
   SYNCOPATE_RETURN_IF_ERROR(group.AllReduce(Array::Of(&failures, 1), ReduceOp::kSum));
   SYNCOPATE_RETURN_IF_ERROR(status);

@@ -12,7 +12,7 @@ namespace syncopate::train {
 
 namespace {
 
-// Of torch::optim::SGD without dampening.
+// The step of torch::optim::SGD without dampening.
 class Sgd final : public Optimizer {
  public:
   Sgd(const OptimizerOptions& options, std::vector<at::Tensor> parameters)
@@ -42,7 +42,7 @@ class Sgd final : public Optimizer {
   const OptimizerOptions options_;
 };
 
-// Of torch::optim::Adam without amsgrad.
+// The step of torch::optim::Adam without amsgrad.
 class Adam final : public Optimizer {
  public:
   Adam(const OptimizerOptions& options, std::vector<at::Tensor> parameters)

@@ -36,7 +36,7 @@ absl::Status SideChannel::Agree(const absl::Status& own) {
 }
 
 absl::StatusOr<observe::ClockOffset> SideChannel::CompareClocks() {
-  // Worker after worker, so that none of them meets with another's messages.
+  // The workers take turns, so that none of them is delayed by another's messages.
   observe::ClockOffset offset;
   for (int other = 1; other < worker_.size(); ++other) {
     if (worker_.rank() == 0 || worker_.rank() == other) {

@@ -10,7 +10,7 @@
 namespace syncopate::worker {
 namespace {
 
-// Above what jobs use: a record is small, and late it is worth less.
+// The priority is above those that jobs use: a record is small, and a late one is worth less.
 constexpr int kPriority = 1 << 20;
 
 class EnginePending final : public adapt::RecordExchange::Pending {

@@ -1,5 +1,5 @@
-// The network that a job on several hosts plans for: measured before (SYNCOPATE_TOPO_FILE) or,
-// while nobody has measured it, a guess.
+// The network that a job on several hosts plans for: one that was measured before
+// (SYNCOPATE_TOPO_FILE) or, if there is none, a guess.
 #ifndef SYNCOPATE_WORKER_NETWORK_H_
 #define SYNCOPATE_WORKER_NETWORK_H_
 
@@ -23,7 +23,7 @@ struct Network {
 absl::StatusOr<Network> LoadNetwork(const Environment& environment,
                                     const std::vector<std::string>& hosts);
 
-// Equal NICs around one switch.
+// The guess: equal NICs around one switch.
 Network GuessNetwork(const std::vector<std::string>& hosts);
 
 // Where the workers are in `topology`.

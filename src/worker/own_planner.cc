@@ -10,7 +10,8 @@
 namespace syncopate {
 namespace {
 
-// Behind those of the library: of two alike, theirs are taken.
+// The preference of such planners is behind the library's own: of two equal candidates the
+// library's is taken.
 constexpr int kPreference = 1 << 20;
 
 absl::StatusOr<Program> PlanBy(const OwnPlanner& planner, const plan::CollectiveRequest& request,

@@ -1,5 +1,5 @@
-// Programs from outside, as text: read, checked against what they are for, proved, compiled, and
-// remembered by their text.
+// Takes programs from outside, as text: they are read, checked against what they are for, proved,
+// compiled, and remembered by their text.
 #ifndef SYNCOPATE_WORKER_OWN_PROGRAMS_H_
 #define SYNCOPATE_WORKER_OWN_PROGRAMS_H_
 

@@ -1,5 +1,5 @@
-// From the environment to a running transport: who this worker is, which hosts the job is on, and
-// the way that fits: shared memory on one host, a network between several.
+// Starts the transport of a job from the environment: it finds out this worker's rank and the job's
+// hosts, then takes shared memory on one host or a network between several.
 #ifndef SYNCOPATE_WORKER_START_TRANSPORT_H_
 #define SYNCOPATE_WORKER_START_TRANSPORT_H_
 

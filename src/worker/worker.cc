@@ -65,10 +65,12 @@ class WorkerImpl {
     // gives each the same key on all of them.
     const uint64_t instance = group_instances[members]++;
     const std::string name = absl::StrCat("group ", absl::StrJoin(members, ","), " ", instance);
-    return engine.MakeGroup(DigestOf(name).low | 1, members);  // 0 means no group
+    // The key must not be 0, which means no group.
+    return engine.MakeGroup(DigestOf(name).low | 1, members);
   }
 
   // Looks for changes of the network from now on.
+  // The watch has a group of its own: its records must not come between the job's calls.
   absl::Status WatchNetwork(const std::vector<int>& everyone) {
     SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> group, MakeGroup(everyone));
     watch = std::make_unique<adapt::NetworkWatch>(
@@ -103,6 +105,7 @@ class WorkerImpl {
   std::map<std::vector<int>, uint64_t> group_instances ABSL_GUARDED_BY(mutex);
 };
 
+// Keeps the transport alive that the memory belongs to, and gives the memory back to it.
 struct BufferOwner {
   BufferOwner(std::shared_ptr<WorkerImpl> worker_in, std::byte* memory_in)
       : worker(std::move(worker_in)), memory(memory_in) {}
@@ -112,6 +115,7 @@ struct BufferOwner {
   std::byte* const memory;
 };
 
+// What a Handle points to: an operation, or why there is none.
 class OperationState {
  public:
   const std::shared_ptr<WorkerImpl> worker;
@@ -384,6 +388,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   auto impl = std::make_shared<internal::WorkerImpl>(std::move(started), network, std::move(rules));
   std::vector<int> everyone(static_cast<size_t>(impl->job.size));
   std::iota(everyone.begin(), everyone.end(), 0);
+  // All workers make these groups in the same order, so their keys agree. The watch and the tuner
+  // are only of use between hosts.
   SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> world, impl->MakeGroup(everyone));
   SYNCOPATE_ASSIGN_OR_RETURN(const bool upkeep, IsOn(environment, "SYNCOPATE_UPKEEP"));
   if (network && upkeep) SYNCOPATE_RETURN_IF_ERROR(impl->WatchNetwork(everyone));
@@ -414,6 +420,7 @@ absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members) {
   if (std::set<int>(members.begin(), members.end()).size() != members.size()) {
     return absl::InvalidArgumentError(absl::StrCat(list, ": a rank stands there twice"));
   }
+  // A group with a lost worker would fail at its first call; this says so at once.
   for (const transport::Loss& loss : impl_->transport->Lost()) {
     if (std::find(members.begin(), members.end(), loss.rank) == members.end()) continue;
     return WithBlast(

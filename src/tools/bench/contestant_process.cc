@@ -132,7 +132,7 @@ absl::Status ContestantProcess::ReadLines(std::vector<std::string>* lines) {
         (*lines)[r] = ranks_[r].received.substr(0, end);
         ranks_[r].received.erase(0, end + 1);
         done[r] = true;
-        // One rank's error is why the others hang.
+        // The error of one rank is the reason why the others hang, so it is the one to show.
         if (absl::StartsWith((*lines)[r], "error ")) {
           return At(absl::StrCat("rank ", r), ParseReply((*lines)[r]).status());
         }

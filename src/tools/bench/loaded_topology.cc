@@ -10,9 +10,10 @@
 namespace syncopate::tools::bench {
 namespace {
 
-// Of a core, to send or receive a message between hosts, with all that the kernel does for it.
+// The time of a core to send or receive a message between hosts, with all that the kernel does for
+// it.
 constexpr double kMessageSeconds = 20e-6;
-constexpr double kShareLeft = 0.5;     // by a flow without a rate
+constexpr double kShareLeft = 0.5;     // of a link, by a flow without a rate
 constexpr double kShareLeftMin = 0.1;  // TCP gives others some room, whatever a flow wants
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What no collective on a lab's network can be quicker than, by the rates that its file declares.
-// docs/bench.md has the formulas and why they hold.
+// A lower bound of the time of a collective on a lab's network, by the rates that its file
+// declares. docs/bench.md has the formulas and why they hold.
 #ifndef SYNCOPATE_TOOLS_BENCH_NETWORK_BOUND_H_
 #define SYNCOPATE_TOOLS_BENCH_NETWORK_BOUND_H_
 
@@ -22,7 +22,7 @@ class NetworkBound {
   NetworkBound(const lab::Spec& spec, const std::vector<int>& slots,
                const std::vector<int>& active = {});
 
-  // Nothing if no link that is shaped stands in the way.
+  // Returns nothing if only links without a rate are in the way.
   std::optional<double> Seconds(Collective collective, uint64_t bytes) const;
 
  private:
@@ -30,7 +30,7 @@ class NetworkBound {
   struct Cut {
     int workers = 0;      // active ones
     bool root = false;    // rank 0 is among them
-    bool target = false;  // the last rank is
+    bool target = false;  // the last rank is among them
     double rate = 0;      // bytes/s, infinite if not shaped
   };
   // All workers, in several parts.
@@ -50,7 +50,7 @@ class NetworkBound {
   std::vector<int> active_at_;   // by node: those of them that are active
   int workers_ = 0;
   int active_ = 0;
-  int root_ = -1;  // nodes
+  int root_ = -1;  // the nodes of the first and of the last rank
   int target_ = -1;
   std::vector<Cut> cuts_;
   std::vector<Partition> partitions_;

@@ -51,7 +51,7 @@ struct RunRequest {
   int64_t warmup = 0;      // untimed calls before the timed ones
   int64_t iterations = 0;  // timed calls, back to back
   int64_t check = 0;       // calls before all others whose results are compared, element by element
-  std::vector<int> active = {};  // all-reduce: whose data counts, rising; empty: everybody's
+  std::vector<int> active = {};  // all-reduce: the ranks whose data counts, rising; empty: all
 
   bool IsActive(int rank) const {
     return active.empty() || std::binary_search(active.begin(), active.end(), rank);

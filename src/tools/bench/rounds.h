@@ -36,7 +36,7 @@ struct RoundsObserver {
   std::function<void(uint64_t bytes, int round, const std::string& name, double part)> on_progress;
 };
 
-// Fails if ours leaves, if nobody is left, or if the user wants to stop.
+// Fails if our contestant leaves, if none is left, or if the user wants to stop.
 absl::Status RunRounds(const BenchOptions& options, std::vector<std::unique_ptr<Entrant>> entrants,
                        const RoundsObserver& observer);
 

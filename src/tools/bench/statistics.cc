@@ -113,6 +113,7 @@ std::vector<Row> RowsOf(const BenchOptions& options, uint64_t bytes,
         std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
     row.p50_us = Quantile(samples, 0.5);
     row.p99_us = Quantile(samples, 0.99);
+    // Bandwidths follow from the median, which a few disturbed iterations do not move.
     row.algbw_gbps = static_cast<double>(bytes) / row.p50_us * 1e-3;
     row.busbw_gbps = row.algbw_gbps * BusFactor(options.collective, options.active_workers());
     if (options.check > 0) row.wrong = measurement.wrong;

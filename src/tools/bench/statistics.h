@@ -1,4 +1,4 @@
-// From samples to the numbers of a row. Pure functions.
+// Makes the numbers of a row from samples. Pure functions.
 #ifndef SYNCOPATE_TOOLS_BENCH_STATISTICS_H_
 #define SYNCOPATE_TOOLS_BENCH_STATISTICS_H_
 

@@ -31,7 +31,7 @@ struct TrainContestant {
   std::vector<TrainRun> rounds;
 };
 
-// Over rounds.
+// The middle and the spread of a number over rounds.
 struct Middle {
   double p50 = 0;
   double min = 0;

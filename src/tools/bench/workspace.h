@@ -13,7 +13,7 @@
 namespace syncopate::tools::bench {
 
 // Mode 0700, removed with everything in it when the object goes. If the process is killed, the next
-// benchmark removes it: whoever can take the folder's lock knows that its owner is gone.
+// benchmark removes it: a process that can take the folder's lock knows that its owner is gone.
 class Workspace {
  public:
   // `base` is a folder for short-lived files, in memory if possible.

@@ -1,4 +1,4 @@
-// The image packages.
+// Converts the packages of images to our format.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>

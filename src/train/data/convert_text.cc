@@ -1,4 +1,4 @@
-// Texts, character by character.
+// Converts texts to our format, character by character.
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// Data to train on and to test with: bytes in memory, whoever owns them.
+// Data to train on and to test with: bytes in memory, of whatever owner.
 //
 // A sample is an image of unsigned bytes [channels, height, width] with one label, or a window of a
 // text whose labels are the characters that follow, one for each place.

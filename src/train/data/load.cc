@@ -32,7 +32,7 @@ void Tell(const LoadOptions& options, absl::string_view text) {
   if (options.say) options.say(text);
 }
 
-// Held until destroyed, also if the process dies.
+// A lock that is held until it is destroyed or the process dies.
 absl::StatusOr<UniqueFd> Lock(const std::string& path, const LoadOptions& options) {
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd.ok()) {
@@ -56,7 +56,7 @@ absl::StatusOr<UniqueFd> Lock(const std::string& path, const LoadOptions& option
   return fd;
 }
 
-// What must be removed again.
+// A folder that is removed again.
 struct ScopedFolder {
   std::string path;
   ~ScopedFolder() {
@@ -76,7 +76,7 @@ absl::Status CheckDigest(const DataSource& source, const Dataset& dataset) {
                                           " and should be ", source.digest));
 }
 
-// Fetches and converts; the lock is held.
+// Fetches and converts the data while the caller holds the lock.
 absl::Status Prepare(const DataSource& source, const LoadOptions& options,
                      const std::string& target) {
   // Its name is fixed, so that what a killed process left is removed by the next.

@@ -30,7 +30,7 @@ namespace {
 constexpr uint64_t kLogBytesMax = 1 << 20;
 constexpr size_t kLogLinesShown = 4;
 
-// Starts it in `folder` with its words in `log`.
+// Starts npm in `folder`; its output goes to `log`.
 absl::StatusOr<pid_t> Spawn(std::vector<std::string> words, const std::string& folder,
                             const std::string& log) {
   std::vector<char*> arguments;

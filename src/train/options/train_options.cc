@@ -109,7 +109,7 @@ absl::StatusOr<TrainOptions> ParseTrainOptions(absl::string_view text) {
 
 namespace {
 
-// With what does not matter as it usually is.
+// The options with those that do not bear on the course of training at their defaults.
 TrainOptions Course(const TrainOptions& options) {
   TrainOptions course = options;
   const TrainOptions usual;
