@@ -99,7 +99,8 @@ class WaitExplainer {
   std::vector<int64_t> ends_;    // the largest end of flights_[0..i]
 };
 
-// The spans of one iteration on a training thread.
+// The spans of one iteration on a training thread, on the worker's own clock: only waits for others
+// are compared on rank 0's.
 struct ThreadIteration {
   int64_t begin = INT64_MAX;
   int64_t end = INT64_MIN;

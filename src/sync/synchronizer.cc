@@ -292,7 +292,7 @@ class Synchronizer::Impl {
     // have to wait for the others' weights.
     const double factor = factor_ > 0 && ScalesWell(layout_.type(tensor)) ? factor_ : 1;
     std::byte* to = gradients_.as<std::byte>() + layout_.Offset(tensor);
-    // No transfer reads this memory now: the forward pass has waited for the tensor's last one.
+    // No transfer reads this memory now: Need() or Finish() has waited for the tensor's last one.
     replica_.Pack(Content::kGradients, tensor, factor, to);
   }
 
@@ -382,7 +382,7 @@ class Synchronizer::Impl {
     }
   }
 
-  // Memory for parameters is allocated when a strategy first sends any; most never do.
+  // Memory for parameters is allocated when a strategy first sends any.
   absl::StatusOr<Buffer*> Parameters() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!parameters_) {
       SYNCOPATE_ASSIGN_OR_RETURN(Buffer buffer, worker_.Allocate(layout_.bytes()));

@@ -367,6 +367,8 @@ absl::Status Trainer::Loop() {
                 .values = {},
                 .text = absl::StrCat("not planned ", options_.schedule, ": ", keeper_->reason())}));
   }
+  // The summary has the loss and the accuracy of the last iteration, whatever --evaluate-every
+  // says.
   if (!evaluated_) SYNCOPATE_RETURN_IF_ERROR(Evaluate());
   return absl::OkStatus();
 }
@@ -448,6 +450,8 @@ absl::Status Trainer::Evaluate() {
                  .text = ""});
 }
 
+// The checkpoint is of a moment at which no update is pending, so that a resumed run goes on bit
+// for bit as this one.
 absl::Status Trainer::Save() {
   SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Finish());
   const ScopedSpan span(&recorder_, SpanKind::kCheckpoint, static_cast<int>(iteration_ - 1));
@@ -459,6 +463,8 @@ absl::Status Trainer::Save() {
   return SaveToSet(options_.run_folder, worker_.rank(), side_->group(), checkpoint);
 }
 
+// Every worker sends its trace to rank 0, which alone can tell who waited for whom; the others
+// return a summary without costs.
 absl::StatusOr<Summary> Trainer::Conclude() {
   const WorkerTrace trace = recorder_.Trace();
   if (timeline_) {

@@ -29,6 +29,7 @@ uint64_t AlikeElements(const plan::ProgramKey& key) {
 
 }  // namespace
 
+// On one host the choice follows from fixed costs and the number of cores, without a topology.
 absl::StatusOr<Program> ProgramCache::PlanForHost(const plan::ProgramKey& key) const {
   absl::string_view algorithm = key.algorithm;
   if (algorithm.empty()) {
@@ -124,6 +125,8 @@ absl::StatusOr<PlannedProgram> ProgramCache::Get(const plan::ProgramKey& key) {
   return planned;
 }
 
+// Programs of the version that is replaced are forgotten. Those of the first version stay: groups
+// that do not follow the network's versions are planned by it for the whole job.
 void ProgramCache::Publish(uint64_t version, const Topology& topology) {
   MutexLock lock(&mutex_);
   if (published_) {
