@@ -195,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(All, LiveBspTest,
                                   (std::get<2>(test.param) ? "Known" : "Unknown");
                          });
 
-TEST(LiveDriverTest, AWorkerThatGoesEndsItForAllAndIsNamed) {
+TEST(SynchronizerTest, AWorkerThatGoesEndsItForAllAndIsNamed) {
   const TensorTable table = Table();
   const auto schedule = std::make_shared<Schedule>(*schedule::MakeSchedule("wfbp", table, Costs()));
   Options options;
@@ -221,7 +221,7 @@ TEST(LiveDriverTest, AWorkerThatGoesEndsItForAllAndIsNamed) {
       options);
 }
 
-TEST(LiveDriverTest, TensorsWithoutAGradientCountAsZero) {
+TEST(SynchronizerTest, TensorsWithoutAGradientCountAsZero) {
   const TensorTable table = Table();
   const auto schedule = std::make_shared<Schedule>(*schedule::MakeSchedule("none", table, Costs()));
   worker::RunWorkers(2, [&](Worker& worker) {

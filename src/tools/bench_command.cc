@@ -296,7 +296,7 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
   command->add_option("-b,--min-bytes", flags->bytes_min, "Smallest buffer")->capture_default_str();
   command->add_option("-e,--max-bytes", flags->bytes_max, "Largest buffer, always measured")
       ->capture_default_str();
-  command->add_option("-f,--factor", flags->factor, "From one size to the next")
+  command->add_option("-f,--factor", flags->factor, "Factor from one size to the next")
       ->capture_default_str();
   command->add_option("-d,--type", flags->type, "float32, float64, float16, bfloat16, int32, int64")
       ->capture_default_str();
@@ -323,8 +323,9 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
   command->add_flag("--memory-limit,!--no-memory-limit", flags->memory_limit,
                     "With --against: also what a plain loop over shared memory takes (default on)");
   command->add_flag("--peers-only", flags->peers_only, "Leave ours out");
-  command->add_option("--algorithm", flags->algorithm,
-                      "Ours, by name (else the one with the least predicted time)");
+  command->add_option(
+      "--algorithm", flags->algorithm,
+      "Algorithm of ours, by name (default: the one with the least predicted time)");
   command->add_option(
       "--gloo-algorithm", flags->gloo_algorithm,
       "ring, bcube, halving-doubling, or quickest: the one that is at each size (the "
@@ -333,7 +334,7 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
       ->add_option("--memory", flags->memory,
                    "Where our buffers are: arena (shared with the peers) or heap")
       ->capture_default_str();
-  command->add_option("--timeout", flags->timeout, "Of every wait for a contestant")
+  command->add_option("--timeout", flags->timeout, "Longest wait for a contestant")
       ->capture_default_str();
   command->add_option("--drivers", flags->drivers,
                       "Folder of the contestants' programs (else beside this command)");

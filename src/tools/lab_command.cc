@@ -191,7 +191,7 @@ void AddChanges(const Adder& adder) {
                       labtool::PlayScenario);
   command->add_option("file", scenario->file, "TOML file")->required();
   Adder::AddLabOption(command, scenario);
-  command->add_flag("--keep", scenario->keep, "Leave what stands at the end as it is");
+  command->add_flag("--keep", scenario->keep, "Do not undo the changes that stand at the end");
   command->footer(
       "Ctrl-C ends it and undoes what it has changed.\n"
       "Example:\n  syncopate lab scenario labs/scenarios/squeeze.toml");

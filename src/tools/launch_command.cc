@@ -191,8 +191,9 @@ void AddLaunchCommand(CLI::App& app, int& exit_code) {
                    "The syncopate command on the hosts; the default is this one's path")
       ->type_name("PATH");
   launch
-      ->add_option("--start-timeout", arguments->start_timeout,
-                   "For hosts to start, and for all ranks to meet once the first has come")
+      ->add_option(
+          "--start-timeout", arguments->start_timeout,
+          "Longest time for hosts to start, and for all ranks to meet once the first has come")
       ->type_name("TIME")
       ->capture_default_str();
   launch
@@ -209,7 +210,8 @@ void AddLaunchCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   launch->add_option("--timeout", arguments->timeout, "End all if not done by then: 90s, 10m, 2h")
       ->type_name("TIME");
-  launch->add_option("--grace", arguments->grace, "From asking a rank to end to killing it")
+  launch
+      ->add_option("--grace", arguments->grace, "Time between asking a rank to end and killing it")
       ->type_name("TIME")
       ->capture_default_str();
   auto* no_tag =

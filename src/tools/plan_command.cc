@@ -373,16 +373,18 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   plan->add_option_function<std::string>(
       "--active", [arguments](const std::string& ranks) { arguments->active = ranks; },
       "workers that take part, as 0-3,6 (all)");
-  plan->add_option("--root", arguments->root, "the root, or who sends (the first active worker)")
+  plan->add_option("--root", arguments->root,
+                   "rank of the root or sender (default: the first active worker)")
       ->check(WholeNumberFrom(0));
   plan->add_option("--target", arguments->target,
-                   "send-receive: who receives (the last active worker)")
+                   "send-receive: rank of the receiver (default: the last active worker)")
       ->check(WholeNumberFrom(0));
   plan->add_option("--strategy,--algorithm", arguments->algorithm,
                    "consider only this one: ring, forest, ... (auto: all)");
   plan->add_flag("--no-relays", arguments->forest.no_relays,
                  "forest: workers that are not active pass nothing on");
-  plan->add_option("--trees", arguments->forest.trees, "forest: at most so many pairs of trees")
+  plan->add_option("--trees", arguments->forest.trees,
+                   "forest: use at most this many pairs of trees (default: any number)")
       ->check(WholeNumber(1, 1 << 20));
   plan->add_option("--depth", arguments->forest.depth, "forest: trees of at most this depth")
       ->check(WholeNumber(1, 1 << 20));

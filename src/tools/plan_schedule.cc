@@ -147,13 +147,14 @@ void AddScheduleOptions(CLI::App& plan, ScheduleArguments& arguments) {
   plan.add_option("--costs", arguments.costs,
                   "schedule: what an all-reduce costs: a file, or start-up, a byte and the "
                   "contention of 2, 3, ... at once, as 1.4ms,1.7ns,1.5 (the published ones)");
-  plan.add_option("--scale-bytes", arguments.scale_bytes, "schedule: so many times the bytes (1)");
+  plan.add_option("--scale-bytes", arguments.scale_bytes,
+                  "schedule: multiply the bytes of every tensor by this factor (1)");
   plan.add_option("--scale-times", arguments.scale_times,
-                  "schedule: so many times the computing (1)");
+                  "schedule: multiply the computing time of every tensor by this factor (1)");
   plan.add_option("--bucket", arguments.bucket, "schedule: size of buckets (25M)");
   plan.add_option(
           "--ways", arguments.ways,
-          "schedule: at most so many transfers at once in a search (as many as --costs has)")
+          "schedule: most transfers that a search runs at once (default: as many as --costs has)")
       ->check(WholeNumber(1, limits::kBesideMax + 1));
   plan.add_flag("--overlap-forward", arguments.overlap_forward,
                 "schedule: the next forward of a layer waits for its own tensors only");

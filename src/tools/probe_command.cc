@@ -294,7 +294,7 @@ void AddProbeCommand(CLI::App& app, int& exit_code) {
   AddJobPlaceOptions(*probe, arguments->place);
   probe
       ->add_option("--self-test", arguments->self_test,
-                   "Make so many random labs and compare what is found with what they are")
+                   "Make this many random labs and compare what is found with what they are")
       ->check(WholeNumber(1, kTrialsMax))
       ->type_name("N");
   probe->add_option("--seed", arguments->seed, "Self-test: of the first lab")

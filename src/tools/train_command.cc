@@ -172,22 +172,24 @@ void AddJobOptions(CLI::App& command, TrainArguments& arguments) {
   };
   add("model", "--model", o.model, "mlp, cnn, resnet20, resnet32, vgg16 or transformer");
   add("data", "--data", o.data, "mnist, fashion-mnist, cifar10, text, synthetic or synthetic-text");
-  add("seed", "--seed", o.seed, "Of everything random");
+  add("seed", "--seed", o.seed, "Seed of all random numbers");
   add("batch", "--batch", o.batch, "Samples of all workers together in an iteration");
-  add("batches", "--batches", arguments.batches, "Instead: samples of each worker")
+  add("batches", "--batches", arguments.batches,
+      "Samples of each worker in an iteration, instead of --batch")
       ->type_name("N,N,...");
   add("accumulate", "--accumulate", o.accumulate, "Parts in which a worker computes its batch");
-  add("iterations", "--iterations", o.iterations, "How many; 0: as many as --epochs have");
-  add("epochs", "--epochs", o.epochs, "Times that all data is used");
+  add("iterations", "--iterations", o.iterations,
+      "Number of iterations; 0: as many as --epochs gives");
+  add("epochs", "--epochs", o.epochs, "Number of passes over the training data");
   add_flag("augment", "--augment", o.augment, "Flip and move images at random");
-  add("dropout", "--dropout", o.dropout, "Where a model has a place for it");
+  add("dropout", "--dropout", o.dropout, "Dropout probability, in models that have dropout layers");
   add("optimizer", "--optimizer", o.optimizer.name, "sgd or adam");
   add("learning_rate", "--lr", o.rate.base, "Learning rate");
   add("warmup", "--warmup", o.rate.warmup, "Iterations in which the rate rises to --lr");
   add("rate_shape", "--rate", arguments.rate_shape,
       "Course of the rate: constant, cosine, step:1000,2000 or step:1000,2000x0.5");
-  add("momentum", "--momentum", o.optimizer.momentum, "sgd");
-  add_flag("nesterov", "--nesterov", o.optimizer.nesterov, "sgd: look ahead");
+  add("momentum", "--momentum", o.optimizer.momentum, "Momentum of sgd");
+  add_flag("nesterov", "--nesterov", o.optimizer.nesterov, "sgd: use Nesterov momentum");
   add("weight_decay", "--weight-decay", o.optimizer.weight_decay, "Added to the gradient");
   add("clip_norm", "--clip", o.clip_norm, "Largest norm of the whole gradient; 0: any");
   add("strategy", "--strategy", o.strategy, "How workers synchronize: bsp");
@@ -198,16 +200,20 @@ void AddJobOptions(CLI::App& command, TrainArguments& arguments) {
            "default: within 3 % of the run, put off until it fits");
   add("evaluate_every", "--evaluate-every", o.evaluate_every,
       "Iterations between evaluations; 0: one at the end");
-  add("evaluate_samples", "--evaluate-samples", o.evaluate_samples, "Of the test data; 0: all");
+  add("evaluate_samples", "--evaluate-samples", o.evaluate_samples,
+      "Test samples in each evaluation; 0: all");
   add("target_accuracy", "--target-accuracy", arguments.target_accuracy,
       "Stop when an evaluation reaches it (0 to 1)")
       ->default_str("");
-  add("target_loss", "--target-loss", arguments.target_loss, "Likewise")->default_str("");
+  add("target_loss", "--target-loss", arguments.target_loss,
+      "Stop when an evaluation's loss is at or below this")
+      ->default_str("");
   add("checkpoint_every", "--checkpoint-every", o.checkpoint_every,
       "Iterations between checkpoints, in the run's folder; 0: none");
   add("report_every", "--report-every", o.report_every, "Iterations between lines of progress");
-  add("threads", "--threads", o.threads, "Of each worker; 0: its share of the cores");
-  add("synthetic_samples", "--synthetic-samples", o.synthetic_samples, "Of synthetic data");
+  add("threads", "--threads", o.threads, "Threads of each worker; 0: its share of the cores");
+  add("synthetic_samples", "--synthetic-samples", o.synthetic_samples,
+      "Number of training samples of synthetic data");
 }
 
 }  // namespace
@@ -230,10 +236,13 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
                    "Train nothing: play this model's recorded times and send its real bytes; see "
                    "syncopate replay")
       ->type_name("MODEL");
-  command->add_option("--bytes-scale", arguments->bytes_scale, "--replay: so many times the bytes")
+  command
+      ->add_option("--bytes-scale", arguments->bytes_scale,
+                   "--replay: multiply the bytes of every tensor by this factor")
       ->capture_default_str();
   command
-      ->add_option("--time-scale", arguments->time_scale, "--replay: so many times the computing")
+      ->add_option("--time-scale", arguments->time_scale,
+                   "--replay: multiply the computing time of every tensor by this factor")
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "End with one JSON object instead of a table");
   command->add_flag("--quiet", arguments->quiet, "No lines of progress on a terminal");

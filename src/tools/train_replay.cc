@@ -315,22 +315,28 @@ void AddReplayOptions(CLI::App& command, ReplayArguments& arguments) {
       .add_option("--schedule", arguments.schedule,
                   absl::StrCat(names, "; several as wfbp,search, all, or the file of one"))
       ->capture_default_str();
-  command.add_option("--bytes-scale", arguments.bytes_scale, "So many times the bytes")
+  command
+      .add_option("--bytes-scale", arguments.bytes_scale,
+                  "Multiply the bytes of every tensor by this factor")
       ->capture_default_str();
-  command.add_option("--time-scale", arguments.time_scale, "So many times the computing")
+  command
+      .add_option("--time-scale", arguments.time_scale,
+                  "Multiply the computing time of every tensor by this factor")
       ->capture_default_str();
   command.add_option("--costs", arguments.costs,
                      "Plan by these costs, as `plan --costs` (measured in the job)");
   command.add_option("--costs-time", arguments.costs_time, "How long to measure costs")
       ->capture_default_str();
   command.add_option("--bucket", arguments.bucket, "Size of buckets (25M, scaled as the bytes)");
-  command.add_option("--iterations", arguments.iterations, "Of each schedule, measured")
+  command.add_option("--iterations", arguments.iterations, "Measured iterations of each schedule")
       ->check(WholeNumber(1, 100'000))
       ->capture_default_str();
-  command.add_option("--rounds", arguments.rounds, "In which schedules take turns")
+  command.add_option("--rounds", arguments.rounds, "Rounds in which the schedules take turns")
       ->check(WholeNumber(1, 1000))
       ->capture_default_str();
-  command.add_option("--ways", arguments.ways, "search: at most so many at once (as measured)")
+  command
+      .add_option("--ways", arguments.ways,
+                  "search: most transfers at once (default: as many as were measured)")
       ->check(WholeNumber(1, limits::kBesideMax + 1));
   command.add_flag("--overlap-forward", arguments.overlap_forward,
                    "The next forward of a layer waits for its own tensors only");
