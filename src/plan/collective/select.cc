@@ -160,13 +160,13 @@ absl::Status Selector::Play(const PlannerInfo& planner, Candidate candidate, Pro
 
 // Marks the best of the candidates from `begin` on, which differ in how they cut the data only.
 void Selector::MarkBestPieces(size_t begin) {
-  std::vector<Candidate>& all = selection_.candidates;
-  if (begin == all.size()) return;
-  size_t best = begin;
-  for (size_t i = begin + 1; i < all.size(); ++i) {
-    if (all[i].skipped.empty() && all[i].seconds * kAlike < all[best].seconds) best = i;
+  Candidate* best = nullptr;
+  for (size_t i = begin; i < selection_.candidates.size(); ++i) {
+    Candidate& candidate = selection_.candidates[i];
+    if (!candidate.skipped.empty()) continue;
+    if (best == nullptr || candidate.seconds * kAlike < best->seconds) best = &candidate;
   }
-  if (all[best].skipped.empty()) all[best].best_pieces = true;
+  if (best != nullptr) best->best_pieces = true;
 }
 
 absl::Status Selector::TryPieces(const PlannerInfo& planner, const Variant& variant) {

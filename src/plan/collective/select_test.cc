@@ -306,6 +306,23 @@ TEST(SelectTest, AForestThatIsAskedForIsNearItsBound) {
   EXPECT_EQ(asked->candidates[0].slower, 1);
 }
 
+// A candidate that was skipped has no time, and none was marked when it came first.
+TEST(SelectTest, TheBestCutIsMarkedThoughTheFirstWasTooLarge) {
+  const Topology star = StarTopology(8, 1e9, 1e-5);
+  int mixed = 0;
+  for (uint64_t steps_max = 32; steps_max <= 8192; steps_max *= 2) {
+    SelectOptions options;
+    options.algorithm = "forest";
+    options.steps_max = steps_max;
+    const absl::StatusOr<Selection> selection =
+        SelectProgram(AllReduce(8, 1 << 16), 4, star, *PlaceInOrder(star, 8), options);
+    if (!selection.ok()) continue;
+    mixed += !selection->candidates.back().skipped.empty();
+    EXPECT_TRUE(selection->candidates.front().best_pieces) << steps_max;
+  }
+  EXPECT_GT(mixed, 0);
+}
+
 TEST(SelectTest, RefusesBadRequests) {
   const Topology star = StarTopology(4, 1e9, 1e-5);
   const std::vector<int> placement = *PlaceInOrder(star, 4);
