@@ -7,6 +7,7 @@
 #include "tools/launch_command.h"
 #include "tools/plan_command.h"
 #include "tools/probe_command.h"
+#include "tools/program_command.h"
 #include "tools/report_command.h"
 #include "tools/reproduce_command.h"
 #include "tools/train_command.h"
@@ -26,6 +27,7 @@ int main(int argc, char** argv) {
       "  syncopate lab up labs/two-racks.toml\n"
       "  syncopate probe --lab two-racks --topology-out net.json\n"
       "  syncopate plan --schedule all --model resnet-152\n"
+      "  syncopate program check mine.txt\n"
       "  syncopate reproduce forest --figure 4\n"
       "  syncopate replay --model resnet-152 -n 4 --bytes-scale 0.05 --time-scale 0.1\n"
       "  syncopate report runs/first --html first.html\n"
@@ -38,6 +40,7 @@ int main(int argc, char** argv) {
   syncopate::tools::AddDoctorCommand(app, exit_code);
   syncopate::tools::AddLabCommand(app, exit_code);
   syncopate::tools::AddProbeCommand(app, exit_code);
+  syncopate::tools::AddProgramCommand(app, exit_code);
   syncopate::tools::AddReproduceCommand(app, exit_code);
   syncopate::tools::AddReportCommand(app, exit_code);
   syncopate::tools::AddTrainCommand(app, exit_code);
