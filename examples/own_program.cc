@@ -1,5 +1,5 @@
 // Three ways to have a say in how a collective runs: a planner of one's own, which the library may
-// choose; rules that overrule the choice; and a Program of one's own. Every worker brings its rank,
+// choose; rules that override the choice; and a Program of one's own. Every worker brings its rank,
 // all get the sum, each time.
 //
 //   syncopate launch -n 4 -- ./own_program

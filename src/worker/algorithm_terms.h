@@ -1,5 +1,5 @@
 // Which algorithms a job's calls may run, as far as it is not the library's own affair: the rules
-// that overrule the choice, and what all workers must have in common about both.
+// that override the choice, and what all workers must have in common about both.
 #ifndef SYNCOPATE_WORKER_ALGORITHM_TERMS_H_
 #define SYNCOPATE_WORKER_ALGORITHM_TERMS_H_
 

@@ -1,4 +1,4 @@
-// Programs and planners from outside, and rules that overrule the choice: they run, and whatever is
+// Programs and planners from outside, and rules that override the choice: they run, and whatever is
 // wrong with them is an error that says so.
 #include <unistd.h>
 
