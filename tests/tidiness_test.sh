@@ -23,6 +23,12 @@ case $1 in
     # Folders of one person's machine; the pattern is written so that it does not find itself.
     bad+=$(repository_files | xargs -0 -r grep -nIE '(^|[^[:alnum:]_./-])/(home|roo[t]|wor[k]|Users)/[[:alnum:]]' 2>/dev/null |
       sed 's/^/a path of one machine: /' || true)
+    # Prose of pages wraps where people can read it; tables, code and single long words are as wide as they are.
+    bad+=$(repository_files '*.md' | xargs -0 -r perl -CSD -lne '
+      $code = !$code if /^ *```/;
+      print "$ARGV:$.: ", length, " characters; wrap lines of text at 120"
+        if !$code && length > 120 && !/^ *\|/ && !/^    / && / .* /;
+      if (eof) { close ARGV; $code = 0 }')
     if [ -n "$bad" ]; then
       printf '%s\n' "$bad" >&2
       exit 1
