@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 
 namespace syncopate {
-
+// What each promises of the data after it.
 enum class Collective : uint8_t {
   // data = reduction of all active workers' data.
   kAllReduce,

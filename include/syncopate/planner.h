@@ -26,22 +26,23 @@ namespace syncopate {
 
 // Describes the call for which a Program is wanted. Ranks are those of the group that makes it.
 struct PlanRequest {
-  Collective collective = Collective::kAllReduce;
-  int workers = 0;
-  std::vector<int> active;               // sorted ranks whose data takes part
-  int root = -1;                         // where HasRoot(collective)
-  int target = -1;                       // send-receive only
-  uint64_t elements = 0;                 // of a worker's data
+  Collective collective = Collective::kAllReduce;  // what is to be done
+  int workers = 0;                                 // of the group
+  std::vector<int> active;                         // sorted ranks whose data takes part
+  int root = -1;                                   // where HasRoot(collective)
+  int target = -1;                                 // send-receive only
+  uint64_t elements = 0;                           // of a worker's data
   std::vector<uint64_t> block_elements;  // where HasBlocks(collective): one for each active worker
-  uint64_t bytes_per_element = 0;
+  uint64_t bytes_per_element = 0;        // of the data's type
 };
 
+// A planner from outside.
 struct OwnPlanner {
   // The name consists of a-z, 0-9 and hyphens and is different from those of the collective's other
   // planners. Call::algorithm and SYNCOPATE_ALGORITHM know the planner by it.
   std::string name;
-  Collective collective = Collective::kAllReduce;
-  std::string summary = {};  // one line for people
+  Collective collective = Collective::kAllReduce;  // what its programs do
+  std::string summary = {};                        // one line for people
   // The text of a Program for the request. It must be a pure function: all workers call it, and
   // they must come to the same Program, or the call fails on all of them. It may be called from
   // several threads at once. An error means that it has no Program for this request; where nobody

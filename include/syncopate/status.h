@@ -14,21 +14,21 @@
 #include "absl/strings/string_view.h"
 
 namespace syncopate {
-
+// The largest thing that is lost with an error.
 enum class BlastRadius {
   kOperation,  // this call only; the group can be used again
   kGroup,      // the group cannot be used again; other groups can
   kJob,        // this worker cannot go on in this job
 };
 
-absl::string_view Name(BlastRadius radius);
+absl::string_view Name(BlastRadius radius);  // "operation", "group", "job"
 
 // `status` with a radius and, if `suspect` >= 0, the rank of the worker to blame. OK stays OK.
 absl::Status WithBlast(absl::Status status, BlastRadius radius, int suspect = -1);
 
 // What WithBlast() attached, or nothing.
 std::optional<BlastRadius> GetBlast(const absl::Status& status);
-std::optional<int> GetSuspect(const absl::Status& status);
+std::optional<int> GetSuspect(const absl::Status& status);  // the rank of the worker to blame
 
 }  // namespace syncopate
 

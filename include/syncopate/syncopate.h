@@ -47,12 +47,13 @@ struct BufferOwner;
 struct Job {
   // The same on all workers of the job, different from every other job on the machine.
   std::string id;
-  int rank = 0;
-  int size = 1;
-  int local_rank = 0;
-  int local_size = 1;
+  int rank = 0;        // of this worker: 0 to size - 1
+  int size = 1;        // workers of the job
+  int local_rank = 0;  // of this worker among those of its host
+  int local_size = 1;  // workers of the job on this host
 };
 
+// How a worker starts; all of it has defaults.
 struct Options {
   // The worker's identity. By default it is read from the environment; if that says nothing either,
   // this worker is alone.
@@ -70,9 +71,9 @@ struct Options {
 // Numbers in memory. The memory may come from Allocate() or from anywhere else; from Allocate() is
 // faster.
 struct Array {
-  void* data = nullptr;
-  uint64_t elements = 0;
-  DataType type = DataType::kFloat32;
+  void* data = nullptr;                // aligned for its type
+  uint64_t elements = 0;               // how many numbers, not bytes
+  DataType type = DataType::kFloat32;  // of each number
 
   // `T` is float, double, int32_t or int64_t; for 16-bit types fill the struct.
   template <typename T>
@@ -92,9 +93,9 @@ struct Array {
 
 // One call of a collective. Ranks in it are ranks of the group.
 struct Call {
-  Collective collective = Collective::kAllReduce;
-  Array data = {};
-  ReduceOp op = ReduceOp::kSum;  // where Reduces(collective)
+  Collective collective = Collective::kAllReduce;  // what is to be done
+  Array data = {};                                 // this worker's, in place
+  ReduceOp op = ReduceOp::kSum;                    // where Reduces(collective)
   double weight = 1;  // this worker's, for ReduceOp::kWeightedAverage; finite, not negative
   int root = 0;       // where HasRoot(collective)
   int target = 0;     // send-receive only
@@ -123,11 +124,12 @@ struct Call {
 // with the object. Not thread-safe.
 class Buffer {
  public:
-  Buffer(Buffer&& other) noexcept = default;
-  Buffer& operator=(Buffer&& other) noexcept = default;
+  Buffer(Buffer&& other) noexcept = default;             // the memory changes its owner
+  Buffer& operator=(Buffer&& other) noexcept = default;  // frees what was held before
 
-  void* data() const { return data_; }
-  size_t bytes() const { return bytes_; }
+  void* data() const { return data_; }     // aligned to 64 bytes
+  size_t bytes() const { return bytes_; }  // as many as were asked for
+  // The memory as numbers of type T.
   template <typename T>
   T* as() const {
     return static_cast<T*>(data_);
@@ -161,7 +163,7 @@ class Handle {
 class Group {
  public:
   int rank() const;  // of this worker in the group
-  int size() const;
+  int size() const;  // how many members it has
   // Ranks of the members in the job, in the order of their group ranks.
   const std::vector<int>& members() const;
 
@@ -170,6 +172,7 @@ class Group {
   // Does what Start() and Wait() do, without waking another thread.
   absl::Status Run(const Call& call);
 
+  // Everybody's data becomes the reduction of all; `weight` is for ReduceOp::kWeightedAverage.
   absl::Status AllReduce(Array data, ReduceOp op, double weight = 1) {
     return Run({.collective = Collective::kAllReduce, .data = data, .op = op, .weight = weight});
   }
@@ -181,27 +184,35 @@ class Group {
                 .weight = weight,
                 .active = std::move(active)});
   }
+  // Only `root` gets the reduction; the others' data is undefined after.
   absl::Status Reduce(Array data, ReduceOp op, int root) {
     return Run({.collective = Collective::kReduce, .data = data, .op = op, .root = root});
   }
+  // Everybody's data becomes that of `root`.
   absl::Status Broadcast(Array data, int root) {
     return Run({.collective = Collective::kBroadcast, .data = data, .root = root});
   }
+  // The data consists of a block for each member; each brings its own and gets all.
   absl::Status AllGather(Array data) {
     return Run({.collective = Collective::kAllGather, .data = data});
   }
+  // Each member's own block becomes the reduction of all members' blocks of that place.
   absl::Status ReduceScatter(Array data, ReduceOp op) {
     return Run({.collective = Collective::kReduceScatter, .data = data, .op = op});
   }
+  // `root` gets each member's own block.
   absl::Status Gather(Array data, int root) {
     return Run({.collective = Collective::kGather, .data = data, .root = root});
   }
+  // Each member gets its block of the data of `root`.
   absl::Status Scatter(Array data, int root) {
     return Run({.collective = Collective::kScatter, .data = data, .root = root});
   }
+  // Member i's block j and member j's block i change places.
   absl::Status AllToAll(Array data) {
     return Run({.collective = Collective::kAllToAll, .data = data});
   }
+  // Returns when all members have called it.
   absl::Status Barrier() { return Run({.collective = Collective::kBarrier}); }
   // Moves `from`'s data to `to`. Called by both; in a group of more than two by all.
   absl::Status SendReceive(Array data, int from, int to) {
@@ -230,10 +241,10 @@ class Worker {
   static absl::StatusOr<std::unique_ptr<Worker>> Start(const Options& options = {});
   ~Worker();
 
-  int rank() const;
-  int size() const;
-  int local_rank() const;
-  int local_size() const;
+  int rank() const;        // of this worker in the job
+  int size() const;        // workers of the job
+  int local_rank() const;  // of this worker among those of its host
+  int local_size() const;  // workers of the job on this host
 
   // All workers of the job.
   Group& world() { return world_; }
@@ -249,6 +260,8 @@ class Worker {
   // Workers that this one holds for dead or stuck, sorted.
   std::vector<int> Lost() const;
 
+  // Memory that the workers of this host share, from the arena (Options::arena_bytes). Its content is
+  // undefined. ResourceExhausted if too little is left.
   absl::StatusOr<Buffer> Allocate(size_t bytes);
 
  private:

@@ -27,9 +27,11 @@
 
 namespace syncopate {
 
-// Not thread-safe: it is used from the thread that trains.
+// Averages the gradients of a model over all workers while its backward pass runs. Not thread-safe:
+// it is used from the thread that trains.
 class DataParallel {
  public:
+  // How gradients travel.
   struct Options {
     // Which gradients are sent together and when: none, wfbp, mg-wfbp, bucket, asc-wfbp or search.
     // Those that plan (mg-wfbp, asc-wfbp, search) measure the network at the start and the backward
@@ -44,6 +46,7 @@ class DataParallel {
   static absl::StatusOr<std::unique_ptr<DataParallel>> Make(Worker& worker,
                                                             ::torch::nn::Module& model,
                                                             Options options);
+  // The same with the default options.
   static absl::StatusOr<std::unique_ptr<DataParallel>> Make(Worker& worker,
                                                             ::torch::nn::Module& model) {
     return Make(worker, model, Options());
