@@ -18,6 +18,11 @@ struct Buffer {
 // Not thread-safe.
 class BufferPool {
  public:
+  static constexpr size_t kKeptBytesMax = 64 << 20;
+
+  // Buffers are kept for use again up to this many bytes together; the rest is freed.
+  explicit BufferPool(size_t kept_bytes_max = kKeptBytesMax) : kept_bytes_max_(kept_bytes_max) {}
+
   Buffer Take(size_t bytes) {
     const size_t capacity = std::bit_ceil(std::max<size_t>(bytes, kBytesMin));
     std::vector<Buffer>& shelf = ShelfOf(capacity);
@@ -31,19 +36,19 @@ class BufferPool {
   }
 
   void Give(Buffer buffer) {
-    if (buffer.bytes == nullptr || kept_bytes_ + buffer.capacity > kKeptBytesMax) return;
+    if (buffer.bytes == nullptr || kept_bytes_ + buffer.capacity > kept_bytes_max_) return;
     kept_bytes_ += buffer.capacity;
     ShelfOf(buffer.capacity).push_back(std::move(buffer));
   }
 
  private:
   static constexpr size_t kBytesMin = 1024;
-  static constexpr size_t kKeptBytesMax = 64 << 20;
 
   std::vector<Buffer>& ShelfOf(size_t capacity) {
     return shelves_[static_cast<size_t>(std::countr_zero(capacity))];
   }
 
+  const size_t kept_bytes_max_;
   std::vector<Buffer> shelves_[64];
   size_t kept_bytes_ = 0;
 };

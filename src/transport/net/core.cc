@@ -9,12 +9,6 @@
 namespace syncopate::transport::net {
 namespace {
 
-// What is sent to a member that may not have begun the operation yet. Enough for small operations
-// to need no word before; more waits until the member has shown that it is there.
-constexpr uint64_t kEarlyBytes = 256 << 10;
-// What one peer may make us keep for operations that we have not begun. It keeps to kEarlyBytes for
-// each; one that does not is no worker of ours.
-constexpr uint64_t kUnopenedBytesMax = uint64_t{256} << 20;
 // Groups that peers use and this worker has not made yet, or has let go.
 constexpr size_t kGroupsMax = 8192;
 constexpr size_t kEarlyMessagesMax = 4096;
@@ -47,6 +41,7 @@ Core::Core(const Options& options, const Clock& clock)
       consensus_(options.consensus, clock.NowNs()),
       peers_(static_cast<size_t>(options.size)),
       open_peers_(options.size - 1),
+      buffers_(options.limits.kept_bytes_max),
       now_ns_(clock.NowNs()) {
   peers_[static_cast<size_t>(options.rank)].open = false;
 }
@@ -160,7 +155,7 @@ NetOperation& Core::Begin(NetGroup& group, const SessionSpec& spec, int self) {
   for (size_t member = 0; member < group.members.size(); ++member) {
     const int rank = group.members[member];
     if (static_cast<int>(member) == self) continue;
-    if (spec.incoming != nullptr && (*spec.incoming)[member] <= kEarlyBytes) continue;
+    if (spec.incoming != nullptr && (*spec.incoming)[member] <= limits().early_bytes) continue;
     if (consensus_.IsLost(rank)) continue;
     wire_->Send(rank, HeaderFor(FrameType::kOpen, group.key, spec.sequence), nullptr, 0);
   }
@@ -218,6 +213,11 @@ FrameHeader Core::HeaderFor(FrameType type, uint64_t group, uint64_t sequence) c
           .sent_ns = clock_.NowNs()};
 }
 
+uint32_t Core::FragmentsOf(uint64_t size) const {
+  const uint64_t most = limits().fragment_bytes;
+  return static_cast<uint32_t>(std::max<uint64_t>((size + most - 1) / most, 1));
+}
+
 void Core::Offer(NetGroup& group, NetOperation& operation, uint32_t step, int to,
                  const std::byte* bytes, uint64_t size) {
   const int rank = group.members[static_cast<size_t>(to)];
@@ -228,11 +228,10 @@ void Core::Offer(NetGroup& group, NetOperation& operation, uint32_t step, int to
   header.priority = operation.spec.priority;
   header.total = size;
   header.digest = operation.spec.digest;
-  const uint64_t fragments = std::max<uint64_t>((size + kFragmentBytes - 1) / kFragmentBytes, 1);
-  sendings_[cookie] = {.operation = &operation, .fragments = static_cast<uint32_t>(fragments)};
+  sendings_[cookie] = {.operation = &operation, .fragments = FragmentsOf(size)};
   if (!operation.begun_by.contains(rank)) {
     uint64_t& early = operation.early[rank];
-    if (early + size > kEarlyBytes && size > 0) {
+    if (early + size > limits().early_bytes && size > 0) {
       operation.waiting.push_back({rank, header, bytes, cookie});
       return;
     }
@@ -244,9 +243,10 @@ void Core::Offer(NetGroup& group, NetOperation& operation, uint32_t step, int to
 void Core::SendMessage(int rank, FrameHeader header, const std::byte* bytes, uint64_t cookie) {
   const uint64_t size = header.total;
   header.sent_ns = clock_.NowNs();  // it may have waited until the member was there
-  for (uint64_t offset = 0; offset == 0 || offset < size; offset += kFragmentBytes) {
+  const uint32_t most = limits().fragment_bytes;
+  for (uint64_t offset = 0; offset == 0 || offset < size; offset += most) {
     header.offset = offset;
-    header.payload_bytes = static_cast<uint32_t>(std::min<uint64_t>(kFragmentBytes, size - offset));
+    header.payload_bytes = static_cast<uint32_t>(std::min<uint64_t>(most, size - offset));
     wire_->Send(rank, header, bytes + offset, cookie);
   }
 }
@@ -302,10 +302,7 @@ void Core::Provide(NetGroup& group, const GateProtocol::Provision& provision) {
     header.digest = operation.spec.digest;
     header.priority = operation.spec.priority;
     ++operation.results_left;
-    sendings_[cookie] = {.operation = &operation,
-                         .fragments = static_cast<uint32_t>(
-                             std::max<uint64_t>((size + kFragmentBytes - 1) / kFragmentBytes, 1)),
-                         .result = true};
+    sendings_[cookie] = {.operation = &operation, .fragments = FragmentsOf(size), .result = true};
     SendMessage(rank, header, operation.spec.data, cookie);
   }
 }
@@ -357,7 +354,7 @@ std::byte* Core::PlaceData(int rank, const FrameHeader& header) {
   if (fresh) {
     Peer& peer = peers_[static_cast<size_t>(rank)];
     if (!operation->opened) {
-      if (peer.unopened_bytes + header.total > kUnopenedBytesMax) {
+      if (peer.unopened_bytes + header.total > limits().unopened_bytes_max) {
         operation->incoming.erase(entry);
         ++dropped_frames_;
         Log(LogLevel::kWarn, "worker ", rank, " sends more than was asked for; it is dropped");

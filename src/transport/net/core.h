@@ -89,6 +89,22 @@ struct NetGroup {
   int MemberOf(int rank) const;
 };
 
+// How much is cut, sent ahead and kept. Tests take little ones, to which little data comes.
+struct CoreLimits {
+  uint32_t fragment_bytes = kFragmentBytes;
+  // What is sent to a member that may not have begun the operation yet. Enough for small operations
+  // to need no word before; more waits until the member has shown that it is there.
+  uint64_t early_bytes = 256 << 10;
+  // What one peer may make us keep for operations that we have not begun. It keeps to early_bytes
+  // for each; one that does not is no worker of ours.
+  uint64_t unopened_bytes_max = uint64_t{256} << 20;
+  // Receive buffers that are kept for use again.
+  uint64_t kept_bytes_max = BufferPool::kKeptBytesMax;
+  // For operations with this much data, a member says at once that its result is complete, so that
+  // the others can drop their copies.
+  uint64_t prompt_bytes = 256 << 10;
+};
+
 class Core final : public WireHandler {
  public:
   struct Options {
@@ -97,6 +113,7 @@ class Core final : public WireHandler {
     uint32_t job = 0;
     std::vector<std::string> hosts;  // by rank, for messages
     LossConsensusOptions consensus;
+    CoreLimits limits = {};
   };
 
   Core(const Options& options, const Clock& clock);
@@ -104,6 +121,7 @@ class Core final : public WireHandler {
   // Must be called before anything else.
   void Attach(std::unique_ptr<Wire> wire) { wire_ = std::move(wire); }
   Wire& wire() { return *wire_; }
+  const CoreLimits& limits() const { return options_.limits; }
 
   // Reads, writes, and draws conclusions. True if anything moved.
   bool Progress();
@@ -167,6 +185,7 @@ class Core final : public WireHandler {
   void ExpectShares();
   void PeerHasBegun(NetOperation& operation, int peer);
   FrameHeader HeaderFor(FrameType type, uint64_t group, uint64_t sequence) const;
+  uint32_t FragmentsOf(uint64_t size) const;  // of a message
   void SendMessage(int rank, FrameHeader header, const std::byte* bytes, uint64_t cookie);
   void Provide(NetGroup& group, const GateProtocol::Provision& provision);
   // Called after anything that may have changed which workers are lost.

@@ -36,11 +36,11 @@ CoreTransport::CoreTransport(const Core::Options& core_options, const Clock& clo
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       core_(core_options, clock) {}
 
-void CoreTransport::Run(std::unique_ptr<Wire> wire) {
+void CoreTransport::Run(std::unique_ptr<Wire> wire, Sentry sentry) {
   MutexLock lock(&mutex_);
   core_.Attach(std::move(wire));
   core_.Tick(clock_.NowNs());
-  sentry_ = std::thread([this] { Watch(); });
+  if (sentry == Sentry::kThread) sentry_ = std::thread([this] { Watch(); });
 }
 
 CoreTransport::~CoreTransport() {
@@ -126,7 +126,7 @@ uint32_t CoreTransport::PrepareToPark() {
 
 void CoreTransport::Park(uint32_t ticket, int64_t deadline_ns) {
   bool sleep = false;
-  {
+  if (sentry_.joinable()) {
     MutexLock lock(&mutex_);
     sleep = activity_ == ticket && core_.wire().Arm();
   }
@@ -214,21 +214,28 @@ void CoreTransport::Watch() {
     sentry_wanted_.wait_for(lock, std::chrono::nanoseconds(wait_ns));
     if (stopping_) return;
     lock.unlock();
-    bool ring = false;
-    {
-      MutexLock core_lock(&mutex_);
-      const uint64_t losses = core_.losses().size();
-      const bool moved = ProgressLocked();
-      const int64_t now_ns = clock_.NowNs();
-      core_.Tick(now_ns);
-      AfterProgress();
-      if (core_.losses().size() != losses) ++activity_;
-      ring = parked_ && (moved || core_.losses().size() != losses);
-      wait_ns = std::clamp<int64_t>(core_.NextTickNs() - now_ns, 1'000'000, kSentryNs);
-    }
-    if (ring) RingOwn();
+    const int64_t due_ns = StepSentry();
+    wait_ns = due_ns - clock_.NowNs();
     lock.lock();
   }
+}
+
+int64_t CoreTransport::StepSentry() {
+  bool ring = false;
+  int64_t due_ns = 0;
+  {
+    MutexLock core_lock(&mutex_);
+    const uint64_t losses = core_.losses().size();
+    const bool moved = ProgressLocked();
+    const int64_t now_ns = clock_.NowNs();
+    core_.Tick(now_ns);
+    AfterProgress();
+    if (core_.losses().size() != losses) ++activity_;
+    ring = parked_ && (moved || core_.losses().size() != losses);
+    due_ns = now_ns + std::clamp<int64_t>(core_.NextTickNs() - now_ns, 1'000'000, kSentryNs);
+  }
+  if (ring) RingOwn();
+  return due_ns;
 }
 
 }  // namespace syncopate::transport::net

@@ -35,8 +35,16 @@ class CoreTransport final : public Transport {
                 std::unique_ptr<Transport> local);
   ~CoreTransport() override;
 
+  enum class Sentry : uint8_t {
+    kThread,
+    kNone
+  };  // kNone: for tests that call StepSentry() themselves; Park() does not sleep, and the worker
+      // ends without a word
+
   // Begins to use the wire. Nothing else may be called before.
-  void Run(std::unique_ptr<Wire> wire);
+  void Run(std::unique_ptr<Wire> wire, Sentry sentry = Sentry::kThread);
+  // One round of the sentry; returns when the next one is due. For tests with Sentry::kNone.
+  int64_t StepSentry();
   // For the wire that is to be made.
   WireHandler& handler() { return core_; }
 
@@ -95,7 +103,7 @@ class CoreTransport final : public Transport {
   std::mutex sentry_mutex_;
   std::condition_variable sentry_wanted_;
   bool stopping_ = false;  // guarded by sentry_mutex_
-  std::thread sentry_;
+  std::thread sentry_;     // set by Run() and constant from then on
 };
 
 }  // namespace syncopate::transport::net

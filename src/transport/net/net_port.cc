@@ -49,7 +49,8 @@ absl::StatusOr<std::unique_ptr<Session>> NetPort::Open(const SessionSpec& spec) 
   MutexLock lock(&transport_.mutex());
   NetGroup& group = transport_.core().group(key_);
   NetOperation& operation = transport_.core().Begin(group, spec, self_);
-  return std::make_unique<NetSession>(*this, group, operation, std::move(local));
+  return std::make_unique<NetSession>(*this, group, operation, std::move(local),
+                                      transport_.core().limits().prompt_bytes);
 }
 
 }  // namespace syncopate::transport::net

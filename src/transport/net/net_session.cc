@@ -3,22 +3,15 @@
 #include <utility>
 
 namespace syncopate::transport::net {
-namespace {
-
-// For operations with this much data, a member says at once that its result is complete, so that the
-// others can drop their copies.
-constexpr uint64_t kPromptBytes = 256 << 10;
-
-}  // namespace
 
 NetSession::NetSession(const NetPort& port, NetGroup& group, NetOperation& operation,
-                       std::unique_ptr<Session> local)
+                       std::unique_ptr<Session> local, uint64_t prompt_bytes)
     : port_(port),
       transport_(port.transport()),
       group_(group),
       operation_(operation),
       sequence_(operation.sequence),
-      prompt_(operation.spec.data_bytes >= kPromptBytes ||
+      prompt_(operation.spec.data_bytes >= prompt_bytes ||
               operation.spec.ending == Ending::kAwaited),
       local_(std::move(local)) {}
 

@@ -24,7 +24,7 @@ class NetSession final : public Session {
   // `local` is the session of the members on this host, or null if there are no others here. All
   // must outlive the session.
   NetSession(const NetPort& port, NetGroup& group, NetOperation& operation,
-             std::unique_ptr<Session> local);
+             std::unique_ptr<Session> local, uint64_t prompt_bytes);
   ~NetSession() override;
   bool Enter(Gate gate, int member) override;
   GateState State(Gate gate) override;
