@@ -14,6 +14,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kLineBytesMax = size_t{1} << 16;
 constexpr size_t kMetricsMax = size_t{1} << 20;
+constexpr absl::string_view kResumedAt = "resumed_at";
 
 Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
@@ -85,6 +86,33 @@ MetricsContents ReadMetrics(absl::string_view text) {
     contents.notes.push_back(absl::StrCat("only the first ", kMetricsMax, " lines were read"));
   }
   return contents;
+}
+
+Metric ResumeEvent(int64_t iteration) {
+  return {.kind = "event",
+          .iteration = iteration,
+          .values = {{std::string(kResumedAt), static_cast<double>(iteration)}},
+          .text = absl::StrCat("resumed at ", iteration)};
+}
+
+std::vector<int64_t> ResumedAt(const std::vector<Metric>& metrics) {
+  std::vector<int64_t> iterations;
+  for (const Metric& metric : metrics) {
+    if (metric.Value(kResumedAt)) iterations.push_back(metric.iteration);
+  }
+  return iterations;
+}
+
+void DropSuperseded(std::vector<Metric>& metrics) {
+  std::vector<Metric> kept;
+  kept.reserve(metrics.size());
+  for (Metric& metric : metrics) {
+    if (metric.Value(kResumedAt)) {
+      while (!kept.empty() && kept.back().iteration > metric.iteration) kept.pop_back();
+    }
+    kept.push_back(std::move(metric));
+  }
+  metrics = std::move(kept);
 }
 
 }  // namespace syncopate::observe

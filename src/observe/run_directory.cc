@@ -20,13 +20,24 @@ constexpr absl::string_view kMetrics = "metrics.jsonl";
 constexpr absl::string_view kPrometheus = "metrics.prom";
 constexpr absl::string_view kSummary = "summary.json";
 constexpr absl::string_view kTimeline = "timeline.json";
+constexpr uint64_t kSummaryBytesMax = uint64_t{1} << 20;
+constexpr uint64_t kMetricsBytesMax = uint64_t{256} << 20;
+constexpr int kPartsMax = 1 << 20;
+
+bool BeginsWithDigit(absl::string_view text) {
+  return !text.empty() && text[0] >= '0' && text[0] <= '9';
+}
 
 bool IsRunFile(absl::string_view name) {
-  for (const absl::string_view known : {kConfig, kMetrics, kPrometheus, kSummary, kTimeline}) {
+  TakePart(name);
+  for (const absl::string_view known :
+       {kConfig, kMetrics, kPrometheus, kSummary, kTimeline, absl::string_view("checkpoint.json"),
+        absl::string_view("model.pt"), absl::string_view("model.json")}) {
     if (name == known) return true;
   }
+  if (absl::ConsumePrefix(&name, "checkpoint-")) return BeginsWithDigit(name);
   return absl::ConsumePrefix(&name, "timeline-") && absl::ConsumeSuffix(&name, ".json") &&
-         !name.empty() && name[0] >= '0' && name[0] <= '9';
+         BeginsWithDigit(name);
 }
 
 absl::Status MakeFolder(const std::string& path) {
@@ -65,21 +76,69 @@ std::vector<std::string> RunFiles(const std::string& run_path) {
   return names;
 }
 
+absl::Status CheckHoldsNoRun(const std::string& run_path) {
+  const std::vector<std::string> files = RunFiles(run_path);
+  if (files.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(run_path, " holds another run (", files[0],
+                   "); choose another name, or --overwrite to delete that run"));
+}
+
+int TakePart(absl::string_view& name) {
+  absl::string_view rest = name;
+  if (!absl::ConsumePrefix(&rest, "part")) return 0;
+  const size_t dash = rest.find('-');
+  if (dash == absl::string_view::npos) return 0;
+  const absl::StatusOr<int64_t> part = ParseInt(rest.substr(0, dash), 1, kPartsMax);
+  if (!part.ok()) return 0;
+  name = rest.substr(dash + 1);
+  return static_cast<int>(*part);
+}
+
 absl::StatusOr<RunDirectory> RunDirectory::Create(const std::string& path, ExistingRun existing) {
   if (path.empty()) return absl::InvalidArgumentError("the run directory has no name");
   SYNCOPATE_RETURN_IF_ERROR(MakeFolder(path));
+  if (existing == ExistingRun::kRefuse) SYNCOPATE_RETURN_IF_ERROR(CheckHoldsNoRun(path));
   const std::vector<std::string> files = RunFiles(path);
-  if (!files.empty() && existing == ExistingRun::kRefuse) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " holds another run (", files[0],
-                     "); choose another name, or --overwrite to delete that run"));
-  }
   RunDirectory run(path);
   if (existing == ExistingRun::kReplace) {
-    for (const std::string& name : files) std::remove(run.File(name).c_str());
+    for (const std::string& name : files) {
+      std::error_code ignored;
+      std::filesystem::remove_all(run.File(name), ignored);
+    }
   }
+  if (existing == ExistingRun::kContinue) SYNCOPATE_RETURN_IF_ERROR(run.SetEarlierAside(files));
   SYNCOPATE_ASSIGN_OR_RETURN(run.metrics_, AppendFile::Open(run.File(kMetrics), /*empty=*/false));
   return run;
+}
+
+// The timelines and the summary so far become those of an earlier part; of the metrics, to which
+// the next part is appended, a line that was cut off is ended.
+absl::Status RunDirectory::SetEarlierAside(const std::vector<std::string>& files) {
+  const absl::StatusOr<std::string> ended = ReadFile(File(kSummary), kSummaryBytesMax);
+  if (ended.ok()) earlier_.seconds = ParseSummary(*ended).value_or(Summary()).seconds;
+  int part = 1;
+  for (absl::string_view name : files) part = std::max(part, TakePart(name) + 1);
+  for (const std::string& name : files) {
+    if (name != kSummary && !absl::StartsWith(name, "timeline")) continue;
+    std::error_code error;
+    std::filesystem::rename(File(name), File(absl::StrCat("part", part, "-", name)), error);
+    if (error) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot rename ", File(name), ": ", error.message()));
+    }
+  }
+  const absl::StatusOr<std::string> text = ReadFile(File(kMetrics), kMetricsBytesMax);
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  SYNCOPATE_RETURN_IF_ERROR(text.status());
+  const MetricsContents contents = ReadMetrics(*text);
+  for (const Metric& metric : contents.metrics) {
+    earlier_.seconds = std::max(earlier_.seconds, metric.seconds);
+  }
+  earlier_.resumed_at = ResumedAt(contents.metrics);
+  if (text->empty() || text->back() == '\n') return absl::OkStatus();
+  SYNCOPATE_ASSIGN_OR_RETURN(AppendFile metrics, AppendFile::Open(File(kMetrics), /*empty=*/false));
+  return metrics.Append("\n");
 }
 
 absl::StatusOr<TimelineFile> RunDirectory::CreateTimeline(const std::string& path,

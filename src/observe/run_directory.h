@@ -6,6 +6,9 @@
 //   timeline-R.json   what rank R did, written as it happens (observe/timeline_file.h)
 //   timeline.json     the same of all ranks, written at the end by the rank that has all traces
 //   summary.json      the end of the run in one object (observe/summary.h)
+//   partP-NAME        timelines and summary of part P of a run that was resumed, the first being 1
+//   checkpoint*, model.*   what training goes on from, and what it has learnt (src/train)
+//   run.lock          there while a run is under way (observe/run_lock.h)
 //
 // Every file can be read at any moment, also after a crash. One worker (rank 0) makes the folder
 // and writes all files but the timelines of other ranks; workers on other hosts may write theirs
@@ -35,7 +38,13 @@ std::string RunPath(absl::string_view name_or_path);
 enum class ExistingRun {
   kRefuse,    // an error that says what to do
   kReplace,   // its files are deleted; nothing else in the folder is touched
-  kContinue,  // metrics are appended; for runs that resume from a checkpoint
+  kContinue,  // for runs that resume: metrics are appended, the rest becomes an earlier part's
+};
+
+// What a run has behind it when it is resumed.
+struct EarlierParts {
+  double seconds = 0;               // that they took together, as far as metrics tell
+  std::vector<int64_t> resumed_at;  // after which iterations they went on, without the one to come
 };
 
 // Not thread-safe.
@@ -51,6 +60,8 @@ class RunDirectory {
       uint64_t bytes_max = TimelineFile::kBytesMaxDefault);
 
   const std::string& path() const { return path_; }
+  // Nothing but for kContinue.
+  const EarlierParts& earlier() const { return earlier_; }
 
   absl::Status WriteConfig(absl::string_view json);
   absl::Status Append(const Metric& metric);
@@ -64,16 +75,26 @@ class RunDirectory {
  private:
   explicit RunDirectory(std::string path) : path_(std::move(path)) {}
   std::string File(absl::string_view name) const;
+  absl::Status SetEarlierAside(const std::vector<std::string>& files);
 
   std::string path_;
+  EarlierParts earlier_;
   AppendFile metrics_;
 };
 
 // The path of a worker's timeline without ".json".
 std::string TimelineStem(const std::string& run_path, int rank);
 
-// The names of all files in `run_path` that belong to a run, sorted. Nothing if it is no folder.
+// The names of all files and folders in `run_path` that belong to a run, sorted. Nothing if it is no
+// folder.
 std::vector<std::string> RunFiles(const std::string& run_path);
+
+// InvalidArgument, with what to do, if the folder holds a run.
+absl::Status CheckHoldsNoRun(const std::string& run_path);
+
+// The part that a file belongs to, of its name: "part2-timeline.json" gives 2 and leaves
+// "timeline.json"; 0 if it is of no earlier part.
+int TakePart(absl::string_view& name);
 
 }  // namespace syncopate::observe
 

@@ -102,6 +102,91 @@ TEST_F(RunDirectoryTest, AnotherRunIsNotOverwrittenUnlessTold) {
   EXPECT_TRUE(std::filesystem::exists(Path("run/notes.txt")));
 }
 
+TEST_F(RunDirectoryTest, AResumedRunKeepsItsEarlierParts) {
+  testing::SampleOptions options;
+  options.iterations = 40;
+  {
+    RunDirectory run = Make(Path("run"));
+    EXPECT_EQ(run.earlier().seconds, 0);
+    for (int i = 1; i <= 40; ++i) {
+      ASSERT_TRUE(run.Append({"train", i, 0.1 * i, {{"loss", 100.0 + i}}, ""}).ok());
+    }
+    ASSERT_TRUE(run.WriteTimeline(testing::SampleTraces(options)).ok());
+    Summary summary;
+    summary.seconds = 4.5;
+    ASSERT_TRUE(run.WriteSummary(summary).ok());
+  }
+  std::ofstream(Path("run/metrics.jsonl"), std::ios::app) << "{\"kind\":\"tr";  // cut off
+
+  // It goes on from a checkpoint after 30 iterations, and is cut off.
+  std::vector<WorkerTrace> second = testing::SampleTraces(options);
+  for (WorkerTrace& trace : second) {
+    for (Span& span : trace.spans) span.iteration += 30;
+  }
+  {
+    RunDirectory run = Make(Path("run"), ExistingRun::kContinue);
+    EXPECT_EQ(run.earlier().seconds, 4.5);
+    EXPECT_THAT(run.earlier().resumed_at, IsEmpty());
+    Metric resumed = ResumeEvent(30);
+    resumed.seconds = run.earlier().seconds;
+    ASSERT_TRUE(run.Append(resumed).ok());
+    for (int i = 31; i <= 70; ++i) {
+      ASSERT_TRUE(run.Append({"train", i, 4.5 + 0.1 * (i - 30), {{"loss", 1.0}}, ""}).ok());
+    }
+    for (const WorkerTrace& trace : second) {
+      auto timeline = RunDirectory::CreateTimeline(Path("run"), trace, 0);
+      ASSERT_TRUE(timeline.ok()) << timeline.status();
+      ASSERT_TRUE(timeline->Append(trace.spans).ok());
+    }
+  }
+  EXPECT_THAT(
+      RunFiles(Path("run")),
+      ElementsAre("metrics.jsonl", "part1-summary.json", "part1-timeline.json", "timeline-0.json",
+                  "timeline-1.json", "timeline-2.json", "timeline-3.json"));
+  const auto read = ReadRun(Path("run"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_FALSE(read->ended);
+  EXPECT_EQ(read->breakdown.iterations.size(), 4 * 70u);
+  EXPECT_EQ(read->summary.iterations, 70);
+  EXPECT_NEAR(read->summary.seconds, 8.5, 1e-9);
+  EXPECT_THAT(read->summary.resumed_at, ElementsAre(30));
+  EXPECT_NEAR(read->summary.part_seconds, 4.0, 1e-9);
+  // The course goes forward only, and of what was done twice the later one counts.
+  ASSERT_THAT(read->metrics, SizeIs(30 + 1 + 40));
+  for (size_t i = 1; i < read->metrics.size(); ++i) {
+    EXPECT_GE(read->metrics[i].iteration, read->metrics[i - 1].iteration);
+    EXPECT_GE(read->metrics[i].seconds, read->metrics[i - 1].seconds);
+  }
+  EXPECT_EQ(read->metrics[31].Value("loss"), 1.0);
+  EXPECT_THAT(ReadEarlierParts(Path("run")), ElementsAre(SizeIs(4)));
+
+  // And once more: what was cut off becomes the second part.
+  const RunDirectory third = Make(Path("run"), ExistingRun::kContinue);
+  EXPECT_THAT(third.earlier().resumed_at, ElementsAre(30));
+  EXPECT_NEAR(third.earlier().seconds, 8.5, 1e-9);
+  EXPECT_THAT(RunFiles(Path("run")), Contains("part2-timeline-3.json"));
+  EXPECT_EQ(ReadRun(Path("run"))->breakdown.iterations.size(), 4 * 70u);
+  Make(Path("run"), ExistingRun::kReplace);
+  EXPECT_THAT(RunFiles(Path("run")), ElementsAre("metrics.jsonl"));
+}
+
+TEST_F(RunDirectoryTest, ReplacingARunTakesItsCheckpointsAndItsModelAway) {
+  { const RunDirectory run = Make(Path("run")); }
+  std::filesystem::create_directory(Path("run/checkpoint-20"));
+  std::filesystem::create_directory(Path("run/checkpoints-of-mine"));
+  for (const char* name : {"checkpoint.json", "checkpoint-20/rank-0", "model.pt", "model.json",
+                           "part1-mine.txt", "partner-timeline.json"}) {
+    Write(Path(absl::StrCat("run/", name)), "x");
+  }
+  Make(Path("run"), ExistingRun::kReplace);
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(Path("run"))) {
+    left.insert(entry.path().filename().string());
+  }
+  EXPECT_THAT(left, ElementsAre("checkpoints-of-mine", "metrics.jsonl", "part1-mine.txt",
+                                "partner-timeline.json"));
+}
+
 TEST_F(RunDirectoryTest, PathsThatCannotBeAreRefused) {
   Write(Path("file"), "");
   EXPECT_FALSE(RunDirectory::Create(Path("file"), ExistingRun::kRefuse).ok());

@@ -1,7 +1,9 @@
 #include "observe/run_reader.h"
 
 #include <algorithm>
+#include <climits>
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "nlohmann/json.hpp"
 #include "observe/chrome_trace.h"
 #include "observe/run_directory.h"
+#include "observe/trace_parts.h"
 
 namespace syncopate::observe {
 namespace {
@@ -53,30 +56,22 @@ class RunReader {
     if (!text) return;
     MetricsContents contents = ReadMetrics(*text);
     run_->metrics = std::move(contents.metrics);
+    DropSuperseded(run_->metrics);
     for (const std::string& note : contents.notes) Note("metrics.jsonl", note);
   }
 
-  // timeline.json, and of ranks that are not in it their own files.
-  void ReadTimelines(const std::vector<std::string>& files) {
-    std::vector<WorkerTrace> own;
+  // The traces of each part of the run, the present one last.
+  std::vector<std::vector<WorkerTrace>> ReadParts(const std::vector<std::string>& files) {
+    constexpr int kPresent = INT_MAX;
+    std::map<int, std::vector<std::string>> names;
     for (const std::string& name : files) {
-      if (!absl::StartsWith(name, "timeline")) continue;
-      const std::optional<std::string> text = Read(name, kFileBytesMax);
-      if (!text) continue;
-      ChromeTraceContents contents = ReadChromeTrace(*text);
-      for (const std::string& note : contents.notes) Note(name, note);
-      std::vector<WorkerTrace>& target = name == "timeline.json" ? run_->traces : own;
-      for (WorkerTrace& trace : contents.traces) MergeTrace(std::move(trace), &target);
+      absl::string_view rest = name;
+      const int part = TakePart(rest);
+      if (absl::StartsWith(rest, "timeline")) names[part == 0 ? kPresent : part].push_back(name);
     }
-    for (WorkerTrace& trace : own) {
-      MarkGap(&trace);
-      const auto same = [&](const WorkerTrace& other) { return other.rank == trace.rank; };
-      if (std::none_of(run_->traces.begin(), run_->traces.end(), same)) {
-        run_->traces.push_back(std::move(trace));
-      }
-    }
-    std::sort(run_->traces.begin(), run_->traces.end(),
-              [](const WorkerTrace& a, const WorkerTrace& b) { return a.rank < b.rank; });
+    std::vector<std::vector<WorkerTrace>> parts;
+    for (const auto& [part, of_part] : names) parts.push_back(ReadTimelines(of_part));
+    return parts;
   }
 
   void ReadSummary() {
@@ -89,6 +84,27 @@ class RunReader {
   }
 
  private:
+  // Of one part: timeline.json, and of ranks that are not in it their own files.
+  std::vector<WorkerTrace> ReadTimelines(const std::vector<std::string>& files) {
+    std::vector<WorkerTrace> traces, own;
+    for (const std::string& name : files) {
+      const std::optional<std::string> text = Read(name, kFileBytesMax);
+      if (!text) continue;
+      ChromeTraceContents contents = ReadChromeTrace(*text);
+      for (const std::string& note : contents.notes) Note(name, note);
+      std::vector<WorkerTrace>& target = absl::EndsWith(name, "timeline.json") ? traces : own;
+      for (WorkerTrace& trace : contents.traces) MergeTrace(std::move(trace), &target);
+    }
+    for (WorkerTrace& trace : own) {
+      MarkGap(&trace);
+      const auto same = [&](const WorkerTrace& other) { return other.rank == trace.rank; };
+      if (std::none_of(traces.begin(), traces.end(), same)) traces.push_back(std::move(trace));
+    }
+    std::sort(traces.begin(), traces.end(),
+              [](const WorkerTrace& a, const WorkerTrace& b) { return a.rank < b.rank; });
+    return traces;
+  }
+
   void Note(absl::string_view file, absl::string_view what) {
     run_->notes.push_back(absl::StrCat(file, ": ", what));
   }
@@ -115,6 +131,7 @@ void SummarizeUnfinished(RunRecord* run) {
     if (const auto loss = metric.Value("loss")) summary.loss = loss;
     if (const auto accuracy = metric.Value("accuracy")) summary.accuracy = accuracy;
   }
+  SetParts(run->metrics, &summary);
   SetCosts(run->breakdown, &summary);
   const nlohmann::json config = nlohmann::json::parse(run->config, nullptr, false);
   if (!config.is_object()) return;
@@ -127,6 +144,13 @@ void SummarizeUnfinished(RunRecord* run) {
 }
 
 }  // namespace
+
+std::vector<std::vector<WorkerTrace>> ReadEarlierParts(const std::string& path) {
+  std::vector<std::string> files = RunFiles(path);
+  std::erase_if(files, [](absl::string_view name) { return TakePart(name) == 0; });
+  RunRecord run;
+  return RunReader(path, &run).ReadParts(files);
+}
 
 absl::StatusOr<RunRecord> ReadRun(const std::string& path) {
   std::error_code error;
@@ -146,7 +170,7 @@ absl::StatusOr<RunRecord> ReadRun(const std::string& path) {
   RunReader reader(path, &run);
   reader.ReadConfig();
   reader.ReadMetricsFile();
-  reader.ReadTimelines(files);
+  run.traces = JoinParts(reader.ReadParts(files));
   reader.ReadSummary();
   SYNCOPATE_ASSIGN_OR_RETURN(run.breakdown, BreakDown(run.traces));
   if (!run.ended) {

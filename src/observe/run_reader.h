@@ -19,7 +19,7 @@ struct RunRecord {
   std::string name;    // the last part of its path
   std::string config;  // JSON text; empty: none
   std::vector<Metric> metrics;
-  std::vector<WorkerTrace> traces;  // by rank
+  std::vector<WorkerTrace> traces;  // by rank; of a run that was resumed, of all parts together
   Breakdown breakdown;              // of the traces
   // As summary.json has it; of a run that did not end, what metrics and traces tell.
   Summary summary;
@@ -29,6 +29,9 @@ struct RunRecord {
 
 // NotFound if `path` is no folder, InvalidArgument if it holds nothing of a run.
 absl::StatusOr<RunRecord> ReadRun(const std::string& path);
+
+// The traces of the parts of a run that came before the present one, in their order.
+std::vector<std::vector<WorkerTrace>> ReadEarlierParts(const std::string& path);
 
 }  // namespace syncopate::observe
 

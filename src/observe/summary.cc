@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
@@ -16,6 +17,8 @@ namespace syncopate::observe {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kPartsMax = 1 << 16;  // of a run, in its summary
 
 Json OrNull(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json();
@@ -42,6 +45,11 @@ void Read(const Json& json, const char* key, std::string* value) {
   }
 }
 
+// How many iterations the last part of a run that was resumed has done.
+int64_t PartIterations(const Summary& summary) {
+  return std::max<int64_t>(0, summary.iterations - summary.resumed_at.back());
+}
+
 std::string Shown(const std::optional<double>& value, int digits, absl::string_view unit = "") {
   return value ? absl::StrFormat("%.*f%s", digits, *value, unit) : "-";
 }
@@ -53,6 +61,13 @@ std::string ShownPercent(const std::optional<double>& value) {
 }
 
 }  // namespace
+
+void SetParts(const std::vector<Metric>& metrics, Summary* summary) {
+  summary->resumed_at = ResumedAt(metrics);
+  for (const Metric& metric : metrics) {
+    if (metric.Value("resumed_at")) summary->part_seconds = summary->seconds - metric.seconds;
+  }
+}
 
 void SetCosts(const Breakdown& breakdown, Summary* summary) {
   summary->bytes_sent = breakdown.bytes;
@@ -70,6 +85,11 @@ std::string ToJson(const Summary& summary) {
   json["workers"] = summary.workers;
   json["iterations"] = summary.iterations;
   json["seconds"] = OrNull(summary.seconds);
+  if (!summary.resumed_at.empty()) {
+    json["resumed_at"] = summary.resumed_at;
+    json["part_iterations"] = PartIterations(summary);
+    json["part_seconds"] = OrNull(summary.part_seconds);
+  }
   json["reached"] = summary.reached ? Json(*summary.reached) : Json();
   json["accuracy"] = OrNull(summary.accuracy);
   json["loss"] = OrNull(summary.loss);
@@ -78,6 +98,12 @@ std::string ToJson(const Summary& summary) {
   json["exposed_comm_ms_p50"] = OrNull(summary.exposed_comm_ms_p50);
   json["waiting_ms_p50"] = OrNull(summary.waiting_ms_p50);
   json["bytes_sent"] = summary.bytes_sent;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string ToJson(const Summary& summary, const std::string& run_path) {
+  Json json = Json::parse(ToJson(summary));
+  json["run"] = run_path;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -92,6 +118,16 @@ absl::StatusOr<Summary> ParseSummary(absl::string_view text) {
   ReadCount(json, "iterations", INT64_MAX, &summary.iterations);
   Read(json, "seconds", &seconds);
   summary.seconds = seconds.value_or(0);
+  if (const auto found = json.find("resumed_at"); found != json.end() && found->is_array()) {
+    for (const Json& each : *found) {
+      if (each.is_number_unsigned() && summary.resumed_at.size() < kPartsMax) {
+        summary.resumed_at.push_back(each.get<int64_t>());
+      }
+    }
+  }
+  std::optional<double> part_seconds;
+  Read(json, "part_seconds", &part_seconds);
+  summary.part_seconds = part_seconds.value_or(0);
   if (const auto found = json.find("reached"); found != json.end() && found->is_boolean()) {
     summary.reached = found->get<bool>();
   }
@@ -114,6 +150,11 @@ std::string ToTable(const Summary& summary) {
   add("schedule", summary.schedule.empty() ? "-" : summary.schedule);
   add("workers", absl::StrCat(summary.workers));
   add("iterations", absl::StrFormat("%d in %.1f s", summary.iterations, summary.seconds));
+  if (!summary.resumed_at.empty()) {
+    add("resumed at", absl::StrFormat("%s; since then %d iterations in %.1f s",
+                                      absl::StrJoin(summary.resumed_at, ", "),
+                                      PartIterations(summary), summary.part_seconds));
+  }
   if (summary.reached) add("target reached", Shown(summary.reached));
   if (summary.accuracy) add("accuracy", ShownPercent(summary.accuracy));
   if (summary.loss) add("loss", Shown(summary.loss, 4));

@@ -67,6 +67,20 @@ TEST(SummaryTest, TableShowsWhatIsKnown) {
   EXPECT_THAT(ToTable(Summary()), Not(HasSubstr("accuracy")));
 }
 
+TEST(SummaryTest, AResumedRunTellsThePartAndTheWhole) {
+  Summary summary = Full();
+  EXPECT_THAT(ToJson(summary), Not(HasSubstr("resumed_at")));
+  summary.iterations = 400;
+  summary.seconds = 12.5;
+  summary.resumed_at = {100, 220};
+  summary.part_seconds = 3.9;
+  EXPECT_THAT(ToJson(summary), HasSubstr("\"resumed_at\":[100,220],\"part_iterations\":180,"
+                                         "\"part_seconds\":3.9"));
+  EXPECT_EQ(*ParseSummary(ToJson(summary)), summary);
+  EXPECT_THAT(ToTable(summary), HasSubstr("100, 220; since then 180 iterations in 3.9 s"));
+  EXPECT_THAT(ToJson(summary, "/runs/a"), HasSubstr("\"run\":\"/runs/a\"}"));
+}
+
 TEST(SummaryTest, ComparisonLinesUp) {
   const std::string text = ToComparison({"a", "a longer name"}, {Full(), Summary()});
   const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
@@ -101,6 +115,19 @@ TEST(MetricsTest, BadLinesAreNotedAndOthersRead) {
   EXPECT_THAT(contents.notes, ElementsAre(HasSubstr("cut off"), HasSubstr("2 lines")));
   const Metric diverged{"train", 3, 0, {{"loss", INFINITY}}, ""};
   EXPECT_THAT(ToJson(diverged), HasSubstr("\"loss\":null"));
+}
+
+TEST(MetricsTest, WhatWasDoneAgainCountsOnce) {
+  const auto at = [](int64_t iteration, double seconds) {
+    return Metric{"train", iteration, seconds, {{"loss", seconds}}, ""};
+  };
+  std::vector<Metric> metrics = {at(10, 1), at(20, 2),       at(30, 3), ResumeEvent(20),
+                                 at(30, 4), ResumeEvent(20), at(30, 5), at(40, 6)};
+  EXPECT_THAT(ResumedAt(metrics), ElementsAre(20, 20));
+  EXPECT_EQ(ResumeEvent(20).text, "resumed at 20");
+  DropSuperseded(metrics);
+  EXPECT_THAT(metrics, ElementsAre(at(10, 1), at(20, 2), ResumeEvent(20), ResumeEvent(20),
+                                   at(30, 5), at(40, 6)));
 }
 
 TEST(PrometheusTest, EverySampleHasTypeAndLabel) {
