@@ -33,6 +33,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/syncopate DESTINATION ${CMAKE_IN
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/syncopate)
 install(EXPORT syncopateTargets NAMESPACE syncopate:: DESTINATION ${package_folder})
+# The build folder is a package too, so that examples/ can be built without installing.
+export(EXPORT syncopateTargets NAMESPACE syncopate:: FILE ${PROJECT_BINARY_DIR}/syncopateTargets.cmake)
 
 if(SYNCOPATE_BUILD_TRAIN)
   add_library(syncopate_torch SHARED $<TARGET_OBJECTS:syncopate_torch_hooks>)
@@ -51,6 +53,7 @@ if(SYNCOPATE_BUILD_TRAIN)
   install(TARGETS syncopate_train_worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(FILES ${PROJECT_SOURCE_DIR}/include/syncopate/torch.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/syncopate)
   install(EXPORT syncopateTorchTargets NAMESPACE syncopate:: DESTINATION ${package_folder})
+  export(EXPORT syncopateTorchTargets NAMESPACE syncopate:: FILE ${PROJECT_BINARY_DIR}/syncopateTorchTargets.cmake)
 endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/syncopateConfig.cmake.in
   ${PROJECT_BINARY_DIR}/syncopateConfig.cmake INSTALL_DESTINATION ${package_folder})

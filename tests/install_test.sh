@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs into an empty folder, builds the examples that know nothing but that folder, by CMake and
-# by pkg-config, and runs them alone and as several workers.
+# Builds the examples from the build folder, as after ./quickstart. Then installs into an empty folder, builds the
+# examples that know nothing but that folder, by CMake and by pkg-config, and runs them alone and as several workers.
 #   install_test.sh BUILD_FOLDER CXX SANITIZERS TRAINING(ON or OFF)
 set -eu -o pipefail
 build=$1 cxx=$2 sanitize=${3:-} training=${4:-OFF}
@@ -12,6 +12,9 @@ flags=${sanitize:+-fsanitize=$sanitize}
 unset CMAKE_PREFIX_PATH PKG_CONFIG_PATH
 export LC_ALL=C
 
+# survivors_of COMMAND...: what a job says in which a rank is killed.
+survivors_of() { "$@" || [ $? = 137 ]; }
+
 # expect TEXT COMMAND...: the command's output, its lines sorted.
 expect() {
   local expected=$1 said
@@ -19,6 +22,23 @@ expect() {
   said=$("$@" | sort)
   [ "$said" = "$expected" ] || { printf '%s: said "%s"\n' "$*" "$said" >&2; exit 1; }
 }
+
+# From the build folder: the examples find it beside them, as build/release. They say so if there is none.
+mkdir -p "$work/tree/build"
+cp -r "$example" "$work/tree/examples"
+configure=(cmake -S "$work/tree/examples" -B "$work/tree/build/examples" -G Ninja
+  -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_CXX_FLAGS="$flags")
+if said=$("${configure[@]}" -B "$work/none" -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF 2>&1); then
+  echo "the examples were configured without a package: $said" >&2
+  exit 1
+fi
+grep -q 'Run ./quickstart, or install it' <<<"$said" || { echo "$said" >&2; exit 1; }
+ln -s "$(realpath "$build")" "$work/tree/build/release"
+said=$("${configure[@]}" 2>&1) || { echo "$said" >&2; exit 1; }
+grep -q "Syncopate 0.1.*: $work/tree/build/release" <<<"$said" || { echo "$said" >&2; exit 1; }
+if [ "$training" = ON ] && grep -q 'torch_training is left out' <<<"$said"; then echo "$said" >&2; exit 1; fi
+cmake --build "$work/tree/build/examples" --target mean
+expect "rank 0 of 1: the mean is 0" "$work/tree/build/examples/mean"
 
 cmake --install "$build" --prefix "$prefix" >/dev/null
 mv "$prefix" "$work/moved"  # nothing may depend on where it was installed first
@@ -50,6 +70,20 @@ expect "[0] rank 0 of 3: the means are 1 and 2, the series is 1.645
 [1] rank 1 of 3: the means are 1 and 2, the series is 1.645
 [2] rank 2 of 3: the means are 1 and 2, the series is 1.645" \
   "$prefix/bin/syncopate" launch -n 3 --timeout 1m -- "$work/by-cmake/async_handle"
+
+expect "[0] rank 0 of 4: sum of my half 2, weighted mean 2, at the ends 3
+[1] rank 1 of 4: sum of my half 4, weighted mean 2, at the ends 1
+[2] rank 2 of 4: sum of my half 2, weighted mean 2, at the ends 2
+[3] rank 3 of 4: sum of my half 4, weighted mean 2, at the ends 3" \
+  "$prefix/bin/syncopate" launch -n 4 --timeout 1m -- "$work/by-cmake/groups"
+# The last rank kills itself, and the others go on.
+expect "[0] rank 0: done with 3 of 4 workers, the mean is 1
+[0] rank 0: rank 3 is lost in step 2
+[1] rank 1: done with 3 of 4 workers, the mean is 1
+[1] rank 1: rank 3 is lost in step 2
+[2] rank 2: done with 3 of 4 workers, the mean is 1
+[2] rank 2: rank 3 is lost in step 2" \
+  survivors_of "$prefix/bin/syncopate" launch -n 4 --on-failure continue --timeout 1m -- "$work/by-cmake/survive"
 
 # Algorithms from outside: a planner, rules and a program.
 expect "[0] rank 0 of 3, a program of our own: the sum is 3
