@@ -29,6 +29,9 @@ case $1 in
       print "$ARGV:$.: ", length, " characters; wrap lines of text at 120"
         if !$code && length > 120 && !/^ *\|/ && !/^    / && / .* /;
       if (eof) { close ARGV; $code = 0 }')
+    lines=$(wc -l <README.md)
+    [ "$lines" -le 80 ] || bad+="README.md: $lines lines; it fits on one screen (80) and links to the rest in docs/"$'\n'
+    bad+=$(find docs/pictures -type f -size +100k -printf '%p: %s bytes; keep pictures of pages below 100 KiB\n')
     if [ -n "$bad" ]; then
       printf '%s\n' "$bad" >&2
       exit 1
