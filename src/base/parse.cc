@@ -16,11 +16,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/status.h"
 #include "base/write_file.h"
 
 namespace syncopate {
 namespace {
+
+// Digits and nothing else, with a minus before them if `negative`. absl::SimpleAtoi alone would also
+// take a plus and blanks, so that several texts would name one value.
+bool IsWholeNumber(absl::string_view text, bool negative) {
+  if (negative) absl::ConsumePrefix(&text, "-");
+  return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+}
+
 // Splits "1.5MiB" into its number and its lower-case suffix.
 absl::StatusOr<std::pair<double, std::string>> NumberAndSuffix(absl::string_view text) {
   size_t end = 0;
@@ -31,11 +40,12 @@ absl::StatusOr<std::pair<double, std::string>> NumberAndSuffix(absl::string_view
   }
   return std::make_pair(number, absl::AsciiStrToLower(text.substr(end)));
 }
+
 }  // namespace
 
 absl::StatusOr<int64_t> ParseInt(absl::string_view text, int64_t lo, int64_t hi) {
   int64_t value = 0;
-  if (!absl::SimpleAtoi(text, &value) || value < lo || value > hi) {
+  if (!IsWholeNumber(text, lo < 0) || !absl::SimpleAtoi(text, &value) || value < lo || value > hi) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", text, "\" is not a whole number from ", lo, " to ", hi));
   }
@@ -94,7 +104,9 @@ absl::StatusOr<int64_t> ParseDurationNs(absl::string_view text) {
 }
 
 absl::StatusOr<std::vector<int>> ParseRanks(absl::string_view text, int size) {
-  std::vector<int> ranks;
+  // By how much rank r is named more often than rank r - 1. However often a text repeats a range,
+  // this takes no more memory than the ranks themselves, and each repeat only two additions.
+  std::vector<int64_t> change(static_cast<size_t>(std::max(size, 0)) + 1, 0);
   for (absl::string_view part : absl::StrSplit(text, ',')) {
     const std::vector<absl::string_view> ends = absl::StrSplit(part, absl::MaxSplits('-', 1));
     absl::StatusOr<int64_t> first = ParseInt(ends.front(), 0, size - 1);
@@ -103,10 +115,15 @@ absl::StatusOr<std::vector<int>> ParseRanks(absl::string_view text, int size) {
       return absl::InvalidArgumentError(absl::StrCat(
           "\"", text, "\" is not a list of ranks from 0 to ", size - 1, "; write it as 0-3,6"));
     }
-    for (int64_t rank = *first; rank <= *last; ++rank) ranks.push_back(static_cast<int>(rank));
+    ++change[static_cast<size_t>(*first)];
+    --change[static_cast<size_t>(*last) + 1];
   }
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  std::vector<int> ranks;
+  int64_t named = 0;
+  for (int rank = 0; rank < size; ++rank) {
+    named += change[static_cast<size_t>(rank)];
+    if (named > 0) ranks.push_back(rank);
+  }
   return ranks;
 }
 

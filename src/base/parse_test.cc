@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,8 +18,19 @@ using ::testing::HasSubstr;
 
 TEST(ParseIntTest, TakesAllOfTheTextWithinItsBounds) {
   EXPECT_EQ(*ParseInt("17", 0, 17), 17);
-  for (const char* bad : {"", "18", "-1", "1.5", "3x", "99999999999999999999"}) {
+  for (const char* bad : {"", "18", "-1", "1.5", "3x", "99999999999999999999", "0x1"}) {
     EXPECT_FALSE(ParseInt(bad, 0, 17).ok()) << bad;
+  }
+}
+
+TEST(ParseIntTest, TakesNoSignButTheMinusOfANegativeNumber) {
+  EXPECT_EQ(*ParseInt("-3", -5, 5), -3);
+  EXPECT_EQ(*ParseInt("-9223372036854775808", INT64_MIN, 0), INT64_MIN);
+  for (const char* bad : {"+1", "-0", "- 1", "--1", "-", " 1", "1 ", "1\n"}) {
+    EXPECT_FALSE(ParseInt(bad, 0, 17).ok()) << bad;
+  }
+  for (const char* bad : {"+1", "- 1", "--1", "-", " -1", "-1 "}) {
+    EXPECT_FALSE(ParseInt(bad, -17, 17).ok()) << bad;
   }
 }
 
@@ -51,6 +64,17 @@ TEST(ParseRanksTest, RoundTrips) {
   EXPECT_EQ(FormatRanks({}), "");
   for (const char* bad : {"", "8", "3-1", "a", "1,,2", "0-99999999999"})
     EXPECT_FALSE(ParseRanks(bad, 8).ok()) << bad;
+}
+
+// A mebibyte of text that names all ranks again and again once took 2.4 GB. The capacity of the
+// result shows what was taken on the way.
+TEST(ParseRanksTest, RepeatsTakeNoMemory) {
+  std::string text = "0-4095";
+  while (text.size() < 8192) text += ",0-4095,17";
+  const absl::StatusOr<std::vector<int>> ranks = ParseRanks(text, 4096);
+  ASSERT_TRUE(ranks.ok()) << ranks.status();
+  EXPECT_EQ(FormatRanks(*ranks), "0-4095");
+  EXPECT_LE(ranks->capacity(), 2u * 4096);
 }
 
 TEST(FormatBytesTest, ChoosesTheUnit) {
