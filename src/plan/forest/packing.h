@@ -88,8 +88,8 @@ class Packer {
   void RatesChanged();
 
  private:
-  class Program;
-  std::unique_ptr<Program> program_;
+  class Generation;
+  std::unique_ptr<Generation> generation_;
 };
 
 }  // namespace syncopate::plan
