@@ -1,9 +1,9 @@
+// The checks and the JSON form of communication costs.
 #include "cost/communication_costs.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -11,25 +11,24 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "model/json_reader.h"
+#include "model/value_checks.h"
 
 namespace syncopate::cost {
 namespace {
 
-using json_reader::Fault;
 using json_reader::Json;
 using json_reader::Place;
+using value_checks::CheckPrintable;
+using value_checks::CheckSeconds;
+using value_checks::Fault;
 
+// The document and the list of gamma.
 constexpr size_t kDepthMax = 2;
 constexpr size_t kGammasMax = limits::kBesideMax + 1;
 constexpr double kSecondsMax = 60;
 constexpr double kGammaMax = 1e6;
 
-absl::Status CheckSeconds(absl::string_view path, double seconds) {
-  if (seconds >= 0 && seconds <= kSecondsMax) return absl::OkStatus();
-  return Fault(
-      path, absl::StrFormat("%.9g is not a number of seconds from 0 to %g", seconds, kSecondsMax));
-}
-
+// A factor has no unit, so a text is read as the plain number that it is.
 absl::StatusOr<double> ParseFactor(absl::string_view text) {
   double factor = 0;
   if (absl::SimpleAtod(text, &factor)) return factor;
@@ -40,12 +39,13 @@ absl::StatusOr<double> ParseFactor(absl::string_view text) {
 
 double CommunicationCosts::Gamma(int k) const {
   if (k <= static_cast<int>(gamma.size())) return gamma[static_cast<size_t>(k - 1)];
+  // Beyond what was measured each transfer gets an equal part of a full network.
   return gamma.back() * k / static_cast<double>(gamma.size());
 }
 
 absl::Status Validate(const CommunicationCosts& costs) {
-  SYNCOPATE_RETURN_IF_ERROR(CheckSeconds("a", costs.a));
-  SYNCOPATE_RETURN_IF_ERROR(CheckSeconds("b", costs.b));
+  SYNCOPATE_RETURN_IF_ERROR(CheckSeconds("a", costs.a, kSecondsMax));
+  SYNCOPATE_RETURN_IF_ERROR(CheckSeconds("b", costs.b, kSecondsMax));
   if (costs.gamma.empty() || costs.gamma.size() > kGammasMax) {
     return Fault("gamma",
                  absl::StrCat(costs.gamma.size(), " entries; there must be 1 to ", kGammasMax));
@@ -59,16 +59,7 @@ absl::Status Validate(const CommunicationCosts& costs) {
                  absl::StrFormat("%.9g is not a number from %.9g, the one before it, to %g",
                                  costs.gamma[i], costs.gamma[i - 1], kGammaMax));
   }
-  if (costs.source.size() > limits::kTensorNameBytesMax) {
-    return Fault("source", absl::StrCat(costs.source.size(), " bytes are more than the limit of ",
-                                        limits::kTensorNameBytesMax));
-  }
-  for (const char c : costs.source) {
-    if (!absl::ascii_isprint(static_cast<unsigned char>(c))) {
-      return Fault("source", "there is a character that is not printable ASCII");
-    }
-  }
-  return absl::OkStatus();
+  return CheckPrintable("source", costs.source, limits::kTensorNameBytesMax);
 }
 
 CommunicationCosts WithRisingGamma(CommunicationCosts costs) {
@@ -116,6 +107,7 @@ absl::StatusOr<CommunicationCosts> ParseCommunicationCosts(absl::string_view jso
 }
 
 Digest DigestOf(const CommunicationCosts& costs) {
+  // Costs that were measured and costs that were read from a file give the same schedule.
   CommunicationCosts bare = costs;
   bare.source.clear();
   return syncopate::DigestOf(absl::string_view(ToJson(bare)));

@@ -7,8 +7,12 @@
 #include "absl/strings/str_join.h"
 #include "base/limits.h"
 #include "base/status.h"
+#include "model/value_checks.h"
 
 namespace syncopate::json_reader {
+
+using value_checks::Fault;
+
 namespace {
 
 // Thrown by Guard and caught in ParseJson.
@@ -50,10 +54,7 @@ class Guard {
 
 }  // namespace
 
-absl::Status Fault(absl::string_view path, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
-}
-
+// Messages must stay one short line whatever the document holds.
 std::string Excerpt(const Json& json) {
   constexpr size_t kExcerptBytesMax = 60;
   if (json.is_object()) return "an object";
@@ -69,6 +70,8 @@ absl::Status CheckObject(const Place& place, std::initializer_list<const char*> 
   if (!place.json.is_object()) {
     return Fault(path, absl::StrCat(Excerpt(place.json), " is not an object"));
   }
+  // Unknown keys are refused: most of them are misspelt known ones, and a file that is half
+  // understood is worse than an error.
   for (const auto& field : place.json.items()) {
     const std::string& key = field.key();
     const auto is_key = [&](const char* known) { return key == known; };
@@ -130,6 +133,7 @@ absl::StatusOr<Json> ParseJson(absl::string_view text, size_t depth_max) {
   } catch (const Refused& refused) {
     return absl::InvalidArgumentError(refused.why);
   } catch (const Json::exception& error) {
+    // The library's number of the error says nothing to the reader of a message:
     // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
     absl::string_view reason = error.what();
     if (const size_t end = reason.find("] "); end != absl::string_view::npos) {

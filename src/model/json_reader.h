@@ -18,8 +18,6 @@ namespace syncopate::json_reader {
 
 using Json = nlohmann::ordered_json;
 
-absl::Status Fault(absl::string_view path, absl::string_view what);
-
 // A piece of the document and where it stands in it.
 struct Place {
   const Json& json;

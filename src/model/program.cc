@@ -1,12 +1,13 @@
-// Well-formedness and digest of a program.
+// Well-formedness and digest of a program. Well-formed means that every index is in range and every
+// limit kept, so that whoever runs, plays or proves the program needs no checks of its own; that it
+// does what its collective promises is proved in program_validator.cc.
 #include "model/program.h"
 
 #include <algorithm>
-#include <cstring>
-#include <type_traits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/bytes.h"
 #include "base/limits.h"
 #include "base/status.h"
 #include "model/program_checks.h"
@@ -32,6 +33,8 @@ std::string BoundsFault(const std::vector<uint64_t>& bounds) {
   return "";
 }
 
+// The name is the rest of a line of the text form, where # begins a comment and spaces at either
+// end would be lost.
 std::string AlgorithmFault(const std::string& name) {
   if (name.size() > limits::kAlgorithmBytesMax) return "the name is too long";
   for (char c : name) {
@@ -61,6 +64,7 @@ std::string BlocksFault(const Program& program) {
     return absl::StrCat("the blocks cover ", blocks.back(), " chunks, the data has ",
                         program.chunks(Space::kData));
   }
+  // Block j of worker i becomes block i of worker j, chunk by chunk.
   if (program.collective != Collective::kAllToAll) return "";
   for (size_t i = 1; i < active; ++i) {
     bool alike = blocks[i + 1] - blocks[i] == blocks[1];
@@ -89,26 +93,11 @@ std::string RankFault(const Program& program, bool wanted, int rank) {
   return absl::StrCat("worker ", rank, " is not active");
 }
 
-// Appends fixed-width little pieces; the digest is taken over all of them at once.
-class Packer {
- public:
-  template <typename T>
-  void Put(T value) {
-    static_assert(std::is_integral_v<T>);
-    char bytes[sizeof(T)];
-    std::memcpy(bytes, &value, sizeof(T));
-    bytes_.append(bytes, sizeof(T));
-  }
-  template <typename List>
-  void PutList(const List& list) {
-    Put<uint64_t>(list.size());
-    for (const auto& item : list) Put(item);
-  }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  std::string bytes_;
-};
+template <typename List>
+void AppendList(std::string& out, const List& list) {
+  Append<uint64_t>(out, list.size());
+  for (const auto& item : list) Append(out, item);
+}
 
 std::string RunText(uint32_t chunk, uint32_t count) {
   if (count == 1) return absl::StrCat(chunk);
@@ -214,10 +203,13 @@ absl::Status CheckStep(const Program& program, int worker, size_t index) {
                    " chunks of ", Name(step.source_space));
     }
   }
+  // An empty step moves no numbers, so it may be of any kind.
   if (IsReducing(step.kind) && !Reduces(program.collective) && program.size(step) > 0) {
     return fault(Name(program.collective), " adds nothing up, but the step is a ", Name(step.kind));
   }
   for (uint32_t earlier : step.after) {
+    // Dependencies that only point back cannot form a cycle within a worker; those between workers,
+    // through messages, are the validator's business.
     if (earlier >= index) {
       return fault("it comes after step ", earlier,
                    ", which is not an earlier one: a dependency cycle, or a forward reference that "
@@ -249,30 +241,32 @@ absl::Status Validate(const Program& program) {
   return absl::OkStatus();
 }
 
+// Over everything that changes what the workers do. The name of the algorithm does not: two
+// planners that make the same program agree.
 Digest DigestOf(const Program& program) {
-  Packer packer;
-  packer.Put(static_cast<uint8_t>(program.collective));
-  packer.Put(program.workers);
-  packer.PutList(program.active);
-  packer.Put(program.root);
-  packer.Put(program.target);
-  packer.PutList(program.data_bounds);
-  packer.PutList(program.scratch_bounds);
-  packer.PutList(program.blocks);
+  std::string bytes;
+  Append(bytes, static_cast<uint8_t>(program.collective));
+  Append(bytes, program.workers);
+  AppendList(bytes, program.active);
+  Append(bytes, program.root);
+  Append(bytes, program.target);
+  AppendList(bytes, program.data_bounds);
+  AppendList(bytes, program.scratch_bounds);
+  AppendList(bytes, program.blocks);
   for (const std::vector<Step>& steps : program.steps) {
-    packer.Put<uint64_t>(steps.size());
+    Append<uint64_t>(bytes, steps.size());
     for (const Step& step : steps) {
-      packer.Put(static_cast<uint8_t>(step.kind));
-      packer.Put(static_cast<uint8_t>(step.space));
-      packer.Put(static_cast<uint8_t>(step.source_space));
-      packer.Put(step.peer);
-      packer.Put(step.chunk);
-      packer.Put(step.source_chunk);
-      packer.Put(step.count);
-      packer.PutList(step.after);
+      Append(bytes, static_cast<uint8_t>(step.kind));
+      Append(bytes, static_cast<uint8_t>(step.space));
+      Append(bytes, static_cast<uint8_t>(step.source_space));
+      Append(bytes, step.peer);
+      Append(bytes, step.chunk);
+      Append(bytes, step.source_chunk);
+      Append(bytes, step.count);
+      AppendList(bytes, step.after);
     }
   }
-  return DigestOf(packer.bytes());
+  return DigestOf(absl::string_view(bytes));
 }
 
 }  // namespace syncopate

@@ -1,3 +1,4 @@
+// The checks, the JSON form and the sums of a tensor table.
 #include "model/tensor_table.h"
 
 #include <algorithm>
@@ -5,47 +6,33 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "base/units.h"
 #include "model/json_reader.h"
+#include "model/value_checks.h"
 
 namespace syncopate {
 namespace {
 
 using json_reader::CheckList;
 using json_reader::CheckObject;
-using json_reader::Fault;
 using json_reader::Json;
 using json_reader::Place;
 using json_reader::ReadCount;
 using json_reader::ReadNumber;
 using json_reader::ReadString;
+using value_checks::CheckPrintable;
+using value_checks::CheckSeconds;
+using value_checks::Fault;
 
 constexpr size_t kDepthMax = 3;  // the document, the list, a tensor
 
 absl::Status CheckName(const std::string& path, absl::string_view name) {
   if (name.empty()) return Fault(path, "the name is empty");
-  if (name.size() > limits::kTensorNameBytesMax) {
-    return Fault(path, absl::StrCat(name.size(), " bytes are more than the limit of ",
-                                    limits::kTensorNameBytesMax));
-  }
-  for (const char c : name) {
-    if (!absl::ascii_isprint(static_cast<unsigned char>(c))) {
-      return Fault(path, "there is a character that is not printable ASCII");
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckSeconds(const std::string& path, double seconds) {
-  if (seconds >= 0 && seconds <= limits::kTensorSecondsMax) return absl::OkStatus();
-  return Fault(path, absl::StrFormat("%.9g is not a number of seconds from 0 to %g", seconds,
-                                     limits::kTensorSecondsMax));
+  return CheckPrintable(path, name, limits::kTensorNameBytesMax);
 }
 
 absl::StatusOr<TensorInfo> ReadTensor(const Place& place) {
@@ -112,6 +99,7 @@ absl::Status Validate(const TensorTable& table) {
                    absl::StrCat("\"", tensor.name, "\" is also the name of an earlier one"));
     }
     if (tensor.elements == 0) return Fault(absl::StrCat(path, ".elements"), "there are none");
+    // Compared without adding, because the sum could overflow.
     if (tensor.elements > limits::kElementsMax - elements) {
       return Fault(absl::StrCat(path, ".elements"),
                    absl::StrCat("with ", tensor.elements,
@@ -119,10 +107,10 @@ absl::Status Validate(const TensorTable& table) {
                                 limits::kElementsMax));
     }
     elements += tensor.elements;
-    SYNCOPATE_RETURN_IF_ERROR(
-        CheckSeconds(absl::StrCat(path, ".forward_seconds"), tensor.forward_seconds));
-    SYNCOPATE_RETURN_IF_ERROR(
-        CheckSeconds(absl::StrCat(path, ".backward_seconds"), tensor.backward_seconds));
+    SYNCOPATE_RETURN_IF_ERROR(CheckSeconds(absl::StrCat(path, ".forward_seconds"),
+                                           tensor.forward_seconds, limits::kTensorSecondsMax));
+    SYNCOPATE_RETURN_IF_ERROR(CheckSeconds(absl::StrCat(path, ".backward_seconds"),
+                                           tensor.backward_seconds, limits::kTensorSecondsMax));
   }
   return absl::OkStatus();
 }
@@ -171,6 +159,7 @@ TensorTable Scaled(const TensorTable& table, double bytes, double times) {
   TensorTable scaled = table;
   for (TensorInfo& tensor : scaled.tensors) {
     const double elements = std::round(static_cast<double>(tensor.elements) * bytes);
+    // A valid table has no empty tensor, however small the factor is.
     tensor.elements = static_cast<uint64_t>(std::max(1.0, elements));
     tensor.forward_seconds *= times;
     tensor.backward_seconds *= times;
@@ -181,6 +170,7 @@ TensorTable Scaled(const TensorTable& table, double bytes, double times) {
 std::vector<double> ReadyTimes(const TensorTable& table) {
   std::vector<double> ready(table.tensors.size());
   double now = 0;
+  // The backward pass goes from the last tensor to the first, each for as long as it takes alone.
   for (size_t i = table.tensors.size(); i-- > 0;) {
     now += table.tensors[i].backward_seconds;
     ready[i] = now;

@@ -1,21 +1,23 @@
+// Whether a topology makes sense, and small questions to one. Each check names the place of the
+// first fault as the JSON form has it, because that is what people write and read.
 #include "model/topology.h"
 
 #include <cmath>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/limits.h"
 #include "base/status.h"
 #include "model/topology_routes.h"
+#include "model/value_checks.h"
 
 namespace syncopate {
 namespace {
 
-absl::Status Fault(absl::string_view path, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
-}
+using value_checks::CheckPrintable;
+using value_checks::CheckSeconds;
+using value_checks::Fault;
 
 std::string Element(absl::string_view list, size_t index) {
   return absl::StrCat(list, "[", index, "]");
@@ -33,16 +35,7 @@ absl::Status CheckCount(absl::string_view list, size_t count, uint64_t max) {
 }
 
 absl::Status CheckText(const std::string& path, absl::string_view text) {
-  if (text.size() > limits::kTopologyNameBytesMax) {
-    return Fault(path, absl::StrCat(text.size(), " bytes are more than the limit of ",
-                                    limits::kTopologyNameBytesMax));
-  }
-  for (const char c : text) {
-    if (!absl::ascii_isprint(static_cast<unsigned char>(c))) {
-      return Fault(path, "there is a character that is not printable ASCII");
-    }
-  }
-  return absl::OkStatus();
+  return CheckPrintable(path, text, limits::kTopologyNameBytesMax);
 }
 
 absl::Status CheckId(const std::string& path, absl::string_view id,
@@ -61,9 +54,7 @@ absl::Status CheckPositive(const std::string& path, double value) {
 }
 
 absl::Status CheckLatency(const std::string& path, double value) {
-  if (value >= 0 && value <= limits::kTopologyLatencySecondsMax) return absl::OkStatus();
-  return Fault(path, absl::StrFormat("%.9g is not a number of seconds from 0 to %g", value,
-                                     limits::kTopologyLatencySecondsMax));
+  return CheckSeconds(path, value, limits::kTopologyLatencySecondsMax);
 }
 
 absl::Status CheckReference(const std::string& path, int index, size_t size,
@@ -72,6 +63,7 @@ absl::Status CheckReference(const std::string& path, int index, size_t size,
   return Fault(path, absl::StrCat(index, " is not the index of a ", what));
 }
 
+// A capacity that stood in the list twice would be loaded twice by every byte.
 absl::Status CheckCapacityList(const Topology& topology, const std::string& path,
                                const std::vector<int>& capacities) {
   absl::flat_hash_set<int> seen;
@@ -93,6 +85,7 @@ absl::Status CheckCapacities(const Topology& topology) {
     SYNCOPATE_RETURN_IF_ERROR(CheckId(Field("capacities", i, "id"), capacity.id, ids));
     SYNCOPATE_RETURN_IF_ERROR(
         CheckPositive(Field("capacities", i, "bandwidth"), capacity.bandwidth));
+    // The two belong together: a cache without a size or without a rate says nothing.
     if (capacity.cached_bandwidth == 0 && capacity.cache_bytes == 0) continue;
     SYNCOPATE_RETURN_IF_ERROR(
         CheckPositive(Field("capacities", i, "cached_bandwidth"), capacity.cached_bandwidth));
@@ -173,6 +166,7 @@ absl::Status CheckRouteLinks(const Topology& topology, size_t index) {
   const Topology::Route& route = topology.routes[index];
   const std::string path = Field("routes", index, "links");
   if (route.links.empty()) return Fault(path, "there is no link");
+  // A bound on the work that follows, which is all that is wanted here.
   if (route.links.size() > topology.nodes.size()) {
     return Fault(path, "the route passes some node twice");
   }
@@ -234,6 +228,8 @@ absl::Status Validate(const Topology& topology) {
   SYNCOPATE_RETURN_IF_ERROR(CheckCount("links", topology.links.size(), limits::kTopologyLinksMax));
   SYNCOPATE_RETURN_IF_ERROR(
       CheckCount("routes", topology.routes.size(), limits::kTopologyRoutesMax));
+  // In the order in which elements refer to each other: each check may trust the indices of those
+  // before it. Whether all devices reach each other can be asked only of links that are right.
   SYNCOPATE_RETURN_IF_ERROR(CheckCapacities(topology));
   SYNCOPATE_RETURN_IF_ERROR(CheckNodes(topology));
   SYNCOPATE_RETURN_IF_ERROR(CheckLinks(topology));
@@ -242,6 +238,8 @@ absl::Status Validate(const Topology& topology) {
 }
 
 Digest DigestOf(const Topology& topology) {
+  // Where the numbers come from does not change a plan, so workers that got the same topology in
+  // different ways must agree.
   Topology bare = topology;
   bare.source.clear();
   return DigestOf(absl::string_view(ToJson(bare)));
@@ -274,6 +272,7 @@ absl::StatusOr<std::vector<int>> PlaceInOrder(const Topology& topology, int work
 
 const std::vector<int>& MemoryOf(const Topology& topology, int device) {
   const Topology::Node& node = topology.nodes[device];
+  // A device without a memory of its own works in that of its host.
   if (!node.memory.empty() || node.host < 0) return node.memory;
   return topology.nodes[node.host].memory;
 }

@@ -1,4 +1,9 @@
 // The text form of a Topology: JSON, read with bounds and written so that it round-trips.
+//
+// Elements refer to one another by id in the text and by index in the value. Lists are therefore
+// read in the order in which they refer to each other: capacities, nodes, the hosts of nodes,
+// links, routes. Only the form is checked here, and limits before memory is taken; what the values
+// mean is checked by Validate().
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -12,6 +17,7 @@
 #include "base/units.h"
 #include "model/json_reader.h"
 #include "model/topology.h"
+#include "model/value_checks.h"
 
 namespace syncopate {
 namespace {
@@ -20,16 +26,17 @@ using json_reader::CheckList;
 using json_reader::CheckObject;
 using json_reader::Dump;
 using json_reader::Excerpt;
-using json_reader::Fault;
 using json_reader::Json;
 using json_reader::Place;
 using json_reader::ReadCount;
 using json_reader::ReadNumber;
 using json_reader::ReadString;
+using value_checks::Fault;
 using Ids = absl::flat_hash_map<std::string, int>;
 
 constexpr size_t kDepthMax = 5;  // the document, a list, its element, a list in it, one to spare
 
+// The index of the element whose id stands here.
 absl::StatusOr<int> ReadReference(const Place& place, const Ids& ids, absl::string_view what) {
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string id, ReadString(place));
   const auto found = ids.find(id);
@@ -59,6 +66,7 @@ Ids IdsOf(const std::vector<T>& elements) {
   return ids;
 }
 
+// Rates and latencies may be numbers or texts with a unit, "10Gbit/s" or "50us" (base/units.h).
 absl::Status ReadCapacities(const Place& list, Topology& topology) {
   SYNCOPATE_RETURN_IF_ERROR(CheckList(list, limits::kTopologyCapacitiesMax));
   for (size_t i = 0; i < list.json.size(); ++i) {
@@ -177,6 +185,7 @@ absl::StatusOr<Topology> ReadTopology(const Place& document) {
   }
   if (document.json.contains("shared_cores")) {
     const Place cores = document.Field("shared_cores");
+    // Unlike a rate it has no unit, so a text is not a way to write it.
     if (!cores.json.is_number()) {
       return Fault(cores.path, absl::StrCat(Excerpt(cores.json), " is not a number"));
     }
@@ -197,6 +206,7 @@ absl::StatusOr<Topology> ReadTopology(const Place& document) {
   return topology;
 }
 
+// What ReadReferences() reads.
 template <typename T>
 Json IdList(const std::vector<int>& indices, const std::vector<T>& elements) {
   Json list = Json::array();
@@ -204,6 +214,8 @@ Json IdList(const std::vector<int>& indices, const std::vector<T>& elements) {
   return list;
 }
 
+// Fields that have their default are left out, so that each value has one text; DigestOf() rests on
+// that.
 Json ToJsonValue(const Topology& topology, const Topology::Node& node) {
   Json json = {{"id", node.id}, {"kind", std::string(Name(node.kind))}};
   if (node.host >= 0) json["host"] = topology.nodes[node.host].id;
@@ -270,6 +282,7 @@ std::string ToJson(const Topology& topology) {
   if (topology.shared_cores != 0) {
     absl::StrAppend(&text, ",\n \"shared_cores\": ", Dump(Json(topology.shared_cores)));
   }
+  // In the order in which they are read, so that a reader meets every id before its first use.
   AppendList("capacities", capacities, text);
   AppendList("nodes", nodes, text);
   AppendList("links", links, text);

@@ -1,3 +1,6 @@
+// The checks and the two forms of a trace. The compact form is what workers send and store: most
+// numbers are written as the difference from the span before, which is small, in as few bytes as
+// that takes (docs/observe.md). The text form is for people and tests.
 #include "model/trace.h"
 
 #include <algorithm>
@@ -6,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/bytes.h"
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
@@ -44,7 +48,8 @@ absl::Status CheckSpan(const Span& span) {
   return absl::OkStatus();
 }
 
-// Seven bits a byte, the lowest first; small numbers of either sign are short.
+// Seven bits a byte, the lowest first; the eighth says that more follow. Signed numbers are folded
+// first (0, -1, 1, -2, ... become 0, 1, 2, 3, ...), so that small ones of either sign are short.
 void AppendVarint(std::string& out, uint64_t value) {
   for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
   out.push_back(static_cast<char>(value));
@@ -63,14 +68,13 @@ class VarintReader {
   uint64_t Unsigned() {
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
-      if (!ok_ || bytes_.empty()) break;
-      const uint64_t byte = static_cast<uint8_t>(bytes_.front());
-      bytes_.remove_prefix(1);
-      if (shift == 63 && byte > 1) break;
+      const uint64_t byte = bytes_.Read<uint8_t>();
+      // The tenth byte has room for one bit; more would be lost without notice.
+      if (!ok() || (shift == 63 && byte > 1)) break;
       value |= (byte & 0x7f) << shift;
       if (byte < 0x80) return value;
     }
-    ok_ = false;
+    well_formed_ = false;
     return 0;
   }
   int64_t Signed() {
@@ -79,24 +83,18 @@ class VarintReader {
   }
   int Int() {
     const int64_t value = Signed();
-    if (!InRange(value, std::numeric_limits<int>::min(), kIntMax)) ok_ = false;
-    return ok_ ? static_cast<int>(value) : 0;
+    if (!InRange(value, std::numeric_limits<int>::min(), kIntMax)) well_formed_ = false;
+    return ok() ? static_cast<int>(value) : 0;
   }
   absl::string_view Bytes(uint64_t count) {
-    if (!ok_ || count > bytes_.size()) {
-      ok_ = false;
-      return {};
-    }
-    const absl::string_view taken = bytes_.substr(0, count);
-    bytes_.remove_prefix(count);
-    return taken;
+    return ok() ? bytes_.ReadBytes(count) : absl::string_view();
   }
-  uint64_t left() const { return bytes_.size(); }
-  bool ok() const { return ok_; }
+  uint64_t left() const { return bytes_.left(); }
+  bool ok() const { return well_formed_ && bytes_.ok(); }
 
  private:
-  absl::string_view bytes_;
-  bool ok_ = true;
+  ByteReader bytes_;
+  bool well_formed_ = true;
 };
 
 // Differences of numbers from outside may be anything; they wrap around as unsigned ones do.
@@ -187,6 +185,8 @@ absl::Status Validate(const WorkerTrace& trace) {
   if (trace.spans.size() > limits::kTraceSpansMax) {
     return Bad(trace.spans.size(), " spans are more than the limit of ", limits::kTraceSpansMax);
   }
+  // Either nothing was dropped and nothing is said of it, or the iterations are known that it was
+  // dropped from.
   const bool dropped = trace.dropped > 0;
   if (dropped != (trace.dropped_first >= 0) || trace.dropped_last < trace.dropped_first ||
       trace.dropped_first < -1 ||
@@ -242,6 +242,7 @@ absl::StatusOr<WorkerTrace> DecodeTrace(absl::string_view bytes) {
   trace.dropped_last = reader.Int();
   const uint64_t count = reader.Unsigned();
   if (!reader.ok()) return Bad("the head is cut off or malformed");
+  // Before memory is taken for them: a short text that announces many spans is malformed.
   if (count > limits::kTraceSpansMax || count > reader.left() / kSpanBytesMin) {
     return Bad(count, " spans are announced, but ", reader.left(), " bytes follow");
   }
