@@ -6,18 +6,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "model/topology_makers.h"
+#include "picture/picture_testing.h"
 
 namespace syncopate::picture {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-size_t CountOf(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
 
 int Add(const std::string& id, NodeKind kind, Topology& topology) {
   topology.nodes.emplace_back();

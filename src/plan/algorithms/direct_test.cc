@@ -1,34 +1,29 @@
 // The order of the steps of direct programs is a promise to the engine; here it is spelled out.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "model/program_samples.h"
 #include "plan/collective/planner_testing.h"
 #include "plan/collective/shares.h"
 
 namespace syncopate::plan::testing {
 namespace {
 
+using samples::Receive;
+using samples::ReceiveReduce;
+using samples::Send;
 using ::testing::ElementsAreArray;
-
-Step Message(StepKind kind, int peer, uint32_t chunk, std::vector<uint32_t> after = {}) {
-  Step step;
-  step.kind = kind;
-  step.peer = peer;
-  step.chunk = chunk;
-  step.after.assign(after.begin(), after.end());
-  return step;
-}
 
 // Step (1) and (2) of worker k: sends everybody their chunk, adds up its own.
 std::vector<Step> ExchangeSteps(const std::vector<int>& active, uint32_t k) {
   std::vector<Step> steps;
   const uint32_t size = static_cast<uint32_t>(active.size());
   for (uint32_t j = 0; j < size; ++j) {
-    if (j != k) steps.push_back(Message(StepKind::kSend, active[j], j));
+    if (j != k) steps.push_back(Send(active[j], j));
   }
   bool first = true;
   for (uint32_t j = 0; j < size; ++j) {
     if (j == k) continue;
-    Step step = Message(StepKind::kReceiveReduce, active[j], k);
+    Step step = ReceiveReduce(active[j], k);
     if (!first) step.after.push_back(static_cast<uint32_t>(steps.size()) - 1);
     steps.push_back(step);
     first = false;
@@ -42,11 +37,11 @@ std::vector<Step> AllReduceSteps(const std::vector<int>& active, uint32_t k) {
   const uint32_t size = static_cast<uint32_t>(active.size());
   const uint32_t last = static_cast<uint32_t>(steps.size()) - 1;
   for (uint32_t j = 0; j < size; ++j) {
-    if (j != k) steps.push_back(Message(StepKind::kSend, active[j], k, {last}));
+    if (j != k) steps.push_back(Send(active[j], k, {last}));
   }
   for (uint32_t j = 0; j < size; ++j) {
     if (j == k) continue;
-    steps.push_back(Message(StepKind::kReceive, active[j], j, {j < k ? j : j - 1}));
+    steps.push_back(Receive(active[j], j, {j < k ? j : j - 1}));
   }
   return steps;
 }
@@ -87,10 +82,10 @@ TEST(DirectTest, AllGather) {
         for (uint32_t k = 0; k < active.size(); ++k) {
           std::vector<Step> expected;
           for (uint32_t j = 0; j < active.size(); ++j) {
-            if (j != k) expected.push_back(Message(StepKind::kSend, active[j], k));
+            if (j != k) expected.push_back(Send(active[j], k));
           }
           for (uint32_t j = 0; j < active.size(); ++j) {
-            if (j != k) expected.push_back(Message(StepKind::kReceive, active[j], j));
+            if (j != k) expected.push_back(Receive(active[j], j));
           }
           EXPECT_THAT(plan.StepsOf(k), ElementsAreArray(expected));
         }
@@ -105,9 +100,9 @@ TEST(DirectTest, Broadcast) {
         std::vector<Step> expected;
         for (int rank : plan.request.active) {
           if (rank == plan.request.root) continue;
-          expected.push_back(Message(StepKind::kSend, rank, 0));
+          expected.push_back(Send(rank, 0));
           EXPECT_THAT(plan.program.steps[static_cast<size_t>(rank)],
-                      ElementsAreArray({Message(StepKind::kReceive, plan.request.root, 0)}));
+                      ElementsAreArray({Receive(plan.request.root, 0)}));
         }
         EXPECT_THAT(plan.program.steps[static_cast<size_t>(plan.request.root)],
                     ElementsAreArray(expected));
@@ -117,21 +112,22 @@ TEST(DirectTest, Broadcast) {
 }
 
 TEST(DirectTest, Reduce) {
-  ProveRandomPlans(
-      Collective::kReduce, PlannerOf(Collective::kReduce, "direct"), [](const Plan& plan) {
-        std::vector<Step> expected;
-        for (int rank : plan.request.active) {
-          if (rank == plan.request.root) continue;
-          std::vector<uint32_t> after;
-          if (!expected.empty()) after.push_back(static_cast<uint32_t>(expected.size()) - 1);
-          expected.push_back(Message(StepKind::kReceiveReduce, rank, 0, after));
-          EXPECT_THAT(plan.program.steps[static_cast<size_t>(rank)],
-                      ElementsAreArray({Message(StepKind::kSend, plan.request.root, 0)}));
-        }
-        EXPECT_THAT(plan.program.steps[static_cast<size_t>(plan.request.root)],
-                    ElementsAreArray(expected));
-        EXPECT_EQ(plan.proof.rounds, plan.size() > 1 ? 1 : 0);
-      });
+  ProveRandomPlans(Collective::kReduce, PlannerOf(Collective::kReduce, "direct"),
+                   [](const Plan& plan) {
+                     std::vector<Step> expected;
+                     for (int rank : plan.request.active) {
+                       if (rank == plan.request.root) continue;
+                       std::vector<uint32_t> after;
+                       if (!expected.empty())
+                         after.push_back(static_cast<uint32_t>(expected.size()) - 1);
+                       expected.push_back(ReceiveReduce(rank, 0, after));
+                       EXPECT_THAT(plan.program.steps[static_cast<size_t>(rank)],
+                                   ElementsAreArray({Send(plan.request.root, 0)}));
+                     }
+                     EXPECT_THAT(plan.program.steps[static_cast<size_t>(plan.request.root)],
+                                 ElementsAreArray(expected));
+                     EXPECT_EQ(plan.proof.rounds, plan.size() > 1 ? 1 : 0);
+                   });
 }
 
 TEST(DirectTest, Gather) {

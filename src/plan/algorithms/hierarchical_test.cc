@@ -2,6 +2,7 @@
 #include "gtest/gtest.h"
 #include "plan/collective/machines_testing.h"
 #include "plan/collective/planner_testing.h"
+#include "plan/collective/uneven_groups_testing.h"
 
 namespace syncopate::plan::testing {
 namespace {
@@ -31,17 +32,7 @@ TEST(HierarchicalTest, EqualGroupsShareTheWorkEvenly) {
 }
 
 TEST(HierarchicalTest, UnevenGroupsLeaveNobodyIdleAmongGroups) {
-  PlannerOptions options;
-  options.levels = {{{0, 1, 2, 3}, {4, 5}}};
-  const Plan plan = PlanAndProve(PlannerOf(Collective::kAllReduce, "hierarchical"),
-                                 FullRequest(Collective::kAllReduce, 6, 6400), options);
-  for (size_t rank = 0; rank < 6; ++rank) {
-    bool crosses = false;
-    for (const Step& step : plan.program.steps[rank]) {
-      crosses |= step.kind == StepKind::kSend && (step.peer < 4) != (rank < 4);
-    }
-    EXPECT_TRUE(crosses) << rank;
-  }
+  ExpectNobodyIdleBetweenUnevenGroups(PlannerOf(Collective::kAllReduce, "hierarchical"));
 }
 
 TEST(HierarchicalTest, MoreChunksThanAllowedAreRefused) {

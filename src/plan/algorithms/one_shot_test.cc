@@ -1,40 +1,35 @@
 // The order of the steps of one-shot programs is a promise to the engine; here it is spelled out.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "model/program_samples.h"
 #include "plan/collective/planner_testing.h"
 
 namespace syncopate::plan::testing {
 namespace {
 
+using samples::Copy;
+using samples::Receive;
+using samples::ReceiveReduce;
+using samples::Reduce;
+using samples::Send;
 using ::testing::ElementsAreArray;
 
-Step Make(StepKind kind, Space space, int peer, std::vector<uint32_t> after) {
-  Step step;
-  step.kind = kind;
-  step.space = space;
-  step.peer = peer;
-  step.after.assign(after.begin(), after.end());
-  return step;
-}
-
 std::vector<Step> ExpectedSteps(const std::vector<int>& active, size_t k) {
-  std::vector<Step> steps = {Make(StepKind::kCopy, Space::kScratch, -1, {})};
+  std::vector<Step> steps = {Copy(Space::kScratch, 0, Space::kData, 0)};
   for (size_t j = 0; j < active.size(); ++j) {
-    if (j != k) steps.push_back(Make(StepKind::kSend, Space::kScratch, active[j], {0}));
+    if (j != k) steps.push_back(Send(active[j], 0, {0}, 1, Space::kScratch));
   }
   uint32_t previous = 0;
   const auto add = [&](Step step) {
     previous = static_cast<uint32_t>(steps.size());
     steps.push_back(std::move(step));
   };
-  if (k > 0) add(Make(StepKind::kReceive, Space::kData, active[0], {previous}));
+  if (k > 0) add(Receive(active[0], 0, {previous}));
   for (size_t j = 1; j < active.size(); ++j) {
     if (j == k) {
-      Step own = Make(StepKind::kReduce, Space::kData, -1, {previous});
-      own.source_space = Space::kScratch;
-      add(own);
+      add(Reduce(Space::kData, 0, Space::kScratch, 0, {previous}));
     } else {
-      add(Make(StepKind::kReceiveReduce, Space::kData, active[j], {previous}));
+      add(ReceiveReduce(active[j], 0, {previous}));
     }
   }
   return steps;

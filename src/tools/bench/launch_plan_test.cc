@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/temporary_folder_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -25,8 +26,6 @@ using ::testing::Not;
 class LaunchTest : public ::testing::Test {
  protected:
   LaunchTest() {
-    std::string name = absl::StrCat(::testing::TempDir(), "/launch_test_XXXXXX");
-    folder_ = mkdtemp(name.data());
     options_.workers = 3;
     options_.sizes = {4096, 65536};
     options_.memory = "heap";
@@ -35,7 +34,6 @@ class LaunchTest : public ::testing::Test {
     place_.directory = "/private";
     place_.environment = MapEnvironment({{"PATH", "/nonexistent:" + folder_}});
   }
-  ~LaunchTest() override { std::filesystem::remove_all(folder_); }
 
   void MakeProgram(const std::string& name) {
     const std::string path = folder_ + "/" + name;
@@ -49,7 +47,8 @@ class LaunchTest : public ::testing::Test {
            plan.arguments.end();
   }
 
-  std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
   BenchOptions options_;
   LaunchPlace place_;
 };

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/temporary_folder_testing.h"
 #include "gtest/gtest.h"
 
 namespace syncopate::tools::bench {
@@ -19,12 +20,8 @@ namespace fs = std::filesystem;
 
 class WorkspaceTest : public ::testing::Test {
  protected:
-  WorkspaceTest() {
-    std::string name = absl::StrCat(::testing::TempDir(), "/workspace_test_XXXXXX");
-    base_ = mkdtemp(name.data());
-  }
-  ~WorkspaceTest() override { fs::remove_all(base_); }
-  std::string base_;
+  const TemporaryFolder folder_;
+  const std::string base_ = folder_.path();
 };
 
 TEST_F(WorkspaceTest, IsPrivateAndGoesWithItsContents) {

@@ -1,11 +1,11 @@
 // The findings that can be had on any machine that runs the tests.
 #include <sys/stat.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 
+#include "base/temporary_folder_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/doctor/machine_findings.h"
@@ -59,8 +59,8 @@ TEST(FindingsTest, MachineTellsCoresLayoutAndBandwidth) {
 }
 
 TEST(FindingsTest, PeersAreFoundByLauncherAndDriver) {
-  std::string pattern = ::testing::TempDir() + "peers_XXXXXX";
-  const std::string root = mkdtemp(pattern.data());
+  const TemporaryFolder folder;
+  const std::string& root = folder.path();
   const Environment environment = MapEnvironment({{"PATH", "/nowhere:" + root}});
   std::filesystem::create_directories(root + "/peers");
   std::filesystem::create_directories(root + "/src");
@@ -81,7 +81,6 @@ TEST(FindingsTest, PeersAreFoundByLauncherAndDriver) {
   put("peers/bench_openmpi", 0700);
   finding = Named(PeerFindings(environment, root + "/src"), "peer Open MPI");
   EXPECT_EQ(finding.level, Level::kOk);
-  std::filesystem::remove_all(root);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "tools/doctor/system_limits.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "base/temporary_folder_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -16,11 +16,7 @@ using ::testing::Optional;
 
 class SystemLimitsTest : public ::testing::Test {
  protected:
-  SystemLimitsTest() {
-    std::string pattern = ::testing::TempDir() + "system_limits_XXXXXX";
-    root_.path = mkdtemp(pattern.data());
-  }
-  ~SystemLimitsTest() override { std::filesystem::remove_all(root_.path); }
+  SystemLimitsTest() { root_.path = folder_.path(); }
 
   void Put(const std::string& path, const std::string& text) {
     const std::filesystem::path full = root_.path + path;
@@ -28,6 +24,7 @@ class SystemLimitsTest : public ::testing::Test {
     std::ofstream(full) << text;
   }
 
+  const TemporaryFolder folder_;
   SystemRoot root_;
 };
 
