@@ -65,7 +65,7 @@ void ExpectBothMet(const std::vector<absl::StatusOr<Meeting>>& meetings) {
   }
 }
 
-TEST(MeetingTest, AtTheServiceInTheEnvironmentAsOftenAsWanted) {
+TEST(MeetingTest, AtTheRendezvousInTheEnvironmentAsOftenAsWanted) {
   const std::string job = UniqueJob();
   const std::string key(kKeyBytes, 'k');
   const auto server = RendezvousServer::Start(
@@ -215,9 +215,9 @@ TEST(MeetingTest, RefusesBadInput) {
   const auto bad_key =
       Meet(Worker("j", 0, 2), MonotonicClock(), MapEnvironment({{"SYNCOPATE_KEY", "short"}}));
   EXPECT_THAT(std::string(bad_key.status().message()), HasSubstr("SYNCOPATE_KEY"));
-  const auto bad_service = Meet(Worker("j", 0, 2), MonotonicClock(),
-                                MapEnvironment({{"SYNCOPATE_RENDEZVOUS", "nowhere"}}));
-  EXPECT_THAT(std::string(bad_service.status().message()), HasSubstr("host:port"));
+  const auto bad_rendezvous = Meet(Worker("j", 0, 2), MonotonicClock(),
+                                   MapEnvironment({{"SYNCOPATE_RENDEZVOUS", "nowhere"}}));
+  EXPECT_THAT(std::string(bad_rendezvous.status().message()), HasSubstr("host:port"));
 }
 
 TEST(MeetingTest, AloneOneMeetsOneself) {

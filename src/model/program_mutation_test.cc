@@ -19,7 +19,7 @@ namespace {
 
 using Numbers = std::vector<uint64_t>;  // additions wrap around, so the order does not matter
 
-enum class Sends { kEither, kRendezvous };
+enum class Sends { kEither, kSynchronous };
 
 bool StartsWith(const std::string& text, const char* start) { return text.rfind(start, 0) == 0; }
 
@@ -286,7 +286,7 @@ void Compare(const Program& mutant, uint64_t seed, Random& random, Tally* tally)
   tally->lost += lost;
   tally->deadlocks += deadlock;
   for (int run = 0; run < 6; ++run) {
-    const Sends sends = deadlock ? Sends::kRendezvous : Sends::kEither;
+    const Sends sends = deadlock ? Sends::kSynchronous : Sends::kEither;
     const std::string fault = Executor(mutant, random.Next(), sends).Run();
     const bool agrees = verdict.ok() ? fault.empty() : deadlock ? fault == "stuck" : !fault.empty();
     ASSERT_TRUE(agrees) << "seed " << seed << ", run " << run << ": validator \"" << why

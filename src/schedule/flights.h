@@ -2,8 +2,8 @@
 //
 // A transfer first starts up for `a` seconds, which nothing slows. Then it moves its work: the
 // seconds that its bytes take alone. While k transfers move, each gets its work done at the rate
-// 1/gamma(k). So all that move are served alike, and one clock of the service that each has
-// received says for all of them when they are done: a transfer that begins to move when that clock
+// 1/gamma(k). So all that move progress alike, and one clock, of the work that each of them would
+// have got done, says for all when they are done: a transfer that begins to move when that clock
 // shows v ends when it shows v + work.
 #ifndef SYNCOPATE_SCHEDULE_FLIGHTS_H_
 #define SYNCOPATE_SCHEDULE_FLIGHTS_H_
@@ -38,7 +38,7 @@ class Flights {
   Flights(const Flights& other) { *this = other; }
   Flights& operator=(const Flights& other) {
     now_ = other.now_;
-    served_ = other.served_;
+    progress_ = other.progress_;
     moving_ = other.moving_;
     count_ = other.count_;
     std::copy_n(other.flights_.begin(), count_, flights_.begin());
@@ -52,7 +52,7 @@ class Flights {
   double WorkLeft() const {
     double sum = 0;
     for (int i = 0; i < count_; ++i)
-      sum += i < moving_ ? flights_[i].at - served_ : flights_[i].work;
+      sum += i < moving_ ? flights_[i].at - progress_ : flights_[i].work;
     return sum;
   }
   double LastStartupEnd() const { return moving_ < count_ ? flights_[count_ - 1].at : now_; }
@@ -70,7 +70,7 @@ class Flights {
       if (next.time > until) break;
       Happen(costs, next, ended);
     }
-    if (until > now_) ServeTo(costs, until);
+    if (until > now_) ProgressTo(costs, until);
   }
 
   // Lets time pass until at most `most` are in flight.
@@ -81,7 +81,7 @@ class Flights {
 
  private:
   struct Flight {
-    double at = 0;    // moving: what served_ shows when it ends; starting: when it begins to move
+    double at = 0;    // moving: what progress_ shows when it ends; starting: when it begins to move
     double work = 0;  // the seconds that its bytes take alone
     int id = 0;
   };
@@ -96,7 +96,7 @@ class Flights {
       if (flights_[i].at < next.time) next = {flights_[i].at, i};
     }
     if (next.ends >= 0) {
-      const double left = std::max(0.0, next.time - served_);
+      const double left = std::max(0.0, next.time - progress_);
       next.time = now_ + left * costs.gamma[static_cast<size_t>(moving_)];
     }
     if (moving_ < count_ && flights_[moving_].at < next.time) next = {flights_[moving_].at, -1};
@@ -106,13 +106,13 @@ class Flights {
   template <typename Ended>
   void Happen(const FlightCosts& costs, const Next& next, Ended&& ended) {
     if (next.ends < 0) {
-      ServeTo(costs, next.time);
+      ProgressTo(costs, next.time);
       Flight& flight = flights_[static_cast<size_t>(moving_++)];
-      flight.at = served_ + flight.work;
+      flight.at = progress_ + flight.work;
       return;
     }
     // The clock is set, not advanced, so that rounding leaves no remainder.
-    served_ = flights_[next.ends].at;
+    progress_ = flights_[next.ends].at;
     now_ = next.time;
     ended(flights_[next.ends].id, now_);
     flights_[next.ends] = flights_[static_cast<size_t>(--moving_)];
@@ -120,13 +120,13 @@ class Flights {
     for (int i = moving_; i < count_; ++i) flights_[i] = flights_[i + 1];
   }
 
-  void ServeTo(const FlightCosts& costs, double time) {
-    if (moving_ > 0) served_ += (time - now_) / costs.gamma[static_cast<size_t>(moving_)];
+  void ProgressTo(const FlightCosts& costs, double time) {
+    if (moving_ > 0) progress_ += (time - now_) / costs.gamma[static_cast<size_t>(moving_)];
     now_ = time;
   }
 
   double now_ = 0;
-  double served_ = 0;  // by what each transfer that has moved since the beginning was served
+  double progress_ = 0;  // the work of a transfer that had moved since the beginning
   int moving_ = 0;  // the first of flights_; those after them start up, in the order of their start
   int count_ = 0;
   std::array<Flight, limits::kBesideMax + 1> flights_;
