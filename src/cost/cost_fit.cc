@@ -1,3 +1,6 @@
+// Fits a + b*m to the times of all-reduces that ran alone, then gamma(k) to those that ran
+// together. Errors are relative: a second too many matters more for a short all-reduce than for a
+// long one.
 #include "cost/cost_fit.h"
 
 #include <algorithm>
@@ -30,6 +33,8 @@ struct Line {
 
 // Minimises the sum of weight * ((a + b*m) / t - 1)^2 with a, b >= 0.
 Line WeightedLine(const std::vector<CostPoint>& points, const std::vector<double>& weights) {
+  // With u = 1/t and v = m/t the error is a*u + b*v - 1: linear in a and b, so the normal equations
+  // give them. If one comes out negative, the other alone is fitted.
   double uu = 0, uv = 0, vv = 0, u1 = 0, v1 = 0;
   for (size_t i = 0; i < points.size(); ++i) {
     const double u = 1 / points[i].seconds;

@@ -9,6 +9,8 @@
 
 namespace syncopate {
 
+// Ids are dense: 0 is "undefined", then one atom for each active worker's chunk, then the sums in
+// the order in which they were made. A sum is a set of owners, as bits.
 Contributions::Contributions(const std::vector<int>& active, uint32_t chunks)
     : active_(active),
       chunks_(chunks),
@@ -40,6 +42,8 @@ std::string Contributions::Describe(Id id) const {
 }
 
 absl::StatusOr<Contributions::Id> Contributions::Add(Id a, Id b) {
+  // Which side is added to which does not matter for who is in the sum, and a table of known sums
+  // makes the proof of a program with many equal steps quick.
   if (a > b) std::swap(a, b);
   const uint64_t sides = uint64_t{a} << 32 | b;
   const auto known = by_sides_.find(sides);

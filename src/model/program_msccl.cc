@@ -38,6 +38,8 @@ std::string NameFor(const Program& program) {
   return name.substr(0, kNameBytesMax);
 }
 
+// MSCCL has one size of chunk and knows no inactive ranks. Sizes that differ by one element come
+// from the rounding of an even cut, which MSCCL makes itself.
 absl::Status CheckExpressible(const Program& program) {
   const Collective collective = program.collective;
   if (collective != Collective::kAllReduce && collective != Collective::kAllGather &&
@@ -70,6 +72,7 @@ absl::Status CheckExpressible(const Program& program) {
   return absl::OkStatus();
 }
 
+// A thread block talks to at most one peer in each direction and runs its steps in order.
 struct Block {
   int send = -1;
   int receive = -1;
@@ -91,6 +94,9 @@ uint32_t ChunksPerLine(const Step& step) {
 
 size_t Lines(const Step& step) { return (step.count - 1) / ChunksPerLine(step) + 1; }
 
+// One block for each peer that is sent to, one for each that is received from, and one for all
+// local steps. A step may wait for one step of one other block only, so further waits become steps
+// that do nothing ("nop") before it.
 WorkerPlan PlanWorker(const std::vector<Step>& steps) {
   WorkerPlan plan;
   std::map<std::pair<int, int>, uint32_t> by_peers;
@@ -304,6 +310,8 @@ absl::StatusOr<std::string> ToMscclXml(const Program& program) {
   SYNCOPATE_ASSIGN_OR_RETURN(const StepTable steps, StepTable::Make(program));
   std::vector<WorkerPlan> plans;
   for (const std::vector<Step>& list : program.steps) plans.push_back(PlanWorker(list));
+  // Blocks that run in order wait for more than our program asks for, which could make a deadlock.
+  // The program is therefore proved again as it will run.
   const absl::Status proof = ProveProgram(AsMscclRunsIt(program, plans)).status();
   if (!proof.ok()) return At("with equal chunks and thread blocks that run in order", proof);
   return Writer(program, steps, plans).Write();

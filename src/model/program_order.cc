@@ -78,8 +78,10 @@ class OrderCheck {
     std::fill_n(States(space).begin() + chunk, count, ChunkState{});
   }
 
+  // Notes that step `index` reads or writes the chunks, and asks what must hold for it.
   void Touch(uint32_t index, Space space, uint32_t chunk, uint32_t count, bool writes) {
     for (uint32_t c = chunk; c < chunk + count; ++c) {
+      // An empty chunk holds no numbers that could be read too early.
       if (program_.begin(space, c) == program_.begin(space, c + 1)) continue;
       ChunkState& state = States(space)[c];
       if (state.last_write != kNone) Ask({state.last_write, index, c, space, true, writes});
@@ -109,6 +111,7 @@ class OrderCheck {
   // The question with the answer no whose target comes first, or nullptr.
   const Question* FirstOpen() {
     const Question* open = nullptr;
+    // By block of sources: the rows of one block are filled once and answer all of its questions.
     std::stable_sort(questions_.begin(), questions_.end(), [](const auto& a, const auto& b) {
       return a.source / kBlock < b.source / kBlock;
     });
@@ -138,6 +141,8 @@ class OrderCheck {
     for (uint32_t t = first; t <= last; ++t) {
       Row& row = rows_[t - first];
       if (t < first + kBlock) row[(t - first) / 64] |= uint64_t{1} << ((t - first) % 64);
+      // Edges only point back, so the rows of all earlier steps are complete when t is reached.
+      // What comes before the block cannot lead from a source of the block to t.
       for (uint32_t earlier : (*steps_)[t].after) {
         if (earlier < first) continue;
         for (size_t word = 0; word < row.size(); ++word) row[word] |= rows_[earlier - first][word];

@@ -7,11 +7,13 @@
 
 namespace syncopate {
 namespace {
+// All messages from one worker to another, in one key.
 uint64_t Channel(int from, int to) {
   return uint64_t{static_cast<uint32_t>(from)} << 32 | static_cast<uint32_t>(to);
 }
 }  // namespace
 
+// Steps of all workers in one numbering: those of worker 0, then those of worker 1, and so on.
 StepTable::StepTable(const Program& program) : program_(&program) {
   begin_.push_back(0);
   for (int worker = 0; worker < program.workers; ++worker) {
@@ -23,6 +25,8 @@ StepTable::StepTable(const Program& program) : program_(&program) {
 
 absl::StatusOr<StepTable> StepTable::Make(const Program& program) {
   StepTable table(program);
+  // The k-th send of a channel belongs to its k-th receive, in the order of the two programs. That
+  // is what transports do, which keep the messages of a pair in order.
   absl::flat_hash_map<uint64_t, std::vector<Id>> sends;
   absl::flat_hash_map<uint64_t, size_t> received;
   for (Id id = 0; id < table.size(); ++id) {

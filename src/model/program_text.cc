@@ -1,4 +1,6 @@
-// The text form of a program: one fact a line. docs/program.md has the grammar.
+// The text form of a program: one fact a line. docs/program.md has the grammar. Writing and reading
+// round-trip, and the reader accepts only programs that Validate() accepts: it uses the same checks
+// (program_checks.h), so that it can name the line of a fault.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -48,6 +50,9 @@ void AppendSizes(absl::string_view keyword, const Bounds& bounds, std::string* t
 // text that is being read.
 class Reader {
  public:
+  // One pass, line by line, which knows where each fault stands. Memory is taken as lines are read,
+  // so that it is bounded by the size of the text but for the repeats of ReadSizes(), which has a
+  // limit.
   absl::StatusOr<Program> Read(absl::string_view text) {
     if (text.size() > limits::kProgramTextBytesMax) {
       return Bad("the program has ", FormatBytes(text.size()), ", more than the limit of ",
@@ -113,6 +118,7 @@ class Reader {
 
   absl::Status ReadHead(absl::string_view keyword, absl::string_view rest) {
     rest = absl::StripAsciiWhitespace(rest);
+    // Tables of sizes may go on in further lines; everything else is said once.
     const bool first = line_of_.emplace(keyword, line_).second;
     if (keyword == "data") return ReadSizes(limits::kElementsMax, &program_.data_bounds);
     if (keyword == "scratch") return ReadSizes(limits::kElementsMax, &program_.scratch_bounds);
@@ -177,6 +183,8 @@ class Reader {
     for (absl::string_view keyword : {"collective", "workers", "active"}) {
       if (!line_of_.contains(keyword)) return Bad("before this line \"", keyword, "\" is missing");
     }
+    // The head is checked as a whole before the first step, because the limits of a step (chunks,
+    // workers) are in it. The fault is told at the line of its field, which was read before.
     if (std::optional<HeadFault> fault = FindHeadFault(program_)) {
       const auto line = line_of_.find(fault->field);
       if (line != line_of_.end()) line_at_fault_ = line->second;
@@ -198,6 +206,8 @@ class Reader {
   absl::Status ReadStep() {
     if (worker_ < 0) return Bad("a step stands before the first \"worker\"");
     std::vector<Step>& steps = program_.steps[worker_];
+    // Steps are numbered for the reader and for `after`. Numbers that must be right are a check
+    // against lines that were lost or moved.
     if (words_[0] != absl::StrCat(steps.size(), ":")) {
       return Bad("expected step \"", steps.size(), ":\" of worker ", worker_,
                  ", \"worker\" or \"end\", not \"", words_[0], "\"");
@@ -228,6 +238,7 @@ class Reader {
       next = 7;
     }
     if (next < words_.size()) SYNCOPATE_RETURN_IF_ERROR(ReadAfter(next, &step));
+    // Here and not at the end, so that the error names this line.
     return CheckStep(program_, worker_, steps.size() - 1);
   }
 

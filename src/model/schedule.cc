@@ -1,3 +1,4 @@
+// The checks and the text form of a schedule; docs/asc-wfbp.md has an example.
 #include "model/schedule.h"
 
 #include <algorithm>
@@ -19,6 +20,7 @@ absl::Status Bad(const What&... what) {
   return absl::InvalidArgumentError(absl::StrCat(what...));
 }
 
+// The name is one word of a line of the text form, where # begins a comment.
 absl::Status CheckPlanner(absl::string_view planner) {
   if (planner.empty() || planner.size() > limits::kTensorNameBytesMax) {
     return Bad("planner: the name has ", planner.size(), " bytes; there must be 1 to ",
@@ -95,6 +97,8 @@ absl::Status Validate(const Schedule& schedule, int tensors) {
     return Bad("a schedule cannot be for ", tensors, " tensors; there must be 1 to ",
                limits::kTensorsMax);
   }
+  // Tensors become ready from the last to the first, so the transfers must take them in that order
+  // and leave none out: each ends where the one before it began.
   int left = tensors;  // that no transfer so far holds
   for (size_t i = 0; i < schedule.transfers.size(); ++i) {
     const Transfer& transfer = schedule.transfers[i];
@@ -105,6 +109,7 @@ absl::Status Validate(const Schedule& schedule, int tensors) {
           left == 0 ? absl::StrCat(" after tensor 0 was sent")
                     : absl::StrCat(" where a run that ends with tensor ", left - 1, " comes next"));
     }
+    // Nothing runs before the first transfer.
     const int beside_max = i == 0 ? 0 : limits::kBesideMax;
     if (transfer.beside < 0 || transfer.beside > beside_max) {
       return Bad(place, "beside ", transfer.beside, " is not a number from 0 to ", beside_max);
@@ -146,11 +151,14 @@ absl::StatusOr<Schedule> ParseSchedule(absl::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   if (!ended) return At(absl::StrCat("line ", line), Bad("the text stops before its \"end\""));
+  // The text does not say how many tensors there are; the first transfer does, which holds the last
+  // one. Whether a schedule fits a table is asked again where the two meet.
   SYNCOPATE_RETURN_IF_ERROR(Validate(schedule, schedule.tensors()));
   return schedule;
 }
 
 Digest DigestOf(const Schedule& schedule) {
+  // Two planners that find the same transfers have found the same schedule.
   Schedule bare = schedule;
   bare.planner = "any";
   return DigestOf(absl::string_view(ToText(bare)));

@@ -59,6 +59,7 @@ double RandomScale(Random& random, double lo, double factor) {
   return value;
 }
 
+// Every pair has a link of its own, and all links differ by up to the factors given here.
 Topology RandomMesh(int devices, Random& random) {
   Topology topology = MeshTopology(devices, 1, 1);
   for (Topology::Link& link : topology.links) {
@@ -114,6 +115,8 @@ Topology RandomTree(int devices, Random& random) {
 
 }  // namespace
 
+// With more workers than cores a hand-over waits until the kernel runs the other worker, which
+// takes the longer the more workers share a core.
 double HandoverSeconds(const HostCosts& costs, int workers) {
   if (workers <= costs.cores) return costs.handover;
   return costs.handover_oversubscribed * workers / costs.cores;
@@ -181,6 +184,9 @@ Topology TwoRackTopology(int devices_per_rack, double nic_bandwidth, double upli
   return topology;
 }
 
+// Devices are the leaves, `fanout[0]` switches hang below the first one, and so on; `rates[d]` is
+// that of the links from level d down. With a `spread` both directions of a link get rates of their
+// own.
 Topology SwitchTreeTopology(absl::Span<const int> fanout, absl::Span<const double> rates,
                             double latency, double spread, uint64_t seed) {
   Random random(seed);
@@ -208,6 +214,8 @@ Topology SwitchTreeTopology(absl::Span<const int> fanout, absl::Span<const doubl
   return topology;
 }
 
+// A tree is drawn in half of the cases: most real networks are one, and its parts are shared in
+// more ways than those of a mesh or star.
 Topology RandomTopology(int devices, uint64_t seed) {
   Random random(seed);
   Topology topology;

@@ -16,6 +16,7 @@ namespace {
 // between equal paths. The limits on latency and nodes keep the sum within 63 bits.
 int64_t Picoseconds(double seconds) { return std::llround(seconds * 1e12); }
 
+// Devices are the ends of routes and pass nothing on: a GPU is not a router.
 bool PassesOn(const Topology& topology, int node) {
   return topology.nodes[node].kind != NodeKind::kDevice;
 }
@@ -70,6 +71,9 @@ const std::vector<int>& Routes::LastLinks(int source) {
   std::vector<int>& last = found->second;
   if (!is_new) return last;
   last.assign(topology_.nodes.size(), -1);
+  // Dijkstra's algorithm. Of two paths of one latency the one with fewer links is taken, and of
+  // those the first found, which depends on the order of the links only: all workers get the same
+  // routes.
   using Key = std::pair<Length, int>;  // and node
   std::vector<Length> best(topology_.nodes.size(), {INT64_MAX, 0});
   std::priority_queue<Key, std::vector<Key>, std::greater<Key>> queue;
@@ -78,6 +82,7 @@ const std::vector<int>& Routes::LastLinks(int source) {
   while (!queue.empty()) {
     const auto [length, node] = queue.top();
     queue.pop();
+    // A shorter way to the node was found after this entry was queued.
     if (best[node] != length) continue;
     for (const int index : links_out_[node]) {
       const Topology::Link& link = topology_.links[index];
@@ -91,6 +96,7 @@ const std::vector<int>& Routes::LastLinks(int source) {
   return last;
 }
 
+// Follows the last links back from `to`; the longest length there is if they do not lead to `from`.
 Routes::Length Routes::LengthOf(const std::vector<int>& last, int from, int to) const {
   Length length = {0, 0};
   for (int at = to; at != from; at = topology_.links[last[at]].from) {
@@ -106,6 +112,9 @@ absl::StatusOr<std::vector<int>> Routes::Between(int from, int to) {
   if (const auto named = named_.find({from, to}); named != named_.end()) {
     return topology_.routes[named->second].links;
   }
+  // A route is a link out of the device, a path among hosts and switches, and a link into the other
+  // device; or one link that joins the two devices. All such pairs of links are compared: there are
+  // few, since a device has a link or two.
   Length best = {INT64_MAX, 0};
   int best_out = -1;
   int best_in = -1;
@@ -132,6 +141,7 @@ absl::StatusOr<std::vector<int>> Routes::Between(int from, int to) {
                                                       topology_.nodes[from].id, "\" to device \"",
                                                       topology_.nodes[to].id, "\""));
   }
+  // Put together from the end to the beginning, because the paths are known by their last links.
   std::vector<int> route;
   if (best_in >= 0) {
     route.push_back(best_in);
@@ -162,6 +172,8 @@ absl::Status CheckReachability(const Topology& topology) {
     }
     break;
   }
+  // Else every device is looked at by itself. Routes that the topology names count too: they were
+  // checked link by link.
   absl::flat_hash_set<std::pair<int, int>> named;
   for (const Topology::Route& route : topology.routes) named.emplace(route.from, route.to);
   for (const int from : devices) {

@@ -1,3 +1,5 @@
+// The ellipsoid method with deep cuts (Grötschel, Lovász, Schrijver: Geometric algorithms and
+// combinatorial optimization, 1988, chapter 3), and a binary search with it for the best packing.
 #include "plan/forest/ellipsoid.h"
 
 #include <algorithm>
@@ -23,6 +25,10 @@ Ellipsoid::Ellipsoid(std::vector<double> center, double radius)
   for (size_t i = 0; i < size(); ++i) map_[i * size() + i] = radius;
 }
 
+// In the coordinates of the unit ball the cut is a plane at distance `depth` from the centre. The
+// smallest ellipsoid around what is left of the ball is known: its centre is moved by `move` away
+// from what is cut off, it is longer by `stretch` in all directions, and shorter by `squeeze` across
+// the plane. All of this is one change of the map: n^2 operations, and no matrix is inverted.
 bool Ellipsoid::Cut(absl::Span<const double> normal, double limit) {
   const double n = static_cast<double>(size());
   // The direction, in the ball, in which normal * x grows most, and how much.
@@ -39,6 +45,7 @@ bool Ellipsoid::Cut(absl::Span<const double> normal, double limit) {
   double width = 0;
   for (const double part : direction_) width += part * part;
   width = std::sqrt(width);
+  // Written so that a width that is not a number counts as too thin.
   if (!(width > kThinnest * std::sqrt(length))) return false;
   const double depth = std::max(0.0, excess) / width;  // 0: through the centre, 1: nothing is left
   if (depth >= 1) return false;
@@ -65,6 +72,7 @@ bool Ellipsoid::Contains(absl::Span<const double> point) const {
   std::vector<double> matrix = map_;
   std::vector<double> rest(n);
   for (size_t i = 0; i < n; ++i) rest[i] = point[i] - center_[i];
+  // Gauss-Jordan elimination with pivots; only tests ask this, so it need not be quick.
   for (size_t column = 0; column < n; ++column) {
     size_t pivot = column;
     for (size_t row = column; row < n; ++row) {
@@ -111,12 +119,17 @@ class Packing {
       upper_ = EdgeCosts::kNone;
       return;
     }
+    // The prices 1/capacity, divided by what the cheapest tree costs at them, are feasible, and
+    // their sum(capacity * price) is the number of resources over that cost: the first upper bound
+    // on D.
     scale_ = static_cast<double>(prices_.size()) / cheapest;
     upper_ = scale_;
     double lower = 0;
     Restart(upper_);
     while (upper_ - lower > options_.tolerance * upper_) {
       const double d = (upper_ + lower) / 2;
+      // An infeasible D has shrunk the ellipsoid to (nearly) nothing, so the search starts again
+      // from the ball that holds everything below the known upper bound.
       if (FindFeasible(d)) {
         upper_ = d;  // what is left of the ellipsoid holds all that is feasible for a smaller D
       } else {
@@ -136,6 +149,7 @@ class Packing {
 
   void Restart(double d) {
     const double limit = d / scale_;
+    // The ball around all x >= 0 with sum(x) <= limit.
     ellipsoid_ = std::make_unique<Ellipsoid>(
         std::vector<double>(dimensions_, limit / static_cast<double>(dimensions_ + 1)), limit);
   }
@@ -144,6 +158,9 @@ class Packing {
   bool FindFeasible(double d) {
     for (int k = 0; k < options_.iterations; ++k) {
       ++steps_;
+      // Cuts from the cheapest to find to the dearest: a negative price, then a sum that is too
+      // large, then a known tree that costs less than 1, and only then a tree that has to be
+      // searched for.
       const std::vector<double>& x = ellipsoid_->center();
       const size_t lowest = std::min_element(x.begin(), x.end()) - x.begin();
       if (x[lowest] < 0) {

@@ -1,4 +1,10 @@
 // The program of a forest plan: which sub-chunk goes along which edge, in which order.
+//
+// Every pair of trees owns a range of the data, cut into sub-chunks that follow each other through
+// its two trees: up the reduce tree, down the broadcast tree. The messages of all pairs are laid
+// out on one axis of time, on which a pair sends its sub-chunks evenly from 0 to 1 and a hop takes
+// a fixed time. Sorted by that time they are the order of the program, so that all pairs progress
+// together, which the plan's rates assume, and each worker sends first what is wanted first.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -37,6 +43,8 @@ struct Range {
   uint32_t count = 0;
 };
 
+// Bounds between pairs fall on cache lines where the data is large enough that this moves a share
+// by less than about a percent.
 uint64_t Aligned(double element, uint64_t elements) {
   const uint64_t at = static_cast<uint64_t>(std::llround(element));
   if (elements >= 64 * kCutAlignment) return std::min(elements, at / kCutAlignment * kCutAlignment);
@@ -55,8 +63,11 @@ absl::StatusOr<std::vector<uint64_t>> Cut(uint64_t elements, const std::vector<T
         i + 1 == pairs.size()
             ? elements
             : std::max(begin, Aligned(before * static_cast<double>(elements), elements));
+    // A share can be so small that it rounds to nothing; its pair then owns no sub-chunk.
     ranges.push_back({static_cast<uint32_t>(bounds.size() - 1), 0});
     if (end == begin) continue;
+    // The number of sub-chunks nearest to what was asked for, all of about one size: a short last
+    // one would cost a message for little.
     const uint64_t chunks =
         std::max<uint64_t>(1, (end - begin + chunk_elements / 2) / chunk_elements);
     SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<uint64_t> cuts, CutEvenly(end - begin, chunks));
@@ -105,6 +116,9 @@ std::vector<int> Depths(const WorkerTree& tree, int& deepest) {
   return depths;
 }
 
+// A sub-chunk leaves the deepest leaves first (stage 0), reaches the root after `height` stages,
+// and the deepest receivers `depth` stages later. A leaf higher up waits, so that both children's
+// parts of a sum arrive at a parent at about the same time.
 void AddMessages(const TreePair& pair, Range range, double hop, std::vector<Message>& messages) {
   int height = 0;
   const std::vector<int> up = Depths(pair.reduce, height);
@@ -138,6 +152,8 @@ class Pacing {
       results_[message.to].push_back({message.time, receive});
       return;
     }
+    // The last result that comes before the window; a worker that has got none by then need not
+    // wait.
     const std::vector<Result>& results = results_[message.from];
     const auto next =
         std::upper_bound(results.begin(), results.end(), message.time - window_,
@@ -191,6 +207,7 @@ absl::StatusOr<Program> MakeProgram(const CollectiveRequest& request, const Fore
       AddMessages(plan.pairs[i], ranges[i], hop, messages);
     }
   }
+  // Stable, so that the order of messages of one time is that of pairs and edges on every worker.
   std::stable_sort(messages.begin(), messages.end(),
                    [](const Message& a, const Message& b) { return a.time < b.time; });
 
@@ -222,6 +239,8 @@ absl::StatusOr<Program> MakeProgram(const CollectiveRequest& request, const Fore
       builder.Move(message.from, source, message.to, target);
     }
   }
+  // The builder numbers steps in the order of the calls, as Pacing has counted them, because no
+  // message here is empty.
   SYNCOPATE_ASSIGN_OR_RETURN(Program program, builder.Finish());
   pacing.AddWaits(program);
   return program;

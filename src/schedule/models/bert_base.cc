@@ -1,4 +1,5 @@
-// BERT-Base (architectures.h).
+// BERT-Base (architectures.h): 12 encoder layers between the embeddings and the two heads of
+// pre-training.
 #include "absl/strings/str_cat.h"
 #include "schedule/models/architectures.h"
 
@@ -6,11 +7,13 @@ namespace syncopate::schedule {
 namespace {
 
 constexpr int kFeatures = 768;
-constexpr int kInner = 3072;
+constexpr int kInner = 3072;  // the features inside the feed-forward network
 constexpr int kLayers = 12;
-constexpr int kWords = 30522;
-constexpr int kPositions = 512;
+constexpr int kWords = 30522;    // of the vocabulary
+constexpr int kPositions = 512;  // the longest sequence
 
+// Self-attention and a feed-forward network, each with an addition of its input and a normalization
+// after it.
 Shape AddLayer(const std::string& name, const Shape& in, ModelBuilder& model) {
   for (const char* part : {"query", "key", "value"}) {
     model.Linear(absl::StrCat(name, ".attention.self.", part), in, kFeatures);
@@ -39,6 +42,8 @@ void AddBertBase(int tokens, ModelBuilder& model) {
   for (int i = 0; i < kLayers; ++i) {
     x = AddLayer(absl::StrCat("bert.encoder.layer.", i), x, model);
   }
+  // Only the first token of a sequence is pooled, for the head that tells whether one sequence
+  // follows another.
   const Shape first{kFeatures, 1, 1};
   model.Linear("bert.pooler.dense", first, kFeatures);
   x = model.Linear("cls.predictions.transform.dense", x, kFeatures);

@@ -13,6 +13,9 @@ struct BottleneckWidths {
   int stride = 1;
 };
 
+// A 1 x 1 convolution to few channels, a 3 x 3 one among them, a 1 x 1 one to many. The input is
+// added to the result; where its shape differs (`downsample`), after a 1 x 1 convolution of its
+// own.
 Shape AddBottleneck(const std::string& name, const Shape& in, const BottleneckWidths& widths,
                     bool downsample, ModelBuilder& model) {
   const auto normalized = [&](const char* number, const Shape& shape) {
@@ -38,6 +41,7 @@ Shape AddBottleneck(const std::string& name, const Shape& in, const BottleneckWi
 
 }  // namespace
 
+// The first block of each stage but the first halves the image.
 void AddResNet(const Shape& image, absl::Span<const int> blocks, ModelBuilder& model) {
   Shape x = model.Convolution("conv1", image, 64, {7, 7, 2, 3, 3});
   x = model.Normalization("bn1", x);
@@ -54,6 +58,8 @@ void AddResNet(const Shape& image, absl::Span<const int> blocks, ModelBuilder& m
   model.Linear("fc", model.PoolAll(x), kClasses);
 }
 
+// Within a block each layer reads everything that was made before it and adds `growth` channels; a
+// transition between blocks halves channels and image.
 void AddDenseNet(const Shape& image, absl::Span<const int> layers, int growth,
                  ModelBuilder& model) {
   Shape x = model.Convolution("features.conv0", image, 2 * growth, {7, 7, 2, 3, 3});
@@ -85,12 +91,13 @@ void AddDenseNet(const Shape& image, absl::Span<const int> layers, int growth,
   model.Linear("classifier", model.PoolAll(x), kClasses);
 }
 
+// The names count activations and poolings as layers, as a PyTorch Sequential does.
 void AddVgg16(const Shape& image, ModelBuilder& model) {
   constexpr int kPool = 0;
   constexpr int kLayers[] = {64,    64,  kPool, 128, 128,   kPool, 256, 256, 256,
                              kPool, 512, 512,   512, kPool, 512,   512, 512, kPool};
   Shape x = image;
-  int index = 0;  // of the layer, activations counted
+  int index = 0;
   for (const int channels : kLayers) {
     if (channels == kPool) {
       x = model.Pool(x, Valid(2, 2));

@@ -12,6 +12,7 @@ struct Unit {
   Kernel kernel;
 };
 
+// A 7 x 7 convolution is split into one of 1 x 7 and one of 7 x 1, both padded to keep the size.
 constexpr Kernel Flat(int width) { return {1, width, 1, 0, width / 2}; }
 constexpr Kernel Tall(int height) { return {height, 1, 1, height / 2, 0}; }
 
@@ -107,6 +108,7 @@ Shape AddReductionB(const std::string& name, const Shape& in, ModelBuilder& mode
   return block.out();
 }
 
+// Two of its branches fork at their end, so they are chains of which both prongs join the output.
 Shape AddBlockC(const std::string& name, const Shape& in, ModelBuilder& model) {
   Block block(name, in, model);
   block.Branch({{256, Valid(1)}});

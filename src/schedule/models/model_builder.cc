@@ -1,3 +1,6 @@
+// What each kind of layer computes and moves for one sample. Operations count a multiplication and
+// an addition as two; bytes are the activations that are read and written. Weights are left out of
+// the bytes, because a batch reads them once.
 #include "schedule/models/model_builder.h"
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +10,7 @@ namespace {
 
 constexpr double kBytes = 4;  // of an activation
 
+// The shape after a kernel has moved over the image, rounded down as PyTorch does.
 Shape Slide(const Shape& in, int channels, const Kernel& kernel) {
   return {channels, (in.height + 2 * kernel.pad_height - kernel.height) / kernel.stride + 1,
           (in.width + 2 * kernel.pad_width - kernel.width) / kernel.stride + 1};
@@ -25,6 +29,7 @@ Shape ModelBuilder::Convolution(const std::string& name, const Shape& in, int ch
   Tensor(absl::StrCat(name, ".weight"), elements,
          {2.0 * static_cast<double>(elements) * out.height * out.width,
           kBytes * (in.elements() + out.elements())});
+  // The gradient of the bias is a by-product of the layer's backward, so it has no work of its own.
   if (bias) Tensor(absl::StrCat(name, ".bias"), static_cast<uint64_t>(channels), {});
   return out;
 }
@@ -84,6 +89,8 @@ double ModelBuilder::Seconds(const DeviceRates& rates) const {
   return sum;
 }
 
+// Rates at which nothing really runs only divide the measured times among the tensors, so that what
+// matters is their proportion.
 TensorTable ModelBuilder::Finish(double forward_seconds, double backward_seconds,
                                  const DeviceRates& rates) const {
   const double all = Seconds(rates);

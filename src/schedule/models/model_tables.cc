@@ -11,6 +11,7 @@ namespace syncopate::schedule {
 namespace {
 
 constexpr Shape kImage = {3, 224, 224};
+// The length of a sequence.
 constexpr int kTokens = 64;
 
 // The GPU's data sheet: single precision, and its memory.
@@ -22,6 +23,7 @@ constexpr KnownModel kModels[] = {
     {"vgg-16", "32 images of 224 x 224"},       {"resnet-50", "32 images of 224 x 224"},
 };
 
+// `name` is one of kModels.
 void AddLayers(absl::string_view name, ModelBuilder& model) {
   if (name == "resnet-152") return AddResNet(kImage, {3, 8, 36, 3}, model);
   if (name == "resnet-50") return AddResNet(kImage, {3, 4, 6, 3}, model);
