@@ -194,7 +194,7 @@ absl::Status CheckRequest(const CollectiveRequest& request, const ForestPlan& pl
 
 // The data is cut at `bounds`; `ranges` by pair.
 absl::StatusOr<Program> MakeProgram(const CollectiveRequest& request, const ForestPlan& plan,
-                                    std::vector<uint64_t> bounds,
+                                    const std::vector<uint64_t>& bounds,
                                     const std::vector<Range>& ranges) {
   const bool relays = request.active.size() != static_cast<size_t>(request.workers);
   std::vector<uint64_t> scratch = relays ? bounds : std::vector<uint64_t>{0};
@@ -213,7 +213,7 @@ absl::StatusOr<Program> MakeProgram(const CollectiveRequest& request, const Fore
 
   std::vector<bool> is_active(request.workers, false);
   for (const int rank : request.active) is_active[rank] = true;
-  ProgramBuilder builder(request, "forest", std::move(bounds), std::move(scratch));
+  ProgramBuilder builder(request, "forest", bounds, std::move(scratch));
   // A relay keeps what passes through it in scratch: the first that comes is written, the next
   // added.
   std::vector<std::vector<bool>> holds(request.workers);
@@ -223,6 +223,8 @@ absl::StatusOr<Program> MakeProgram(const CollectiveRequest& request, const Fore
   const double window = std::max(kWindow, kWindowOfPair * static_cast<double>(plan.pairs.size()));
   Pacing pacing(request.workers, window / chunks);
   for (const Message& message : messages) {
+    // The builder leaves out what has no elements, so Pacing must not count it.
+    if (bounds[message.chunk] == bounds[message.chunk + 1]) continue;
     pacing.Note(message);
     const Chunks source = place(message.from, message.chunk);
     const Chunks target = place(message.to, message.chunk);
@@ -239,8 +241,7 @@ absl::StatusOr<Program> MakeProgram(const CollectiveRequest& request, const Fore
       builder.Move(message.from, source, message.to, target);
     }
   }
-  // The builder numbers steps in the order of the calls, as Pacing has counted them, because no
-  // message here is empty.
+  // The builder numbers steps in the order of the calls, as Pacing has counted them.
   SYNCOPATE_ASSIGN_OR_RETURN(Program program, builder.Finish());
   pacing.AddWaits(program);
   return program;
@@ -255,7 +256,7 @@ absl::StatusOr<Program> MakeForestProgram(const CollectiveRequest& request, cons
   SYNCOPATE_ASSIGN_OR_RETURN(
       std::vector<uint64_t> bounds,
       Cut(request.elements, plan.pairs, std::max<uint64_t>(1, chunk_elements), ranges));
-  return MakeProgram(request, plan, std::move(bounds), ranges);
+  return MakeProgram(request, plan, bounds, ranges);
 }
 
 absl::StatusOr<Program> MakeEvenForestProgram(const CollectiveRequest& request,
@@ -267,7 +268,7 @@ absl::StatusOr<Program> MakeEvenForestProgram(const CollectiveRequest& request,
   }
   std::vector<Range> ranges;
   std::vector<uint64_t> bounds = CutInto(request.elements, plan.pairs, chunks, ranges);
-  return MakeProgram(request, plan, std::move(bounds), ranges);
+  return MakeProgram(request, plan, bounds, ranges);
 }
 
 }  // namespace syncopate::plan

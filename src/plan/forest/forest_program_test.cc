@@ -86,6 +86,15 @@ TEST(EvenForestProgramTest, EveryCutOfRandomPlansIsRight) {
   }
 }
 
+// Chunks without elements are not sent, so they must not be counted as steps either.
+TEST(EvenForestProgramTest, ThereMayBeMoreChunksThanElements) {
+  const ForestPlan plan = TwoStars(0.5);
+  const absl::StatusOr<Program> program = MakeEvenForestProgram(AllReduce(plan, 150), plan, 400);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const absl::StatusOr<ProgramProof> proof = ProveProgram(*program);
+  EXPECT_TRUE(proof.ok()) << proof.status();
+}
+
 TEST(EvenForestProgramTest, NoChunksAreRefused) {
   const ForestPlan plan = TwoStars(0.5);
   EXPECT_EQ(MakeEvenForestProgram(AllReduce(plan, 100), plan, 0).status().code(),
