@@ -37,6 +37,7 @@
 #include "train/checkpoint.h"
 #include "train/checkpoint_set.h"
 #include "train/data/load.h"
+#include "train/model_file.h"
 #include "train/models.h"
 #include "train/side_channel.h"
 #include "train/step_replica.h"
@@ -495,6 +496,8 @@ absl::StatusOr<Summary> Trainer::Conclude() {
   SetCosts(breakdown, &summary);
   if (folder_) {
     SYNCOPATE_RETURN_IF_ERROR(folder_->WriteTimeline(traces));
+    SYNCOPATE_RETURN_IF_ERROR(SaveModel(options_.run_folder, options_.model, data_.info, *model_));
+    // Last: a run that has a summary has ended.
     SYNCOPATE_RETURN_IF_ERROR(folder_->WriteSummary(summary));
   }
   return summary;
