@@ -27,7 +27,9 @@
 #include "observe/breakdown.h"
 #include "observe/recorder.h"
 #include "observe/run_directory.h"
+#include "observe/run_reader.h"
 #include "observe/timeline_file.h"
+#include "observe/trace_parts.h"
 #include "strategy/bsp.h"
 #include "sync/exchange.h"
 #include "sync/synchronizer.h"
@@ -74,9 +76,11 @@ class Trainer {
 
  private:
   bool first() const { return worker_.rank() == 0; }
-  double Seconds() const {
+  double PartSeconds() const {
     return static_cast<double>(MonotonicClock().NowNs() - began_ns_) * 1e-9;
   }
+  // Since the run began, without the time between its parts.
+  double Seconds() const { return earlier_.seconds + PartSeconds(); }
 
   absl::Status Prepare();
   absl::Status Resume();
@@ -127,6 +131,7 @@ class Trainer {
   int64_t iterations_ = 0;  // in all
 
   std::optional<observe::RunDirectory> folder_;  // on rank 0 only
+  observe::EarlierParts earlier_;                // of a run that is resumed, on rank 0 only
   std::optional<observe::TimelineFile> timeline_;
   std::string config_;
   absl::Status failure_;  // the first error of a hook
@@ -263,6 +268,11 @@ absl::Status Trainer::Resume() {
   const absl::Status status = Restore(*checkpoint, options_.model, config_, *model_, *optimizer_);
   if (!status.ok()) return refuse(status);
   iteration_ = checkpoint->iteration;
+  if (iteration_ > iterations_) {
+    return refuse(absl::FailedPreconditionError(
+        absl::StrCat("its checkpoint is at iteration ", iteration_, ", and this job would end at ",
+                     iterations_, "; ask for more by --iterations or --epochs")));
+  }
   return sampler_->SetPosition(checkpoint->sampler);
 }
 
@@ -274,7 +284,13 @@ absl::Status Trainer::MakeFolder() {
                                     : options_.overwrite ? observe::ExistingRun::kReplace
                                                          : observe::ExistingRun::kRefuse));
   folder_ = std::move(folder);
-  return folder_->WriteConfig(ToJson(options_));
+  SYNCOPATE_RETURN_IF_ERROR(folder_->WriteConfig(ToJson(options_)));
+  if (!options_.resume) return absl::OkStatus();
+  earlier_ = folder_->earlier();
+  earlier_.resumed_at.push_back(iteration_);
+  observe::Metric resumed = observe::ResumeEvent(iteration_);
+  resumed.seconds = earlier_.seconds;
+  return folder_->Append(resumed);
 }
 
 absl::Status Trainer::Iterate() {
@@ -479,6 +495,8 @@ absl::StatusOr<Summary> Trainer::Conclude() {
                   .workers = worker_.size(),
                   .iterations = iteration_,
                   .seconds = Seconds(),
+                  .resumed_at = earlier_.resumed_at,
+                  .part_seconds = options_.resume ? PartSeconds() : 0,
                   .reached = reached_,
                   .accuracy = evaluation_->accuracy,
                   .loss = evaluation_->loss,
@@ -492,10 +510,15 @@ absl::StatusOr<Summary> Trainer::Conclude() {
     SYNCOPATE_ASSIGN_OR_RETURN(WorkerTrace one, DecodeTrace(text));
     traces.push_back(std::move(one));
   }
+  if (folder_) SYNCOPATE_RETURN_IF_ERROR(folder_->WriteTimeline(traces));
+  if (options_.resume) {  // costs are those of the whole run, as the report has them
+    std::vector<std::vector<WorkerTrace>> parts = observe::ReadEarlierParts(options_.run_folder);
+    parts.push_back(std::move(traces));
+    traces = observe::JoinParts(std::move(parts));
+  }
   SYNCOPATE_ASSIGN_OR_RETURN(const observe::Breakdown breakdown, observe::BreakDown(traces));
   SetCosts(breakdown, &summary);
   if (folder_) {
-    SYNCOPATE_RETURN_IF_ERROR(folder_->WriteTimeline(traces));
     SYNCOPATE_RETURN_IF_ERROR(SaveModel(options_.run_folder, options_.model, data_.info, *model_));
     // Last: a run that has a summary has ended.
     SYNCOPATE_RETURN_IF_ERROR(folder_->WriteSummary(summary));
