@@ -1,10 +1,18 @@
 // `syncopate train` as a user meets it: small jobs on synthetic data, and what it says to mistakes.
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <thread>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -13,13 +21,15 @@
 namespace syncopate::testing {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class TrainCommandTest : public ::testing::Test {
  protected:
   TrainCommandTest() {
-    std::string path = ::testing::TempDir() + "/train-XXXXXX";
+    std::string path = ::testing::TempDir() + "train-XXXXXX";
     folder_ = mkdtemp(path.data());
   }
   ~TrainCommandTest() override { std::filesystem::remove_all(folder_); }
@@ -49,7 +59,9 @@ TEST_F(TrainCommandTest, TrainsAndEndsWithOneObject) {
   EXPECT_EQ(summary["iterations"], 20);
   EXPECT_GT(summary["accuracy"], 0.9);
   EXPECT_GT(summary["bytes_sent"], 0);
-  for (const char* file : {"config.json", "metrics.jsonl", "timeline.json", "summary.json"}) {
+  EXPECT_EQ(summary["run"], run);
+  for (const char* file : {"config.json", "metrics.jsonl", "timeline.json", "summary.json",
+                           "model.pt", "model.json"}) {
     EXPECT_TRUE(std::filesystem::exists(run + "/" + file)) << file;
   }
   Subprocess report({SYNCOPATE_BINARY, "report", run, "--html", folder_ + "/page.html"});
@@ -57,21 +69,91 @@ TEST_F(TrainCommandTest, TrainsAndEndsWithOneObject) {
   EXPECT_THAT(report.out(), HasSubstr("where the time of an iteration went"));
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/page.html"));
 
+  EXPECT_FALSE(std::filesystem::exists(run + "/run.lock"));
   Subprocess again(Small({"-n", "2", "--iterations", "20", "--run", run}));
   EXPECT_EQ(again.Wait(), 2);
   EXPECT_THAT(again.err(), HasSubstr("--overwrite"));
 }
 
+// Without --run, runs get names that do not collide, and each ends with what to do next.
+TEST_F(TrainCommandTest, EveryRunHasAFolderAndEndsWithTheNextCommand) {
+  const Subprocess::Options here = {.before_exec = [this] { (void)!chdir(folder_.c_str()); }};
+  for (const std::string name : {"mlp-synthetic-1", "mlp-synthetic-2"}) {
+    Subprocess train(Small({"--iterations", "3", "--evaluate-samples", "8"}), here);
+    EXPECT_EQ(train.Wait(), 0) << train.err();
+    const std::string run = absl::StrCat(folder_, "/runs/", name);
+    EXPECT_THAT(train.out(),
+                EndsWith(absl::StrCat("the model is runs/", name, "/model.pt\n",
+                                      "next: syncopate report ", name, " --html report.html\n")));
+    EXPECT_TRUE(std::filesystem::exists(run + "/model.pt"));
+    Subprocess next({SYNCOPATE_BINARY, "report", name, "--html", "report.html"}, here);
+    EXPECT_EQ(next.Wait(), 0) << next.err();
+    EXPECT_TRUE(std::filesystem::exists(folder_ + "/report.html"));
+  }
+  // What cannot begin leaves no folder behind.
+  Subprocess bad(Small({"--batch", "100000", "--iterations", "1"}), here);
+  EXPECT_EQ(bad.Wait(), 2);
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/runs/mlp-synthetic-3"));
+}
+
 TEST_F(TrainCommandTest, StopsAtATargetAndSaysIfItWasNotReached) {
-  Subprocess train(Small({"-n", "1", "--iterations", "200", "--evaluate-every", "10",
-                          "--target-accuracy", "0.9", "--json"}));
+  Subprocess train(Small({"-n", "1", "--iterations", "200", "--evaluate-every", "10", "--run",
+                          folder_ + "/reached", "--target-accuracy", "0.9", "--json"}));
   EXPECT_EQ(train.Wait(), 0) << train.err();
   auto summary = nlohmann::json::parse(train.out());
   EXPECT_EQ(summary["reached"], true);
   EXPECT_LT(summary["iterations"], 200);
-  Subprocess never(Small({"-n", "1", "--iterations", "2", "--target-loss", "0", "--json"}));
+  Subprocess never(Small({"-n", "2", "--iterations", "2", "--target-loss", "0", "--run",
+                          folder_ + "/missed", "--json"}));
   EXPECT_EQ(never.Wait(), 1);
   EXPECT_EQ(nlohmann::json::parse(never.out())["reached"], false);
+  // One line, and nothing of ranks that failed: none has.
+  EXPECT_THAT(never.err(), StartsWith("syncopate train: the target was not reached after 2 "
+                                      "iterations: loss "));
+  EXPECT_THAT(never.err(), EndsWith(" (target 0)\n"));
+  EXPECT_EQ(std::count(never.err().begin(), never.err().end(), '\n'), 1) << never.err();
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/missed/model.pt"));
+}
+
+// Of two runs in one folder the second is refused, whatever it asks for, and does no harm to the
+// first. What runs is meanwhile easy to tell in the list of processes.
+TEST_F(TrainCommandTest, AFolderIsForOneRunAtATime) {
+  const std::string run = folder_ + "/a", marker = UniqueMarker();
+  Subprocess first(Small({"-n", "2", "--iterations", "1000000", "--report-every", "1", "--run", run,
+                          "--checkpoint-every", "5"}),
+                   {.environment = {"SYNCOPATE_TEST_MARKER=" + marker}});
+  const int64_t deadline_ns = MonotonicClock().NowNs() + kDeadlineNs;
+  while (!std::filesystem::exists(run + "/checkpoint.json") &&
+         MonotonicClock().NowNs() < deadline_ns) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  for (const char* how : {"--overwrite", "--resume"}) {
+    Subprocess second({SYNCOPATE_BINARY, "train", "--run", run, how, "--json"});
+    EXPECT_EQ(second.Wait(), 2);
+    EXPECT_THAT(second.err(), StartsWith(absl::StrCat("syncopate train: run a is under way, pid ",
+                                                      first.pid(), ";")));
+  }
+  EXPECT_TRUE(std::filesystem::exists(run + "/metrics.jsonl"));
+  int workers = 0;
+  for (const pid_t pid : MarkedProcesses(marker)) {
+    std::ifstream file(absl::StrCat("/proc/", pid, "/cmdline"), std::ios::binary);
+    std::string line((std::istreambuf_iterator<char>(file)), {});
+    std::replace(line.begin(), line.end(), '\0', ' ');
+    if (absl::StrContains(line, "syncopate-train ") && !absl::StrContains(line, " launch ")) {
+      EXPECT_THAT(line, EndsWith(absl::StrCat("/syncopate-train ", run, " ")));
+      ++workers;
+    }
+    EXPECT_THAT(line, Not(HasSubstr("{")));
+  }
+  EXPECT_EQ(workers, 2);
+
+  // The lock of a killed command blocks nobody once its workers are gone.
+  ASSERT_EQ(kill(first.pid(), SIGKILL), 0);
+  first.Wait();
+  ASSERT_TRUE(WaitUntilNoneIsLeft(marker));
+  Subprocess third(Small({"--iterations", "2", "--run", run, "--overwrite", "--json"}));
+  EXPECT_EQ(third.Wait(), 0) << third.err();
+  EXPECT_FALSE(std::filesystem::exists(run + "/checkpoint.json"));  // of the run that it replaced
 }
 
 // Real data, learned by two workers. `./check` has little time: docs/training.md has the figures of
@@ -97,7 +179,9 @@ TEST_F(TrainCommandTest, LearnsMnist) {
                   "--evaluate-samples",
                   "1000",
                   "--target-accuracy",
-                  "0.95"},
+                  "0.95",
+                  "--run",
+                  folder_ + "/mnist"},
                  // A machine without a network is to say so soon.
                  {.environment = {"npm_config_fetch_retries=0", "npm_config_fetch_timeout=20000"}});
   const int code = job.Wait();
@@ -124,7 +208,6 @@ TEST_F(TrainCommandTest, MistakesGetOneLineAndCode2) {
       {{"--rate", "triangle"}, "triangle"},
       {{"--resume"}, "--resume: which run?"},
       {{"--resume", "--run", folder_ + "/none"}, "there is no run in"},
-      {{"--checkpoint-every", "5"}, "give --run"},
       {{"--lab", folder_ + "/none.toml"}, "none.toml"},
   };
   for (const auto& [words, message] : cases) {

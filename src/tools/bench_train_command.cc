@@ -219,7 +219,8 @@ class TrainBench {
       options.schedule = contestant.name;
       // Short jobs are compared here by their iterations after planning.
       options.measure_first = schedule::PlansByMeasurements(options.schedule);
-      plan.arguments.insert(plan.arguments.end(), {worker_, ToJson(options)});
+      plan.arguments.insert(plan.arguments.end(), {worker_, folder});
+      plan.environment[train::kTrainOptionsVariable] = ToJson(options);
       if (place_) plan.environment["SYNCOPATE_TOPO_FILE"] = place_->topology;
     }
     const absl::Status ended =

@@ -1,11 +1,16 @@
 #include "tools/start_job.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -15,7 +20,9 @@
 #include "base/environment.h"
 #include "base/own_path.h"
 #include "base/parse.h"
+#include "base/pidfd.h"
 #include "base/status.h"
+#include "base/unique_fd.h"
 #include "lab/scoped_lab.h"
 #include "lab/spec.h"
 #include "model/topology.h"
@@ -59,6 +66,42 @@ absl::Status Become(std::vector<std::string> words) {
       absl::StrCat("cannot run ", words[0], ": ", strerror(errno)));
 }
 
+// Runs that command beside this one and returns its exit code. It has a process group of its own: a
+// signal of the terminal comes to it once, from here. It is asked to end when this process dies.
+absl::StatusOr<int> RunChild(const std::string& name, const std::vector<std::string>& command) {
+  sigset_t ending, before;
+  sigemptyset(&ending);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ending, signal);
+  sigprocmask(SIG_BLOCK, &ending, &before);
+  const pid_t parent = getpid();
+  const pid_t job = fork();
+  if (job == 0) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(kFailed);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    _exit(Complain(name, Become(command)));
+  }
+  if (job < 0) return absl::UnavailableError(absl::StrCat("cannot fork: ", strerror(errno)));
+  setpgid(job, job);  // whichever of the two is first
+  const UniqueFd ended = OpenPidFd(job);
+  const UniqueFd signals(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
+  for (pollfd polls[] = {{ended.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}};
+       ended.ok() && polls[0].revents == 0;) {
+    if (poll(polls, std::size(polls), -1) < 0) continue;
+    signalfd_siginfo info;
+    while (read(signals.get(), &info, sizeof(info)) == sizeof(info)) {
+      kill(job, static_cast<int>(info.ssi_signo));
+    }
+  }
+  int state = 0;
+  while (waitpid(job, &state, 0) < 0) {
+    if (errno != EINTR) return absl::InternalError(absl::StrCat("wait: ", strerror(errno)));
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  return WIFEXITED(state) ? WEXITSTATUS(state) : kFailed;
+}
+
 // Where the job finds what the lab's file says of its network.
 absl::StatusOr<std::unique_ptr<bench::Workspace>> DeclareTopology(const lab::Spec& spec) {
   const char* base = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -84,17 +127,12 @@ absl::StatusOr<int> RunInLabOf(const JobPlace& place, const std::string& command
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<lab::ScopedLab> lab,
                              lab::ScopedLab::Up(spec, name, MonotonicClock()));
-  const pid_t job = fork();
-  if (job < 0) return absl::UnavailableError(absl::StrCat("cannot fork: ", strerror(errno)));
-  if (job == 0) _exit(Complain(command_name, Become(command)));
-  int state = 0;
-  while (waitpid(job, &state, 0) < 0) {
-    if (errno != EINTR) return absl::InternalError(absl::StrCat("wait: ", strerror(errno)));
-  }
-  return WIFEXITED(state) ? WEXITSTATUS(state) : kFailed;
+  return RunChild(command_name, command);
 }
 
 }  // namespace
+
+bool IsLabFile(const std::string& lab) { return absl::StrContains(lab, '.'); }  // no name has one
 
 void AddJobPlaceOptions(CLI::App& command, JobPlace& place) {
   auto* hosts = command.add_option("-H,--hosts", place.hosts, "Hosts, as `launch -H` has them")
@@ -117,12 +155,10 @@ void AddJobPlaceOptions(CLI::App& command, JobPlace& place) {
 
 absl::StatusOr<int> RunProgramAsJob(const JobPlace& place, const std::string& name,
                                     const std::vector<std::string>& program) {
-  if (absl::StrContains(place.lab, '.')) {  // no lab's name has one
-    return RunInLabOf(place, name, program);
-  }
-  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<std::string> command,
+  if (IsLabFile(place.lab)) return RunInLabOf(place, name, program);
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> command,
                              JobCommand(place, place.lab, program));
-  return Become(std::move(command));
+  return RunChild(name, command);
 }
 
 absl::StatusOr<int> RunAsJob(const JobPlace& place, const std::vector<std::string>& words) {

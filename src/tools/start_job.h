@@ -22,12 +22,15 @@ struct JobPlace {
   bool given() const { return ranks > 0 || !hosts.empty() || !hostfile.empty() || !lab.empty(); }
 };
 
+// Whether a job's lab is given as a file, rather than by the name of one that is up.
+bool IsLabFile(const std::string& lab);
+
 // -H, --hostfile, --agent, -n, --lab. `place` must outlive the parsing.
 void AddJobPlaceOptions(CLI::App& command, JobPlace& place);
 
 // Every rank of a new job runs this program with `words` (the sub-command first). Returns the exit
-// code of the job, which has said itself what went wrong. Where no lab is made for it, this process
-// becomes the launcher, and nothing is returned but an error.
+// code of the job, which has said itself what went wrong. Signals that end this process go to the
+// job instead.
 absl::StatusOr<int> RunAsJob(const JobPlace& place, const std::vector<std::string>& words);
 // Every rank of a new job runs `program`, its path first; `name` is that of the sub-command. What
 // is returned is as of RunAsJob().

@@ -2,26 +2,32 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/limits.h"
 #include "base/own_path.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "lab/spec.h"
+#include "launch/host_list.h"
 #include "nlohmann/json.hpp"
 #include "observe/run_directory.h"
+#include "observe/run_lock.h"
 #include "tools/command_line.h"
 #include "tools/start_job.h"
 #include "tools/train_replay.h"
+#include "tools/train_run.h"
+#include "train/options/checkpoint_note.h"
 #include "train/options/train_options.h"
 
 namespace syncopate::tools {
@@ -34,12 +40,11 @@ constexpr const char* kExamples = R"(Examples:
   syncopate train --model cnn --data mnist -n 4
   syncopate train --model mlp --data synthetic -n 2 --iterations 200 --json
   syncopate train --model resnet20 --data cifar10 -n 4 --augment --lr 0.1 --rate cosine --epochs 10 --run first
-  syncopate train --run first --resume -n 4
+  syncopate train --run first --resume
   syncopate train --model cnn --data mnist --lab labs/two-racks.toml --schedule none --run slow
   syncopate train --model transformer --data text --optimizer adam --lr 0.003 --clip 1 -H node1:2,node2:2
   syncopate train --replay resnet-152 --lab labs/two-racks.toml --bytes-scale 0.025
   syncopate report first --html first.html)";
-constexpr uint64_t kConfigBytesMax = uint64_t{1} << 20;
 
 struct TrainArguments {
   TrainOptions options;
@@ -69,29 +74,16 @@ absl::StatusOr<std::string> WorkerProgram(const std::string& self) {
 }
 
 // With --resume the options are those that the run began with, except for what is given now.
-absl::Status TakeFromRun(const TrainArguments& arguments, TrainOptions& options) {
-  const std::string path = absl::StrCat(options.run_folder, "/config.json");
-  absl::StatusOr<std::string> text = ReadFile(path, kConfigBytesMax);
-  if (!text.ok()) {
-    return absl::NotFoundError(absl::StrCat("--resume: there is no run in ", options.run_folder,
-                                            " (", path, "); --run names it"));
+absl::StatusOr<TrainOptions> Merge(const TrainArguments& arguments, const TrainOptions& before,
+                                   const TrainOptions& now) {
+  auto merged = nlohmann::ordered_json::parse(train::ToJson(before));
+  const auto given = nlohmann::ordered_json::parse(train::ToJson(now));
+  for (const auto& [key, option] : arguments.by_key) {
+    if (option->count() > 0 && given.contains(key)) merged[key] = given.at(key);
   }
-  try {
-    nlohmann::ordered_json merged = nlohmann::ordered_json::parse(*text);
-    const auto given = nlohmann::ordered_json::parse(train::ToJson(options));
-    for (const auto& [key, option] : arguments.by_key) {
-      if (option->count() > 0 && given.contains(key)) merged[key] = given.at(key);
-    }
-    merged["run_folder"] = options.run_folder;
-    merged["resume"] = true;
-    merged["overwrite"] = false;
-    absl::StatusOr<TrainOptions> parsed = train::ParseTrainOptions(merged.dump());
-    if (!parsed.ok()) return At(path, parsed.status());
-    options = *std::move(parsed);
-  } catch (const nlohmann::json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", error.what()));
-  }
-  return absl::OkStatus();
+  merged["resume"] = true;
+  merged["overwrite"] = false;
+  return train::ParseTrainOptions(merged.dump());
 }
 
 absl::StatusOr<TrainOptions> ToOptions(const TrainArguments& arguments) {
@@ -108,42 +100,148 @@ absl::StatusOr<TrainOptions> ToOptions(const TrainArguments& arguments) {
   }
   if (arguments.target_accuracy >= 0) options.target_accuracy = arguments.target_accuracy;
   if (arguments.target_loss >= 0) options.target_loss = arguments.target_loss;
-  if (!arguments.run.empty()) {
-    // Workers may have other working directories.
-    options.run_folder = std::filesystem::absolute(observe::RunPath(arguments.run)).string();
-  }
-  if (options.resume) {
-    if (options.run_folder.empty()) {
-      return absl::InvalidArgumentError("--resume: which run? name it with --run");
-    }
-    SYNCOPATE_RETURN_IF_ERROR(TakeFromRun(arguments, options));
-  }
   return options;
 }
 
-// How many workers there will be, where that can be told without asking anybody; else 1.
-absl::StatusOr<int> KnownWorkers(const JobPlace& place) {
-  if (place.ranks > 0) return place.ranks;
-  if (!absl::StrContains(place.lab, '.')) return 1;
-  SYNCOPATE_ASSIGN_OR_RETURN(const lab::Spec spec, lab::ReadLab(place.lab));
-  return static_cast<int>(lab::WorkerHosts(spec).size());
+// Where to run: what is given now, and for the rest the place of the run that is resumed.
+train::TrainPlace ToPlace(const JobPlace& given, const train::TrainPlace& before) {
+  // A resumed run may be in another working directory.
+  const auto absolute = [](const std::string& path) {
+    return path.empty() ? path : std::filesystem::absolute(path).string();
+  };
+  train::TrainPlace place = before;
+  if (given.ranks > 0) place.ranks = given.ranks;
+  if (!given.agent.empty()) place.agent = given.agent;
+  if (!given.hosts.empty() || !given.hostfile.empty() || !given.lab.empty()) {
+    place.hosts = given.hosts;
+    place.hostfile = absolute(given.hostfile);
+    place.lab = IsLabFile(given.lab) ? absolute(given.lab) : given.lab;
+  }
+  const bool somewhere = !place.hosts.empty() || !place.hostfile.empty() || !place.lab.empty();
+  if (place.ranks == 0 && !somewhere) place.ranks = 1;
+  return place;
 }
 
-absl::StatusOr<int> RunTrain(const TrainArguments& arguments) {
-  SYNCOPATE_ASSIGN_OR_RETURN(TrainOptions options, ToOptions(arguments));
-  JobPlace place = arguments.place;
-  if (!place.given()) place.ranks = 1;
-  place.declared_topology = true;
-  // The hosts of a lab share this machine's cores.
-  if (!place.lab.empty() && options.threads == 0) options.threads = 1;
-  SYNCOPATE_ASSIGN_OR_RETURN(const int workers, KnownWorkers(place));
-  SYNCOPATE_RETURN_IF_ERROR(options.Validate(workers));
+JobPlace ToJobPlace(const train::TrainPlace& place) {
+  JobPlace job;
+  job.ranks = place.ranks;
+  job.hosts = place.hosts;
+  job.hostfile = place.hostfile;
+  job.agent = place.agent;
+  job.lab = place.lab;
+  job.declared_topology = true;
+  return job;
+}
+
+// How many workers there will be, where that can be told without asking anybody.
+absl::StatusOr<std::optional<int>> KnownWorkers(const train::TrainPlace& place) {
+  if (place.ranks > 0) return place.ranks;
+  std::vector<launch::HostSlots> hosts;
+  if (!place.hosts.empty()) {
+    absl::StatusOr<std::vector<launch::HostSlots>> parsed = launch::ParseHostList(place.hosts);
+    if (!parsed.ok()) return At("-H", parsed.status());
+    hosts = *std::move(parsed);
+  } else if (!place.hostfile.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text,
+                               ReadFile(place.hostfile, limits::kHostFileBytesMax));
+    SYNCOPATE_ASSIGN_OR_RETURN(hosts, launch::ParseHostFile(place.hostfile, text));
+  } else if (IsLabFile(place.lab)) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const lab::Spec spec, lab::ReadLab(place.lab));
+    return static_cast<int>(lab::WorkerHosts(spec).size());
+  } else {
+    return std::nullopt;
+  }
+  int workers = 0;
+  for (const launch::HostSlots& host : hosts) workers += host.slots;
+  return workers;
+}
+
+// The folder of that name, taken for this run; without a name a new one.
+absl::StatusOr<observe::RunLock> TakeFolder(const std::string& name, const TrainOptions& options) {
+  if (name.empty()) {
+    return observe::RunLock::TakeNew(
+        observe::RunPath(absl::StrCat(options.model, "-", options.data)));
+  }
+  // Workers may have other working directories.
+  const std::string folder = std::filesystem::absolute(observe::RunPath(name)).string();
+  SYNCOPATE_ASSIGN_OR_RETURN(observe::RunLock lock, observe::RunLock::Take(folder));
+  if (!options.resume && !options.overwrite) {
+    SYNCOPATE_RETURN_IF_ERROR(observe::CheckHoldsNoRun(folder));
+  }
+  return lock;
+}
+
+// Says so, if a run that is to be resumed has nothing left to do.
+std::optional<int> TellIfNothingIsLeft(const TrainArguments& arguments, const TrainRun& run,
+                                       const TrainOptions& before, const TrainOptions& now) {
+  const std::optional<observe::Summary> summary = ReadRunSummary(run);
+  if (!summary) return std::nullopt;
+  const std::string why = WhyNothingIsLeft(*summary, before, now);
+  if (why.empty()) return std::nullopt;
+  if (arguments.json) std::cout << observe::ToJson(*summary, run.folder) << "\n" << std::flush;
+  (arguments.json ? std::cerr : std::cout) << "run " << run.name << ": " << why << "\n"
+                                           << std::flush;
+  return summary->reached.value_or(true) ? kDone : kFailed;
+}
+
+absl::StatusOr<int> RunWorkers(const TrainArguments& arguments, const TrainRun& run,
+                               const TrainOptions& options) {
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string self, OwnPath());
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string worker, WorkerProgram(self));
-  std::vector<std::string> program = {worker, train::ToJson(options)};
+  setenv(train::kTrainOptionsVariable, train::ToJson(options).c_str(), 1);
+  std::vector<std::string> program = {worker, run.folder};
   if (arguments.json) program.push_back("--json");
   if (!arguments.quiet && isatty(STDERR_FILENO) == 1) program.push_back("--progress");
-  return RunProgramAsJob(place, kCommand, program);
+  SYNCOPATE_ASSIGN_OR_RETURN(const int code,
+                             RunProgramAsJob(ToJobPlace(options.place), kCommand, program));
+  return TellEnd(run, options, arguments.json, code);
+}
+
+absl::Status CheckOptions(const TrainOptions& options, std::optional<int> workers) {
+  SYNCOPATE_RETURN_IF_ERROR(options.Validate(workers.value_or(1)));
+  if (!options.resume || !workers) return absl::OkStatus();
+  const absl::StatusOr<train::CheckpointNote> note = train::ReadCheckpointNote(options.run_folder);
+  if (!note.ok()) return At("--resume", note.status());
+  const absl::Status as_many = train::CheckWorkers(*note, *workers);
+  if (as_many.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--resume: ", as_many.message()));
+}
+
+// The job's options: a run that is resumed must be there, a new one gets a folder only when its
+// options are known to be good.
+absl::StatusOr<int> RunTrain(const TrainArguments& arguments) {
+  SYNCOPATE_ASSIGN_OR_RETURN(TrainOptions options, ToOptions(arguments));
+  TrainRun run{.name = arguments.run,
+               .folder = std::filesystem::absolute(observe::RunPath(arguments.run)).string()};
+  TrainOptions before;
+  std::optional<observe::RunLock> lock;
+  if (options.resume) {
+    if (run.name.empty()) {
+      return absl::InvalidArgumentError("--resume: which run? name it with --run");
+    }
+    SYNCOPATE_RETURN_IF_ERROR(ReadRunOptions(run).status());  // no folder is made for a resume
+    SYNCOPATE_ASSIGN_OR_RETURN(observe::RunLock taken, TakeFolder(run.name, options));
+    lock.emplace(std::move(taken));
+    SYNCOPATE_ASSIGN_OR_RETURN(before, ReadRunOptions(run));
+    SYNCOPATE_ASSIGN_OR_RETURN(options, Merge(arguments, before, options));
+  }
+  options.place = ToPlace(arguments.place, before.place);
+  // The hosts of a lab share this machine's cores.
+  if (!options.place.lab.empty() && options.threads == 0) options.threads = 1;
+  options.run_folder = run.folder;
+  if (options.resume) {
+    const std::optional<int> told = TellIfNothingIsLeft(arguments, run, before, options);
+    if (told) return *told;
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<int> workers, KnownWorkers(options.place));
+  SYNCOPATE_RETURN_IF_ERROR(CheckOptions(options, workers));
+  if (!lock) {
+    SYNCOPATE_ASSIGN_OR_RETURN(observe::RunLock taken, TakeFolder(run.name, options));
+    lock.emplace(std::move(taken));
+    run.folder = options.run_folder = std::filesystem::absolute(lock->path()).string();
+    if (run.name.empty()) run.name = std::filesystem::path(run.folder).filename().string();
+  }
+  return RunWorkers(arguments, run, options);
 }
 
 ReplayArguments ToReplay(const TrainArguments& arguments) {
@@ -224,12 +322,14 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
   AddJobOptions(*command, *arguments);
   command
       ->add_option("--run", arguments->run,
-                   "Folder for what the run leaves: a path, or a name for runs/NAME")
+                   "Folder for what the run leaves: a path, or a name for runs/NAME; default: "
+                   "runs/MODEL-DATA-1, or the next number")
       ->type_name("RUN");
   command->add_flag("--overwrite", arguments->options.overwrite,
                     "Replace what an earlier run left there");
   command->add_flag("--resume", arguments->options.resume,
-                    "Go on from the run's last checkpoint, with its options where none are given");
+                    "Go on from the run's last checkpoint, with its options, workers, hosts or lab "
+                    "where none are given");
   AddJobPlaceOptions(*command, arguments->place);
   command
       ->add_option("--replay", arguments->replay,

@@ -11,10 +11,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/parse.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
-#include "nlohmann/json.hpp"
+#include "train/options/checkpoint_note.h"
 
 namespace syncopate::train {
 namespace {
@@ -22,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kPrefix[] = "checkpoint-";
-constexpr uint64_t kNoteBytesMax = 4096;
 
 std::string SetFolder(const std::string& folder, int64_t iteration) {
   return absl::StrCat(folder, "/", kPrefix, iteration);
@@ -30,7 +28,6 @@ std::string SetFolder(const std::string& folder, int64_t iteration) {
 std::string RankFile(const std::string& folder, int64_t iteration, int rank) {
   return absl::StrCat(SetFolder(folder, iteration), "/rank-", rank);
 }
-std::string NotePath(const std::string& folder) { return absl::StrCat(folder, "/checkpoint.json"); }
 
 // What the file or folder holds is on disk afterwards.
 absl::Status ForceToDisk(const std::string& path) {
@@ -40,33 +37,18 @@ absl::Status ForceToDisk(const std::string& path) {
       absl::StrCat("cannot force ", path, " to disk: ", std::strerror(errno)));
 }
 
-absl::Status WriteNote(const std::string& folder, int64_t iteration, int workers) {
-  SYNCOPATE_RETURN_IF_ERROR(ForceToDisk(SetFolder(folder, iteration)));
-  SYNCOPATE_RETURN_IF_ERROR(
-      WriteFile(NotePath(folder),
-                absl::StrCat("{\"iteration\": ", iteration, ", \"workers\": ", workers, "}\n")));
-  SYNCOPATE_RETURN_IF_ERROR(ForceToDisk(NotePath(folder)));
+absl::Status WriteNote(const std::string& folder, const CheckpointNote& note) {
+  SYNCOPATE_RETURN_IF_ERROR(ForceToDisk(SetFolder(folder, note.iteration)));
+  SYNCOPATE_RETURN_IF_ERROR(WriteCheckpointNote(folder, note));
+  SYNCOPATE_RETURN_IF_ERROR(ForceToDisk(CheckpointNotePath(folder)));
   return ForceToDisk(folder);
 }
 
 // What rank 0 finds: the iteration, or -1 with `why`.
 int64_t ReadNote(const std::string& folder, int workers, absl::Status& why) {
-  const absl::StatusOr<std::string> text = ReadFile(NotePath(folder), kNoteBytesMax);
-  if (!text.ok()) {
-    why = absl::NotFoundError(
-        absl::StrCat(folder, " has no whole checkpoint; begin without --resume"));
-    return -1;
-  }
-  try {
-    const auto note = nlohmann::json::parse(*text);
-    if (note.at("workers").get<int>() == workers) return note.at("iteration").get<int64_t>();
-    why = absl::FailedPreconditionError(absl::StrCat("the checkpoint in ", folder, " is of ",
-                                                     note.at("workers").get<int>(),
-                                                     " workers, this job has ", workers));
-  } catch (const nlohmann::json::exception&) {
-    why = absl::DataLossError(absl::StrCat(NotePath(folder), " is damaged"));
-  }
-  return -1;
+  const absl::StatusOr<CheckpointNote> note = ReadCheckpointNote(folder);
+  why = note.ok() ? CheckWorkers(*note, workers) : note.status();
+  return why.ok() ? note->iteration : -1;
 }
 
 }  // namespace
@@ -85,7 +67,7 @@ absl::Status SaveToSet(const std::string& folder, int rank, Group& group,
         absl::StrCat(failures, " other workers could not save their part of the checkpoint"));
   }
   if (rank == 0) {
-    SYNCOPATE_RETURN_IF_ERROR(WriteNote(folder, checkpoint.iteration, group.size()));
+    SYNCOPATE_RETURN_IF_ERROR(WriteNote(folder, {checkpoint.iteration, group.size()}));
   }
   SYNCOPATE_RETURN_IF_ERROR(group.Barrier());
   // Every worker tries to remove older checkpoints, since hosts may have folders of their own; on a

@@ -1,6 +1,6 @@
 // The checkpoints of all workers of a job: one file each, and a note that says which set is whole.
 //
-//   checkpoint.json          {"iteration": 200, "workers": 4}
+//   checkpoint.json          {"iteration": 200, "workers": 4} (train/options/checkpoint_note.h)
 //   checkpoint-200/rank-0    and so on
 //
 // The note is written when all files of a set are on disk; older sets go then. So a job that ends

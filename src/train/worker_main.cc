@@ -1,8 +1,13 @@
-// One rank of `syncopate train`, which starts it: syncopate-train OPTIONS, as JSON.
+// One rank of `syncopate train`, which starts it: syncopate-train RUN [--json] [--progress].
+//
+// The options come as JSON in SYNCOPATE_TRAIN_OPTIONS, which also reaches other hosts; RUN is for
+// people who look at the list of processes.
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/environment.h"
 #include "observe/summary.h"
 #include "syncopate/syncopate.h"
 #include "train/trainer.h"
@@ -23,14 +28,15 @@ int Complain(const absl::Status& status, int rank) {
 }
 
 int Main(int argc, char** argv) {
-  if (argc < 2) {
+  const std::optional<std::string> text = ProcessEnvironment()(kTrainOptionsVariable);
+  if (!text) {
     std::fprintf(stderr, "syncopate-train: run syncopate train; it starts this program\n");
     return 2;
   }
-  const absl::StatusOr<TrainOptions> options = ParseTrainOptions(argv[1]);
+  const absl::StatusOr<TrainOptions> options = ParseTrainOptions(*text);
   if (!options.ok()) return Complain(options.status(), 0);
   bool json = false, progress = false;
-  for (int i = 2; i < argc; ++i) {
+  for (int i = 1; i < argc; ++i) {
     json |= std::string(argv[i]) == "--json";
     progress |= std::string(argv[i]) == "--progress";
   }
@@ -43,9 +49,11 @@ int Main(int argc, char** argv) {
       });
   if (!summary.ok()) return Complain(summary.status(), rank);
   if (rank != 0) return 0;
-  const std::string text = json ? absl::StrCat(ToJson(*summary), "\n") : ToTable(*summary);
-  std::fputs(text.c_str(), stdout);
-  return summary->reached.value_or(true) ? 0 : 1;
+  // Whether a target was reached the command reads in the summary: this worker has done its work.
+  const std::string end =
+      json ? absl::StrCat(ToJson(*summary, options->run_folder), "\n") : ToTable(*summary);
+  std::fputs(end.c_str(), stdout);
+  return 0;
 }
 
 }  // namespace

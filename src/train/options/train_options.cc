@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -61,6 +62,30 @@ void ForEachField(Options& o, const Field& field) {
   field("synthetic_samples", o.synthetic_samples);
 }
 
+template <typename Place, typename Field>
+void ForEachFieldOfPlace(Place& place, const Field& field) {
+  field("ranks", place.ranks);
+  field("hosts", place.hosts);
+  field("hostfile", place.hostfile);
+  field("agent", place.agent);
+  field("lab", place.lab);
+}
+
+// Takes the field of that name out of the object, if there is one.
+auto TakerOf(Json& json) {
+  return [&json](const char* key, auto& value) {
+    if (!json.contains(key)) return;
+    json.at(key).get_to(value);
+    json.erase(key);
+  };
+}
+
+absl::Status RefuseTheRest(const Json& json) {
+  if (json.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no option \"", json.begin().key(), "\""));
+}
+
 }  // namespace
 
 std::string ToJson(const TrainOptions& options) {
@@ -70,6 +95,12 @@ std::string ToJson(const TrainOptions& options) {
   if (options.measure_first) json["measure_first"] = true;
   if (options.target_accuracy) json["target_accuracy"] = *options.target_accuracy;
   if (options.target_loss) json["target_loss"] = *options.target_loss;
+  if (options.place != TrainPlace()) {
+    Json& place = json["place"];
+    ForEachFieldOfPlace(options.place, [&](const char* key, const auto& value) {
+      if (value != std::decay_t<decltype(value)>()) place[key] = value;
+    });
+  }
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
@@ -78,14 +109,17 @@ absl::StatusOr<TrainOptions> ParseTrainOptions(absl::string_view text) {
     Json json = Json::parse(text.begin(), text.end());
     if (!json.is_object()) return absl::InvalidArgumentError("the options are not a JSON object");
     TrainOptions options;
-    ForEachField(options, [&](const char* key, auto& value) {
-      if (!json.contains(key)) return;
-      json.at(key).get_to(value);
-      json.erase(key);
-    });
+    ForEachField(options, TakerOf(json));
     if (json.contains("rate_shape")) {
       SYNCOPATE_RETURN_IF_ERROR(ParseShape(json.at("rate_shape").get<std::string>(), options.rate));
       json.erase("rate_shape");
+    }
+    if (json.contains("place")) {
+      Json place = json.at("place");
+      if (!place.is_object()) return absl::InvalidArgumentError("\"place\" is not an object");
+      ForEachFieldOfPlace(options.place, TakerOf(place));
+      SYNCOPATE_RETURN_IF_ERROR(RefuseTheRest(place));
+      json.erase("place");
     }
     if (json.contains("measure_first")) {
       options.measure_first = json.at("measure_first").get<bool>();
@@ -97,10 +131,7 @@ absl::StatusOr<TrainOptions> ParseTrainOptions(absl::string_view text) {
       *target = json.at(key).get<double>();
       json.erase(key);
     }
-    if (!json.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("there is no option \"", json.begin().key(), "\""));
-    }
+    SYNCOPATE_RETURN_IF_ERROR(RefuseTheRest(json));
     return options;
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat("the options: ", error.what()));
@@ -124,6 +155,7 @@ TrainOptions Course(const TrainOptions& options) {
   course.resume = usual.resume;
   course.measure_first = usual.measure_first;
   course.report_every = usual.report_every;
+  course.place = usual.place;
   return course;
 }
 

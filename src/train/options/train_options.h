@@ -16,6 +16,15 @@
 
 namespace syncopate::train {
 
+// Where the workers run, as on the command line.
+struct TrainPlace {
+  int ranks = 0;                       // 0: as many as the hosts have slots
+  std::string hosts, hostfile, agent;  // as `syncopate launch` has them
+  std::string lab;                     // the name of one that is up, or a file
+
+  friend bool operator==(const TrainPlace&, const TrainPlace&) = default;
+};
+
 struct TrainOptions {
   std::string model = "cnn";
   std::string data = "mnist";
@@ -49,10 +58,14 @@ struct TrainOptions {
   int64_t report_every = 10;     // iterations between lines of progress and of metrics
   int threads = 0;               // of LibTorch in this worker; 0: its share of the cores
   int64_t synthetic_samples = 4000;
+  TrainPlace place;  // for the run's config.json, so that the run can go on there
 
   // InvalidArgument names the option.
   absl::Status Validate(int workers) const;
 };
+
+// The variable by which the options come to the workers, as JSON.
+inline constexpr char kTrainOptionsVariable[] = "SYNCOPATE_TRAIN_OPTIONS";
 
 // As one line of JSON: how they come to the workers, and a run's config.json.
 // ParseTrainOptions(ToJson(o)) == o; it refuses unknown keys.

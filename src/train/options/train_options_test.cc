@@ -23,6 +23,21 @@ TEST(TrainOptionsTest, MeasureFirstTravelsAndDoesNotChangeTheCourse) {
   EXPECT_EQ(CourseDifference(*usual, options), "");
 }
 
+TEST(TrainOptionsTest, ThePlaceIsKeptAndDoesNotChangeTheCourse) {
+  TrainOptions options;
+  EXPECT_THAT(ToJson(options), Not(HasSubstr("place")));
+  options.place = {.ranks = 3, .hosts = "a:2,b", .hostfile = "", .agent = "on {host}", .lab = ""};
+  EXPECT_THAT(ToJson(options),
+              HasSubstr(R"("place":{"ranks":3,"hosts":"a:2,b","agent":"on {host}"})"));
+  const auto parsed = ParseTrainOptions(ToJson(options));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->place, options.place);
+  EXPECT_EQ(CourseDigest(options, 3), CourseDigest(TrainOptions(), 3));
+  EXPECT_EQ(CourseDifference(TrainOptions(), options), "");
+  EXPECT_THAT(ParseTrainOptions(R"({"place": {"moon": 1}})").status().message(), HasSubstr("moon"));
+  EXPECT_FALSE(ParseTrainOptions(R"({"place": 5})").ok());
+}
+
 TEST(TrainOptionsTest, UnknownKeysAreRefused) {
   EXPECT_THAT(ParseTrainOptions(R"({"measure_last": true})").status().message(),
               HasSubstr("measure_last"));

@@ -1,0 +1,37 @@
+#include "train/options/checkpoint_note.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace syncopate::train {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(CheckpointNoteTest, RoundTripsAndRefusesWhatIsNone) {
+  const std::string folder = ::testing::TempDir() + "/checkpoint-note";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  EXPECT_TRUE(absl::IsNotFound(ReadCheckpointNote(folder).status()));
+  ASSERT_TRUE(WriteCheckpointNote(folder, {.iteration = 220, .workers = 4}).ok());
+  EXPECT_EQ(*ReadCheckpointNote(folder), (CheckpointNote{.iteration = 220, .workers = 4}));
+  for (const char* text :
+       {"", "{", "[1]", R"({"iteration": 5})", R"({"iteration": "x", "workers": 1})"}) {
+    std::ofstream(CheckpointNotePath(folder)) << text;
+    EXPECT_TRUE(absl::IsDataLoss(ReadCheckpointNote(folder).status())) << text;
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(CheckpointNoteTest, AnotherNumberOfWorkersIsExplained) {
+  EXPECT_TRUE(CheckWorkers({.iteration = 1, .workers = 4}, 4).ok());
+  EXPECT_THAT(CheckWorkers({.iteration = 1, .workers = 4}, 2).message(),
+              AllOf(HasSubstr("is of 4 workers, this job has 2"), HasSubstr("leave -n out")));
+}
+
+}  // namespace
+}  // namespace syncopate::train
