@@ -1,83 +1,18 @@
 #include "pattern.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 
 #include "base/random.h"
+#include "model/element_value.h"
 
 namespace syncopate::peers {
 namespace {
 
 constexpr uint64_t kPeriod = 1021;  // elements
 constexpr std::byte kPoison{0x5a};
-
-// Small whole numbers and their averages need no rounding mode, infinities or denormals.
-uint16_t HalfOf(double value) {
-  if (value == 0) return 0;
-  int exponent = 0;
-  const double mantissa = std::frexp(std::fabs(value), &exponent);  // in [0.5, 1)
-  const auto bits = static_cast<uint32_t>(std::lrint(mantissa * 2048));
-  const uint32_t magnitude = (static_cast<uint32_t>(exponent + 13) << 10) + bits;
-  return static_cast<uint16_t>((value < 0 ? 0x8000u : 0u) | magnitude);
-}
-
-double FromHalf(uint16_t bits) {
-  const int exponent = (bits >> 10) & 31;
-  const double magnitude = exponent == 0 ? std::ldexp(bits & 1023, -24)
-                                         : std::ldexp((bits & 1023) | 1024, exponent - 25);
-  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-}
-
-template <typename T>
-void Store(std::byte* to, T value) {
-  std::memcpy(to, &value, sizeof(value));
-}
-
-template <typename T>
-T Load(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
-
-void Encode(DataType type, double value, std::byte* to) {
-  switch (type) {
-    case DataType::kFloat32:
-      return Store(to, static_cast<float>(value));
-    case DataType::kFloat64:
-      return Store(to, value);
-    case DataType::kFloat16:
-      return Store(to, HalfOf(value));
-    case DataType::kBFloat16:
-      return Store(to, static_cast<uint16_t>(
-                           (std::bit_cast<uint32_t>(static_cast<float>(value)) + 0x8000u) >> 16));
-    case DataType::kInt32:
-      return Store(to, static_cast<int32_t>(value));
-    case DataType::kInt64:
-      return Store(to, static_cast<int64_t>(value));
-  }
-}
-
-double Decode(DataType type, const std::byte* from) {
-  switch (type) {
-    case DataType::kFloat32:
-      return Load<float>(from);
-    case DataType::kFloat64:
-      return Load<double>(from);
-    case DataType::kFloat16:
-      return FromHalf(Load<uint16_t>(from));
-    case DataType::kBFloat16:
-      return std::bit_cast<float>(static_cast<uint32_t>(Load<uint16_t>(from)) << 16);
-    case DataType::kInt32:
-      return Load<int32_t>(from);
-    case DataType::kInt64:
-      return static_cast<double>(Load<int64_t>(from));
-  }
-  return 0;
-}
 
 // How far an average may be off: it may be rounded once per contribution, or by a reciprocal.
 double Tolerance(const tools::bench::RunRequest& request) {
@@ -96,36 +31,6 @@ double Tolerance(const tools::bench::RunRequest& request) {
     case DataType::kInt32:
     case DataType::kInt64:
       return 0;
-  }
-  return 0;
-}
-
-// `values` are those of `ranks`.
-double Reduced(const tools::bench::RunRequest& request, const std::vector<int>& ranks,
-               const std::vector<double>& values) {
-  double result = values[0];
-  double weights = 1;
-  switch (request.op) {
-    case ReduceOp::kSum:
-    case ReduceOp::kAverage:
-      for (size_t r = 1; r < values.size(); ++r) result += values[r];
-      if (request.op == ReduceOp::kSum) return result;
-      result /= static_cast<double>(values.size());
-      return IsFloating(request.type) ? result : std::trunc(result);
-    case ReduceOp::kWeightedAverage:
-      result = weights = 0;
-      for (size_t r = 0; r < values.size(); ++r) {
-        result += Weight(ranks[r]) * values[r];
-        weights += Weight(ranks[r]);
-      }
-      return result / weights;
-    case ReduceOp::kMin:
-      return *std::min_element(values.begin(), values.end());
-    case ReduceOp::kMax:
-      return *std::max_element(values.begin(), values.end());
-    case ReduceOp::kProduct:
-      for (size_t r = 1; r < values.size(); ++r) result *= values[r];
-      return result;
   }
   return 0;
 }
@@ -152,7 +57,7 @@ double Pattern::Value(int rank, uint64_t phase) const {
 std::vector<std::byte> Pattern::TableOf(int rank) const {
   std::vector<std::byte> table(kPeriod * width_);
   for (uint64_t i = 0; i < kPeriod; ++i) {
-    Encode(request_.type, Value(rank, i), &table[i * width_]);
+    StoreElement(request_.type, Value(rank, i), &table[i * width_]);
   }
   return table;
 }
@@ -165,9 +70,12 @@ std::vector<std::byte> Pattern::TableOfReduction() const {
     std::iota(ranks.begin(), ranks.end(), 0);
   }
   std::vector<double> values(ranks.size());
+  std::vector<double> weights(ranks.size());
+  for (size_t r = 0; r < ranks.size(); ++r) weights[r] = Weight(ranks[r]);
   for (uint64_t i = 0; i < kPeriod; ++i) {
     for (size_t r = 0; r < ranks.size(); ++r) values[r] = Value(ranks[r], i);
-    Encode(request_.type, Reduced(request_, ranks, values), &table[i * width_]);
+    StoreElement(request_.type, ReducePlainly(request_.op, request_.type, values, weights),
+                 &table[i * width_]);
   }
   return table;
 }
@@ -197,9 +105,9 @@ uint64_t Pattern::Differences(const std::vector<std::byte>& table, uint64_t firs
         const std::byte* is = data + i * width_;
         const std::byte* should = expected + i * width_;
         if (std::memcmp(is, should, width_) == 0) continue;
-        const double right = Decode(request_.type, should);
+        const double right = LoadElement(request_.type, should);
         // Written so that a NaN is wrong.
-        const bool close = tolerance > 0 && std::fabs(Decode(request_.type, is) - right) <=
+        const bool close = tolerance > 0 && std::fabs(LoadElement(request_.type, is) - right) <=
                                                 tolerance * std::max(1.0, std::fabs(right));
         if (!close) ++wrong;
       }
@@ -261,7 +169,7 @@ void FillNeutral(const tools::bench::RunRequest& request, std::byte* data) {
   std::memset(data, 0, request.bytes);
   if (request.op != ReduceOp::kProduct) return;
   const size_t width = SizeOf(request.type);
-  for (uint64_t at = 0; at < request.bytes; at += width) Encode(request.type, 1, data + at);
+  for (uint64_t at = 0; at < request.bytes; at += width) StoreElement(request.type, 1, data + at);
 }
 
 }  // namespace syncopate::peers

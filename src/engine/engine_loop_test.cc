@@ -8,7 +8,7 @@
 #include "base/parse.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "engine/loop_testing.h"
+#include "engine/loop_world.h"
 #include "engine/request_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/loop_testing.h"
+#include "engine/loop_world.h"
 #include "gtest/gtest.h"
 #include "plan/collective/planners.h"
 

@@ -1,7 +1,7 @@
-// For tests: a group of workers on the loop transport, driven by one thread in an order that a seed
-// decides.
-#ifndef SYNCOPATE_ENGINE_LOOP_TESTING_H_
-#define SYNCOPATE_ENGINE_LOOP_TESTING_H_
+// A group of workers on the loop transport, all in this process, driven by one thread in an order
+// that a seed decides. Tests run programs on it, and so does `syncopate program run`.
+#ifndef SYNCOPATE_ENGINE_LOOP_WORLD_H_
+#define SYNCOPATE_ENGINE_LOOP_WORLD_H_
 
 #include <cstdint>
 #include <memory>
@@ -46,10 +46,10 @@ class LoopWorld {
 
   // Drives until all are done, or `steps_max` turns have passed; true if they are.
   bool Finish(const std::vector<std::shared_ptr<Operation>>& operations,
-              int steps_max = 1'000'000) {
+              int64_t steps_max = 1'000'000) {
     std::vector<int> all(engines_.size());
     std::iota(all.begin(), all.end(), 0);
-    for (int step = 0; step < steps_max; ++step) {
+    for (int64_t step = 0; step < steps_max; ++step) {
       bool done = true;
       for (const auto& operation : operations) done = done && operation->done();
       if (done) return true;
@@ -67,4 +67,4 @@ class LoopWorld {
 
 }  // namespace syncopate::engine
 
-#endif  // SYNCOPATE_ENGINE_LOOP_TESTING_H_
+#endif  // SYNCOPATE_ENGINE_LOOP_WORLD_H_
