@@ -10,8 +10,13 @@ namespace syncopate::transport {
 
 class LoopSession final : public Session {
  public:
-  LoopSession(LoopNetwork& network, std::shared_ptr<LoopNetwork::Operation> operation, int self)
-      : network_(network), operation_(std::move(operation)), self_(self) {
+  // `self` is the place in the group of worker `rank`.
+  LoopSession(LoopNetwork& network, std::shared_ptr<LoopNetwork::Operation> operation, int self,
+              int rank)
+      : network_(network),
+        operation_(std::move(operation)),
+        self_(self),
+        sent_(network.sent_[static_cast<size_t>(rank)]) {
     for (int64_t& lag : gate_lag_) lag = network.DelayTicks();
   }
 
@@ -50,6 +55,8 @@ class LoopSession final : public Session {
   Hello HelloOf(int member) override { return operation_->hellos[static_cast<size_t>(member)]; }
 
   void Offer(uint32_t step, int to, const std::byte* bytes, Extent where) override {
+    ++sent_.messages;
+    sent_.bytes += where.bytes;
     LoopNetwork::Message message;
     message.arrives_tick = network_.now_ + network_.DelayTicks();
     message.buffered = network_.random_.Below(2) == 0;
@@ -93,6 +100,7 @@ class LoopSession final : public Session {
   LoopNetwork& network_;
   const std::shared_ptr<LoopNetwork::Operation> operation_;
   const int self_;
+  LoopNetwork::Traffic& sent_;
   int64_t gate_lag_[2];
 };
 
@@ -111,7 +119,7 @@ class LoopTransport final : public Transport {
       return absl::InvalidArgumentError(
           absl::StrCat("rank ", rank_, " is not a member of the group it makes"));
     }
-    return std::make_unique<Port>(network_, key, static_cast<int>(self - members.begin()),
+    return std::make_unique<Port>(network_, key, static_cast<int>(self - members.begin()), rank_,
                                   members.size());
   }
 
@@ -134,8 +142,8 @@ class LoopTransport final : public Transport {
  private:
   class Port final : public GroupPort {
    public:
-    Port(LoopNetwork& network, uint64_t key, int self, size_t members)
-        : network_(network), key_(key), self_(self), members_(members) {}
+    Port(LoopNetwork& network, uint64_t key, int self, int rank, size_t members)
+        : network_(network), key_(key), self_(self), rank_(rank), members_(members) {}
 
     bool direct() const override { return false; }
     absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) override {
@@ -148,13 +156,14 @@ class LoopTransport final : public Transport {
       }
       operation->hellos[static_cast<size_t>(self_)] = {
           .digest = spec.digest, .weight = spec.weight, .staged = spec.staged};
-      return std::make_unique<LoopSession>(network_, operation, self_);
+      return std::make_unique<LoopSession>(network_, operation, self_, rank_);
     }
 
    private:
     LoopNetwork& network_;
     const uint64_t key_;
     const int self_;
+    const int rank_;
     const size_t members_;
   };
 
@@ -163,7 +172,10 @@ class LoopTransport final : public Transport {
 };
 
 LoopNetwork::LoopNetwork(int size, uint64_t seed, int delay_ticks_max)
-    : size_(size), delay_ticks_max_(static_cast<uint64_t>(delay_ticks_max)), random_(seed) {}
+    : size_(size),
+      delay_ticks_max_(static_cast<uint64_t>(delay_ticks_max)),
+      random_(seed),
+      sent_(static_cast<size_t>(size)) {}
 
 std::unique_ptr<Transport> LoopNetwork::Attach(int rank) {
   return std::make_unique<LoopTransport>(*this, rank);

@@ -3,7 +3,7 @@
 //
 // Messages become visible after a random number of ticks; a send is, at random, buffered (done at
 // once) or not (done when consumed), so a program that relies on either shows it under some seed.
-// There is no direct memory.
+// There is no direct memory. `syncopate program run` runs programs on it.
 #ifndef SYNCOPATE_TRANSPORT_LOOP_LOOP_TRANSPORT_H_
 #define SYNCOPATE_TRANSPORT_LOOP_LOOP_TRANSPORT_H_
 
@@ -32,6 +32,13 @@ class LoopNetwork {
   void Tick();
   const Clock& clock() const { return clock_; }
   Random& random() { return random_; }
+
+  // What a worker has sent so far.
+  struct Traffic {
+    uint64_t messages = 0;
+    uint64_t bytes = 0;
+  };
+  const Traffic& SentBy(int rank) const { return sent_[static_cast<size_t>(rank)]; }
 
   // From now on `rank` is lost, as if its process had ended.
   void Kill(int rank);
@@ -67,6 +74,7 @@ class LoopNetwork {
   Random random_;
   ManualClock clock_;
   int64_t now_ = 0;
+  std::vector<Traffic> sent_;                                                       // by rank
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<Operation>> operations_;  // key, sequence
   std::vector<Loss> losses_;
 };
