@@ -443,8 +443,9 @@ void Core::GateMessageArrived(int rank, const FrameHeader& header) {
     ++dropped_frames_;
     return;
   }
-  if (group->gates == nullptr && message->kind == GateMessage::Kind::kQuery) {
-    // Somebody cannot wait until this worker makes the group.
+  if (group->gates == nullptr &&
+      (message->kind == GateMessage::Kind::kAsk || message->kind == GateMessage::Kind::kQuery)) {
+    // Somebody cannot wait until this worker makes the group, which may be never.
     const std::vector<int> members(message->ranks.begin(), message->ranks.end());
     const auto valid = [&](int member) { return member >= 0 && member < options_.size; };
     if (std::all_of(members.begin(), members.end(), valid) &&

@@ -60,7 +60,7 @@ struct GateMessage {
   uint64_t round = 0;  // query, report, decision
   std::vector<Item> items = {};
   std::vector<Hello> hellos = {};   // passed, start gate: by member
-  std::vector<int32_t> ranks = {};  // query: the members, for one that has not made the group yet
+  std::vector<int32_t> ranks = {};  // ask, query: the members, for one that has not made the group
 
   friend bool operator==(const GateMessage& a, const GateMessage& b);
 };

@@ -192,7 +192,8 @@ void GateProtocol::Ask(uint64_t sequence, int odd_member, uint64_t odd_digest) {
   }
   Say(arbiter_,
       {.kind = Kind::kAsk,
-       .items = {{.sequence = sequence, .digest_odd = odd_digest, .member_odd = odd_member}}});
+       .items = {{.sequence = sequence, .digest_odd = odd_digest, .member_odd = odd_member}},
+       .ranks = ranks_});
 }
 
 void GateProtocol::ResultArrived(uint64_t sequence) {
@@ -256,7 +257,9 @@ void GateProtocol::GiveUp() {
 // the upper half. A round about everything replaces one that runs about some operations.
 void GateProtocol::BeginRound(std::vector<uint64_t> sequences, bool all) {
   if (round_runs_ && !all) {
-    if (!round_all_) waiting_asks_.insert(sequences.begin(), sequences.end());
+    for (const uint64_t sequence : sequences) {
+      if (!round_all_ && round_sequences_.count(sequence) == 0) waiting_asks_.insert(sequence);
+    }
     return;
   }
   const uint64_t base = static_cast<uint64_t>(lost_count_) << 32;
@@ -293,10 +296,12 @@ GateMessage GateProtocol::MakeReport(const GateMessage& query) {
       continue;
     }
     Record& record = RecordOf(sequence);
-    const bool fetching = record.fetching;
+    // A result that is on its way comes, whatever is asked meanwhile: those that have it may have
+    // forgotten it.
+    const bool fetching = record.fetching && lost_[static_cast<size_t>(record.provider)];
     if (!record.decided || fetching) record.held = true;
     if (fetching) {
-      // What was decided did not come true here: the member that had the result may be lost.
+      // What was decided did not come true here: the member that had the result is lost.
       record.fetching = record.decided = false;
       record.states[1] = GateState::kOpen;
     }
@@ -339,6 +344,12 @@ void GateProtocol::Decide() {
   std::set<uint64_t> sequences = round_sequences_;
   for (const auto& [member, report] : reports_) {
     for (const Item& item : report.items) sequences.insert(item.sequence);
+  }
+  // A member that has seen an operation pass may have forgotten it, and tells that it has passed only
+  // when asked for it.
+  if (round_all_ && sequences != round_sequences_) {
+    BeginRound({sequences.begin(), sequences.end()}, /*all=*/true);
+    return;
   }
   GateMessage decision{.kind = Kind::kDecision, .all = round_all_, .round = round_};
   for (const uint64_t sequence : sequences) {
@@ -409,9 +420,14 @@ void GateProtocol::Apply(const Item& item) {
   if (item.member_odd >= 0) record.oddity = Oddity{item.member_odd, item.digest_odd};
   record.states[0] = ToState(item.start);
   record.states[1] = ToState(item.finish);
+  if (record.states[1] == GateState::kPassed && record.opened && record.mode == Mode::kShared &&
+      !record.entered[1] && item.provider < 0) {
+    record.states[1] = GateState::kBroken;  // nobody can give the result any more
+  }
   if (record.states[1] != GateState::kPassed) return;
   if (record.opened && !record.entered[1] && item.provider >= 0 && item.provider != self_) {
     record.fetching = true;
+    record.provider = item.provider;
     if (record.result_here) ResultArrived(item.sequence);
   }
   Forget(item.sequence);

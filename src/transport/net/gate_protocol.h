@@ -79,6 +79,7 @@ class GateProtocol {
     bool closed = false;
     bool held = false;         // answered a query that is not decided yet
     bool fetching = false;     // it has passed, but the result has to come first
+    int provider = -1;         // from this member
     bool result_here = false;  // the result came before the decision that promises it
     bool asked = false;
     Mode mode = Mode::kLoose;

@@ -6,7 +6,9 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -82,11 +84,16 @@ class Group {
       results_.erase(results_.begin() + static_cast<ptrdiff_t>(choice));
       if (!lost(result.to) && (*this)[result.to].Held(result.sequence)) {
         (*this)[result.to].ResultArrived(result.sequence);
+        came_.insert({result.to, result.sequence});
       }
       return true;
     }
     Inform(uninformed[choice - results_.size()]);
     return true;
+  }
+
+  bool has_result(int member, uint64_t sequence) const {
+    return came_.count({member, sequence}) > 0;
   }
 
   void Lose(int member) {
@@ -120,6 +127,7 @@ class Group {
   std::vector<std::vector<int>> knows_;  // by member
   std::map<std::pair<int, int>, std::deque<GateMessage>> wires_;
   std::vector<Result> results_;
+  std::set<std::pair<int, uint64_t>> came_;  // results, by member
 };
 
 TEST(GateProtocolTest, GatesPassWhenAllHaveEntered) {
@@ -175,6 +183,70 @@ TEST(GateProtocolTest, AnswersToWhoIsLateNameTheMissing) {
   // Who comes now finds it broken.
   group[1].Open(0, Mode::kShared, {}, false);
   EXPECT_EQ(group[1].State(0, Gate::kFinish), GateState::kBroken);
+}
+
+// The arbiter may never make the group: it must learn from the question whom to ask.
+TEST(GateProtocolTest, AQuestionNamesTheMembers) {
+  Group group(3, 1);
+  group[2].Open(0, Mode::kShared, {}, /*awaits_start=*/false);
+  group[2].Ask(0);
+  const auto messages = group[2].TakeMessages();
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_EQ(messages[0].message.kind, GateMessage::Kind::kAsk);
+  EXPECT_THAT(messages[0].message.ranks, ::testing::ElementsAre(0, 1, 2));
+}
+
+// A member that has seen an operation pass and is done with it forgets it. Another one that has not
+// heard of the passing, since the arbiter died, must not be told that it is broken.
+TEST(GateProtocolTest, WhatOneMemberHasForgottenIsNotBrokenForAnother) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Group group(3, seed);
+    for (int m = 0; m < 3; ++m) {
+      group[m].Open(0, Mode::kAwaited, {}, /*awaits_start=*/false);
+      EXPECT_TRUE(group[m].Enter(0, Gate::kFinish, /*prompt=*/true));
+    }
+    // The arbiter tells member 1 and dies before it tells member 2.
+    for (const int m : {1, 2}) {
+      for (GateProtocol::Outgoing& outgoing : group[m].TakeMessages()) {
+        group[outgoing.to].Receive(m, outgoing.message);
+      }
+    }
+    for (GateProtocol::Outgoing& outgoing : group[0].TakeMessages()) {
+      if (outgoing.to == 1) group[1].Receive(0, outgoing.message);
+    }
+    EXPECT_EQ(group[1].State(0, Gate::kFinish), GateState::kPassed);
+    group[1].Close(0);
+    group.Lose(0);
+    while (group.Step()) {
+    }
+    EXPECT_EQ(group[2].State(0, Gate::kFinish), GateState::kPassed);
+  }
+}
+
+// The time of two members is up at once, and both ask. One of them waits for the result, while those
+// that have it are done with it: a second round must not tell it that it has the result.
+TEST(GateProtocolTest, AResultOnItsWayIsWaitedForThoughOthersAsk) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Group group(4, seed);
+    for (int m = 0; m < 4; ++m) group[m].Open(0, Mode::kShared, {}, /*awaits_start=*/false);
+    EXPECT_TRUE(group[1].Enter(0, Gate::kFinish, /*prompt=*/true));
+    group[2].Ask(0);
+    group[3].Ask(0);
+    bool closed = false;
+    while (group.Step()) {
+      if (!closed && group[1].State(0, Gate::kFinish) == GateState::kPassed) {
+        group.Collect();
+        group[1].Close(0);
+        closed = true;
+      }
+      for (const int m : {0, 2, 3}) {
+        ASSERT_TRUE(group[m].State(0, Gate::kFinish) != GateState::kPassed ||
+                    group.has_result(m, 0))
+            << "seed " << seed << ": member " << m << " has no result";
+      }
+    }
+    for (const int m : {0, 2, 3}) EXPECT_EQ(group[m].State(0, Gate::kFinish), GateState::kPassed);
+  }
 }
 
 // Operations in which members finish when all have begun, one or two members lost anywhere, and
