@@ -658,13 +658,13 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
     default:
       return Outcome::kBlocked;
   }
+  if (spec_.group->port->optimistic()) {
+    // The transport settles losses itself, and Poll() sees how. A shared result may reach others late
+    // without harm to ours.
+    if (late && state_ != State::kLingering) session_->Break(transport::Gate::kFinish);
+    return Outcome::kBlocked;
+  }
   if (shape_ == Shape::kSteps) {
-    if (spec_.group->port->optimistic()) {
-      // The transport settles losses itself, and Poll() sees how. A shared result may reach others
-      // late without harm to ours.
-      if (late && state_ != State::kLingering) session_->Break(transport::Gate::kFinish);
-      return Outcome::kBlocked;
-    }
     if (!late && !missing_is_lost(transport::Gate::kFinish)) return Outcome::kBlocked;
     if (session_->Break(transport::Gate::kFinish) == transport::GateState::kPassed)
       return Outcome::kMoved;
