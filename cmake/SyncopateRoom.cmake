@@ -22,6 +22,30 @@ if(SYNCOPATE_SANITIZE)
   target_link_options(syncopate_flags INTERFACE -fsanitize=${SYNCOPATE_SANITIZE})
 endif()
 
+# Tests that show what is not mended yet, each as PROGRAM:SUITE.NAME. Such a test lands ahead of its mend: it
+# is run by itself and must fail, by an expectation, an exception or a signal. The commit that mends what it
+# shows takes its line away.
+set(SYNCOPATE_KNOWN_FAILING
+)
+
+# gtest_discover_tests() that knows of them.
+function(syncopate_discover_tests program)
+  set(known ${SYNCOPATE_KNOWN_FAILING})
+  list(FILTER known INCLUDE REGEX "^${program}:")
+  list(TRANSFORM known REPLACE "^${program}:" "")
+  set(filter)
+  if(known)
+    list(JOIN known ":" names)
+    set(filter TEST_FILTER "-${names}")
+  endif()
+  gtest_discover_tests(${program} ${filter} ${ARGN})
+  foreach(name ${known})
+    # The shell makes an exit code of a signal, which WILL_FAIL does not take for a failure.
+    add_test(NAME ${name} COMMAND sh -c "\"$<TARGET_FILE:${program}>\" --gtest_filter='${name}' || exit 1")
+    set_tests_properties(${name} PROPERTIES WILL_FAIL TRUE TIMEOUT 300)
+  endforeach()
+endfunction()
+
 function(syncopate_room room)
   cmake_parse_arguments(ROOM "PROGRAM_ONLY" "FOLDER;WITHOUT" "DEPS;PRIVATE_DEPS;TEST_DEPS" ${ARGN})
   if(NOT ROOM_FOLDER)
@@ -51,7 +75,7 @@ function(syncopate_room room)
     add_executable(${room}_test ${tests})
     target_link_libraries(${room}_test PRIVATE syncopate_${room} ${ROOM_PRIVATE_DEPS} ${ROOM_TEST_DEPS}
                           GTest::gmock GTest::gtest_main)
-    gtest_discover_tests(${room}_test NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+    syncopate_discover_tests(${room}_test NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
   endif()
 endfunction()
 
