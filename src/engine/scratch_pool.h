@@ -9,17 +9,21 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/poison.h"
 #include "transport/transport.h"
 
 namespace syncopate::engine {
 
-// Not thread-safe. The transport must outlive it.
+// What it keeps must not be touched (base/poison.h). Not thread-safe. The transport must outlive it.
 class ScratchPool {
  public:
   explicit ScratchPool(transport::Transport& transport) : transport_(transport) {}
   ~ScratchPool() {
-    for (std::vector<std::byte*>& blocks : kept_) {
-      for (std::byte* block : blocks) transport_.Free(block);
+    for (size_t size_class = 0; size_class < kept_.size(); ++size_class) {
+      for (std::byte* block : kept_[size_class]) {
+        Unpoison(block, size_t{1} << size_class);
+        transport_.Free(block);
+      }
     }
   }
   ScratchPool(const ScratchPool&) = delete;
@@ -31,6 +35,7 @@ class ScratchPool {
     if (blocks.empty()) return transport_.Allocate(size_t{1} << ClassOf(bytes));
     std::byte* block = blocks.back();
     blocks.pop_back();
+    Unpoison(block, size_t{1} << ClassOf(bytes));
     return block;
   }
 
@@ -39,6 +44,7 @@ class ScratchPool {
     if (bytes > kKeptBytesMax || kept_[ClassOf(bytes)].size() >= kKeptBlocksMax) {
       transport_.Free(block);
     } else {
+      Poison(block, size_t{1} << ClassOf(bytes));
       kept_[ClassOf(bytes)].push_back(block);
     }
   }

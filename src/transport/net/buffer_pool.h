@@ -2,11 +2,14 @@
 #ifndef SYNCOPATE_TRANSPORT_NET_BUFFER_POOL_H_
 #define SYNCOPATE_TRANSPORT_NET_BUFFER_POOL_H_
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include "base/poison.h"
 
 namespace syncopate::transport::net {
 
@@ -15,7 +18,7 @@ struct Buffer {
   size_t capacity = 0;
 };
 
-// Not thread-safe.
+// What it keeps must not be touched (base/poison.h). Not thread-safe.
 class BufferPool {
  public:
   static constexpr size_t kKeptBytesMax = 64 << 20;
@@ -32,12 +35,14 @@ class BufferPool {
     Buffer buffer = std::move(shelf.back());
     shelf.pop_back();
     kept_bytes_ -= buffer.capacity;
+    Unpoison(buffer.bytes.get(), buffer.capacity);
     return buffer;
   }
 
   void Give(Buffer buffer) {
     if (buffer.bytes == nullptr || kept_bytes_ + buffer.capacity > kept_bytes_max_) return;
     kept_bytes_ += buffer.capacity;
+    Poison(buffer.bytes.get(), buffer.capacity);
     ShelfOf(buffer.capacity).push_back(std::move(buffer));
   }
 

@@ -195,7 +195,10 @@ void Core::End(NetGroup& group, uint64_t sequence) {
       return true;
     });
   }
-  for (auto& [key, incoming] : operation.incoming) buffers_.Give(std::move(incoming.buffer));
+  for (auto& [key, incoming] : operation.incoming) GiveBack(incoming);
+  if (operation.results_under_way > 0) {
+    wire_->Abandon(operation.spec.data, operation.spec.data_bytes);
+  }
   group.operations.erase(found);
   group.closed.Add(sequence);
   group.gates->Close(sequence);
@@ -330,12 +333,13 @@ std::byte* Core::Place(int rank, const FrameHeader& header) {
       if (group == groups_.end()) return nullptr;
       const auto found = group->second->operations.find(header.sequence);
       if (found == group->second->operations.end() || !found->second->opened) return nullptr;
-      const NetOperation& operation = *found->second;
+      NetOperation& operation = *found->second;
       // Taken only while this member holds still for it.
       if (!group->second->gates->Held(header.sequence) ||
           header.total != operation.spec.data_bytes || operation.spec.data == nullptr) {
         return nullptr;
       }
+      ++operation.results_under_way;
       return operation.spec.data + header.offset;
     }
   }
@@ -367,6 +371,7 @@ std::byte* Core::PlaceData(int rank, const FrameHeader& header) {
     incoming.buffer = buffers_.Take(header.total);
   }
   if (incoming.total != header.total || incoming.digest != header.digest) return nullptr;
+  if (header.payload_bytes > 0) ++incoming.under_way;
   return incoming.buffer.bytes.get() + header.offset;
 }
 
@@ -407,6 +412,7 @@ void Core::Arrived(int rank, const FrameHeader& header) {
     case FrameType::kResult: {
       NetGroup& group = *groups_.at(header.group);
       NetOperation& operation = *group.operations.at(header.sequence);
+      --operation.results_under_way;
       if (std::exchange(operation.result_from, rank) != rank) operation.result_got = 0;
       operation.result_got += header.payload_bytes;
       if (operation.result_got < header.total) return;
@@ -424,9 +430,19 @@ void Core::DataArrived(int rank, const FrameHeader& header) {
   if (found == group.operations.end()) return;
   NetOperation& operation = *found->second;
   NetOperation::Incoming& incoming = operation.incoming[{rank, header.step}];
+  if (header.payload_bytes > 0) --incoming.under_way;
   incoming.got += header.payload_bytes;
   ++incoming.fragments;
   PeerHasBegun(operation, rank);
+}
+
+// A connection may be in the middle of a frame for this buffer: what is left of the frame must not go
+// into memory that is then somebody else's.
+void Core::GiveBack(NetOperation::Incoming& incoming) {
+  if (incoming.under_way > 0) {
+    wire_->Abandon(incoming.buffer.bytes.get(), incoming.buffer.capacity);
+  }
+  buffers_.Give(std::move(incoming.buffer));
 }
 
 std::vector<Traffic> Core::TakeTraffic() {
@@ -483,7 +499,7 @@ const std::byte* Core::Arrived(NetGroup& group, NetOperation& operation, int fro
 void Core::Consume(NetOperation& operation, int rank, uint32_t step) {
   const auto found = operation.incoming.find({rank, step});
   if (found == operation.incoming.end()) return;
-  buffers_.Give(std::move(found->second.buffer));
+  GiveBack(found->second);
   operation.incoming.erase(found);
 }
 

@@ -53,6 +53,7 @@ struct NetOperation {
     uint64_t got = 0;
     uint64_t digest = 0;
     int fragments = 0;
+    int under_way = 0;  // frames that are being read into the buffer
   };
   struct Waiting {  // a message to a peer that has not begun the operation
     int rank = -1;
@@ -74,6 +75,7 @@ struct NetOperation {
   uint64_t results_left = 0;                   // messages of the result that are not sent yet
   int result_from = -1;
   uint64_t result_got = 0;
+  int results_under_way = 0;  // frames that are being read into spec.data
 };
 
 struct NetGroup {
@@ -180,6 +182,8 @@ class Core final : public WireHandler {
   void SetMembers(NetGroup& group, const std::vector<int>& members);
   std::byte* PlaceData(int peer, const FrameHeader& header);
   void DataArrived(int peer, const FrameHeader& header);
+  // Takes the buffer of a message back, whatever is still to come for it.
+  void GiveBack(NetOperation::Incoming& incoming);
   void GateMessageArrived(int peer, const FrameHeader& header);
   // Tells the wire how the data that is to come divides among the peers.
   void ExpectShares();

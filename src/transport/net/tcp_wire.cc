@@ -356,6 +356,15 @@ void TcpWire::Detach(uint64_t cookie) {
   }
 }
 
+void TcpWire::Abandon(const std::byte* memory, size_t bytes) {
+  for (Peer& peer : peers_) {
+    for (auto& lane : peer.lanes) {
+      if (lane->missing == 0 || lane->dropping) continue;
+      if (lane->place >= memory && lane->place < memory + bytes) lane->dropping = true;
+    }
+  }
+}
+
 bool TcpWire::Flushed(int rank) const {
   const Peer& peer = peers_[static_cast<size_t>(rank)];
   if (!peer.open) return true;

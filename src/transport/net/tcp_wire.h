@@ -31,6 +31,7 @@ class TcpWire final : public PeerWire {
   bool Arm() override { return ready_.empty() && !HasEnded(); }
   int fd() const override { return epoll_.get(); }
   void Detach(uint64_t cookie) override;
+  void Abandon(const std::byte* memory, size_t bytes) override;
   void Expect(int peer, double share) override;
   bool Flushed(int peer) const override;
   int64_t ArrivalNs(int64_t /*now_ns*/) const override { return read_ns_; }

@@ -51,6 +51,8 @@ class UcxWire final : public PeerWire {
   bool Arm() override;
   int fd() const override { return epoll_.get(); }
   void Detach(uint64_t cookie) override;
+  // Payloads come into memory of the wire's own, and are copied to their place all at once.
+  void Abandon(const std::byte* /*memory*/, size_t /*bytes*/) override {}
   bool Flushed(int peer) const override;
 
   // Messages that did not show their secret, and were dropped.

@@ -21,7 +21,8 @@ class WireHandler {
  public:
   virtual ~WireHandler() = default;
   // Where the payload of this frame (header.payload_bytes > 0) goes. The memory stays valid until
-  // Arrived() or Closed(). Null: nobody wants it; it is dropped and Arrived() is not called.
+  // Arrived(), Closed() or Wire::Abandon(). Null: nobody wants it; it is dropped and Arrived() is
+  // not called.
   virtual std::byte* Place(int peer, const FrameHeader& header) = 0;
   // The payload is where Place() said.
   virtual void Arrived(int peer, const FrameHeader& header) = 0;
@@ -50,6 +51,9 @@ class Wire {
   // The payload of frames with this cookie will not be read any more: those that have not begun to
   // travel are dropped, what is left of the others is copied. Sent() is not called for them.
   virtual void Detach(uint64_t cookie) = 0;
+  // This memory, to which Place() has pointed, will not be written any more: what is still to come
+  // of a frame that was being read into it is dropped, and Arrived() is not called for that frame.
+  virtual void Abandon(const std::byte* memory, size_t bytes) = 0;
 
   // This part, up to 1, of the data that now comes to this worker comes from `peer`. A wire may
   // bound what is in flight from there accordingly.

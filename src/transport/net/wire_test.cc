@@ -126,6 +126,31 @@ TEST_P(WireTest, DetachedMemoryIsNotReadAnyMore) {
   }
 }
 
+TEST_P(WireTest, AbandonedMemoryIsNotWrittenAnyMore) {
+  Make(2);
+  ConnectAll();
+  constexpr uint64_t kFrames = 20;
+  const std::string data = Noise(6, kPayloadBytesMax);
+  for (uint64_t i = 0; i < kFrames; ++i) {
+    wire(0).Send(1, Header(FrameType::kData, i, data.size()), Bytes(data), i + 1);
+  }
+  // Only the first half of the frames: the others show that nothing else suffers.
+  ASSERT_TRUE(Until([&] {
+    if (collector(1).abandoned.size() < kFrames / 2) collector(1).AbandonAll(wire(1));
+    return collector(1).frames.size() + collector(1).abandoned.size() == kFrames;
+  }));
+  wire(0).Close(1, /*politely=*/true);
+  ASSERT_TRUE(Until([&] { return collector(1).closed.size() == 1; }));
+  EXPECT_TRUE(collector(1).closed.at(0).ok()) << collector(1).closed.at(0);
+  // UCX never stops in the middle of a frame.
+  EXPECT_EQ(collector(1).abandoned.empty(), IsUcx());
+  for (const std::string& memory : collector(1).abandoned) {
+    EXPECT_TRUE(memory == std::string(memory.size(), 'x'));
+  }
+  EXPECT_FALSE(collector(1).frames.empty());
+  for (const Collector::Frame& frame : collector(1).frames) EXPECT_TRUE(frame.payload == data);
+}
+
 TEST_P(WireTest, AClosedPeerIsNotHeardOfAgain) {
   Make(3);
   ConnectAll();

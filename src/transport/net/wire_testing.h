@@ -51,10 +51,21 @@ class Collector final : public WireHandler {
     EXPECT_TRUE(closed.emplace(peer, why).second) << "closed twice";
   }
 
+  // Abandons all memory that frames are being read into, and marks it with 'x'.
+  void AbandonAll(Wire& wire) {
+    for (auto& [key, memory] : coming_) {
+      wire.Abandon(reinterpret_cast<std::byte*>(memory.data()), memory.size());
+      memory.assign(memory.size(), 'x');
+      abandoned.push_back(std::move(memory));
+    }
+    coming_.clear();
+  }
+
   static constexpr uint32_t kUnwanted = 99;
   std::vector<Frame> frames;
   std::vector<uint64_t> sent;
   std::map<int, absl::Status> closed;
+  std::vector<std::string> abandoned;
 
  private:
   std::map<std::pair<int, uint64_t>, std::string> coming_;
