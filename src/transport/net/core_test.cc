@@ -1,6 +1,7 @@
 // What the core makes of bytes that come at a bad moment, or that no worker should send.
 #include "transport/net/core.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,111 @@ TEST_F(CoreTest, TheRestOfAResultIsNotWrittenIntoMemoryThatTheCallerHasBack) {
   memory.assign(memory.size(), 'n');
   Write(1, result.substr(result.size() / 2), /*lane=*/1);
   EXPECT_TRUE(memory == std::string(memory.size(), 'n'));
+}
+
+// ---- frames that no worker of ours sends
+
+// The length of a payload was not compared with a message of no bytes, whose buffer it overran.
+TEST_F(CoreTest, APayloadOfAMessageWithoutBytesEndsTheConnection) {
+  Make(2, {1});
+  NetGroup& group = Open({0, 1});
+  Begin(group, {.sequence = 0, .data_bytes = 4096});
+  Write(1, Bytes(Header(FrameType::kData), std::string(4096, 'p')));
+  EXPECT_TRUE(core_->Left());
+}
+
+// They threw out of the thread that read them.
+TEST_F(CoreTest, ResultsOfUnknownGroupsAndOperationsAreDropped) {
+  Make(2, {1});
+  NetGroup& group = Open({0, 1});
+  NetOperation& operation = Begin(group, {.sequence = 0, .data_bytes = 4});
+  FrameHeader unknown = Header(FrameType::kResult);
+  unknown.group = kGroup + 1;
+  Write(1, Frame(unknown, ""));
+  Write(1, Frame(Header(FrameType::kResult, 17), ""));
+  Write(1, Frame(Header(FrameType::kResult, 0), ""));
+  Write(1, Frame(Header(FrameType::kData), "data"));
+  EXPECT_EQ(Came(group, operation, 1, 0, 4), "data");
+}
+
+// The bytes of the message before it were read a second time.
+TEST_F(CoreTest, AControlFrameWithoutPayloadDoesNotRepeatTheOneBefore) {
+  Make(2, {1});
+  NetGroup& group = Open({1, 0});
+  Begin(group, {.sequence = 0});
+  const GateMessage query = {
+      .kind = GateMessage::Kind::kQuery, .round = 1, .items = {{.sequence = 0}}, .ranks = {1, 0}};
+  const auto answers = [&] {
+    const std::vector<FrameHeader> sent = Sent(1);
+    return std::count_if(sent.begin(), sent.end(),
+                         [](const FrameHeader& header) { return header.type == FrameType::kGate; });
+  };
+  Write(1, Frame(Header(FrameType::kGate), query));
+  EXPECT_EQ(answers(), 1);
+  Write(1, Frame(Header(FrameType::kGate), ""));
+  EXPECT_EQ(answers(), 0);
+}
+
+// Two control frames were read into one string, which the second moved under the first.
+TEST_F(CoreTest, AControlFrameBesideTheFirstLaneEndsTheConnection) {
+  Make(2, {1});
+  const std::string beat = Frame(Header(FrameType::kBeat), std::string(400, 'b'));
+  Write(1, beat.substr(0, 100));
+  Write(1, Frame(Header(FrameType::kGate), std::string(100'000, 'g')), /*lane=*/1);
+  EXPECT_TRUE(core_->Left());
+}
+
+// The engine looks the member up to name it.
+TEST_F(CoreTest, AnOddMemberThatTheGroupDoesNotHaveIsNotBelieved) {
+  for (const int32_t odd : {2, 1'000'000}) {
+    Make(2, {1});
+    NetGroup& group = Open({1, 0});
+    Begin(group, {.sequence = 0});
+    const GateMessage decision = {
+        .kind = GateMessage::Kind::kDecision,
+        .round = 1,
+        .items = {{.sequence = 0, .start = 2, .finish = 2, .digest_odd = 1, .member_odd = odd}}};
+    Write(1, Frame(Header(FrameType::kGate), decision));
+    const auto oddity = group.gates->OddityOf(0);
+    EXPECT_FALSE(oddity.has_value()) << oddity->member;
+  }
+}
+
+// Memory was taken for whatever length a frame named; what it belongs to was compared later.
+TEST_F(CoreTest, DigestsAreComparedBeforeMemoryIsTaken) {
+  Make(2, {1});
+  NetGroup& group = Open({0, 1});
+  const std::vector<uint64_t> incoming = {0, 1000};
+  Begin(group, {.sequence = 0, .incoming = &incoming, .data_bytes = 1000});
+  FrameHeader header = Header(FrameType::kData);
+  header.digest = kDigest + 1;
+  header.total = kMessageBytesMax;
+  Write(1, Bytes(header, "of a much larger call"));
+  // It is the other's call that differs, and the group goes on: an error that shows both digests.
+  ASSERT_TRUE(group.gates->OddityOf(0).has_value());
+  EXPECT_EQ(group.gates->OddityOf(0)->member, 1);
+  EXPECT_EQ(group.gates->OddityOf(0)->digest, kDigest + 1);
+  EXPECT_FALSE(core_->Left());
+}
+
+TEST_F(CoreTest, MessagesLongerThanTheOperationSaysTakeNoMemory) {
+  Make(3, {1, 2});
+  NetGroup& group = Open({0, 1});
+  const std::vector<uint64_t> incoming = {0, 1000};
+  NetOperation& operation =
+      Begin(group, {.sequence = 0, .incoming = &incoming, .data_bytes = 1000});
+  FrameHeader header = Header(FrameType::kData);
+  header.step = 1;
+  header.total = kMessageBytesMax;
+  Write(1, Bytes(header, "too long"));
+  header.step = 2;
+  header.sequence = 1;  // which is not begun
+  Write(1, Bytes(header, "too early"));
+  Write(2, Frame(Header(FrameType::kData), "from one that is not a member"));
+  const std::string data(1000, 'd');
+  Write(1, Frame(Header(FrameType::kData), data));
+  EXPECT_EQ(Came(group, operation, 1, 0, data.size()), data);
+  EXPECT_EQ(operation.incoming.size(), 1u);
 }
 
 }  // namespace
