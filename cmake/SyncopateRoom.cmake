@@ -26,13 +26,6 @@ endif()
 # is run by itself and must fail, by an expectation, an exception or a signal. The commit that mends what it
 # shows takes its line away.
 set(SYNCOPATE_KNOWN_FAILING
-  transport_test:CoreTest.APayloadOfAMessageWithoutBytesEndsTheConnection
-  transport_test:CoreTest.ResultsOfUnknownGroupsAndOperationsAreDropped
-  transport_test:CoreTest.AControlFrameWithoutPayloadDoesNotRepeatTheOneBefore
-  transport_test:CoreTest.AControlFrameBesideTheFirstLaneEndsTheConnection
-  transport_test:CoreTest.AnOddMemberThatTheGroupDoesNotHaveIsNotBelieved
-  transport_test:CoreTest.DigestsAreComparedBeforeMemoryIsTaken
-  transport_test:CoreTest.MessagesLongerThanTheOperationSaysTakeNoMemory
 )
 
 # gtest_discover_tests() that knows of them.

@@ -1,7 +1,9 @@
 #include "transport/net/core.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -12,9 +14,16 @@ namespace {
 // Groups that peers use and this worker has not made yet, or has let go.
 constexpr size_t kGroupsMax = 8192;
 constexpr size_t kEarlyMessagesMax = 4096;
-constexpr size_t kControlBytesMax = 256 << 10;
 // What is less than this is on its way all at once.
 constexpr uint64_t kStreamBytes = 16 << 10;
+
+// How many bytes this member of the group sends in all, at most.
+uint64_t BytesFrom(const SessionSpec& spec, int member) {
+  return spec.incoming != nullptr ? (*spec.incoming)[static_cast<size_t>(member)]
+                                  : std::numeric_limits<uint64_t>::max();
+}
+// No message of the operation is longer than the memory that it may be taken from.
+uint64_t MessageBytesMax(const SessionSpec& spec) { return spec.data_bytes + spec.scratch_bytes; }
 
 // By member, the part of what comes; empty if that is very little or not known.
 std::vector<double> SharesOf(const SessionSpec& spec) {
@@ -139,10 +148,6 @@ NetOperation& Core::Begin(NetGroup& group, const SessionSpec& spec, int self) {
   NetOperation& operation = *FindOrMake(group, spec.sequence);
   operation.opened = true;
   operation.spec = spec;
-  for (const auto& [key, incoming] : operation.incoming) {
-    uint64_t& unopened = peers_[static_cast<size_t>(key.first)].unopened_bytes;
-    unopened -= std::min(unopened, incoming.total);
-  }
   using Mode = GateProtocol::Mode;
   const Mode mode = spec.ending == Ending::kLoose     ? Mode::kLoose
                     : spec.ending == Ending::kAwaited ? Mode::kAwaited
@@ -150,6 +155,7 @@ NetOperation& Core::Begin(NetGroup& group, const SessionSpec& spec, int self) {
   group.gates->Open(spec.sequence, mode,
                     {.digest = spec.digest, .weight = spec.weight, .staged = spec.staged},
                     spec.awaits_start);
+  TakeEarlyMessages(group, operation);
   if (!SharesOf(spec).empty()) ExpectShares();
   // Who will send us more than the early bytes must know that we are there.
   for (size_t member = 0; member < group.members.size(); ++member) {
@@ -160,6 +166,29 @@ NetOperation& Core::Begin(NetGroup& group, const SessionSpec& spec, int self) {
     wire_->Send(rank, HeaderFor(FrameType::kOpen, group.key, spec.sequence), nullptr, 0);
   }
   return operation;
+}
+
+// What came before this worker had begun is now compared with what it runs.
+void Core::TakeEarlyMessages(NetGroup& group, NetOperation& operation) {
+  std::optional<GateProtocol::Oddity> oddity;
+  absl::erase_if(operation.incoming, [&](auto& entry) {
+    auto& [key, incoming] = entry;
+    uint64_t& unopened = peers_[static_cast<size_t>(key.first)].unopened_bytes;
+    unopened -= std::min(unopened, incoming.total);
+    const int member = group.MemberOf(key.first);
+    const bool same = incoming.digest == operation.spec.digest;
+    if (member >= 0 && !same) oddity = {member, incoming.digest};
+    if (member >= 0 && same && incoming.total <= MessageBytesMax(operation.spec)) return false;
+    GiveBack(incoming);
+    ++dropped_frames_;
+    return true;
+  });
+  if (oddity) TellOddity(group, operation, oddity->member, oddity->digest);
+}
+
+void Core::TellOddity(NetGroup& group, NetOperation& operation, int member, uint64_t digest) {
+  group.gates->Ask(operation.sequence, member, digest);
+  Pump(group);
 }
 
 // Where several peers send at once, what is on its way from all of them waits in the same queue,
@@ -323,27 +352,54 @@ std::byte* Core::Place(int rank, const FrameHeader& header) {
     case FrameType::kGate:
     case FrameType::kBye:
     case FrameType::kOpen:
-      if (header.payload_bytes > kControlBytesMax) return nullptr;
       peer.control.resize(header.payload_bytes);
       return reinterpret_cast<std::byte*>(peer.control.data());
     case FrameType::kData:
       return PlaceData(rank, header);
     case FrameType::kResult: {
-      const auto group = groups_.find(header.group);
-      if (group == groups_.end()) return nullptr;
-      const auto found = group->second->operations.find(header.sequence);
-      if (found == group->second->operations.end() || !found->second->opened) return nullptr;
-      NetOperation& operation = *found->second;
-      // Taken only while this member holds still for it.
-      if (!group->second->gates->Held(header.sequence) ||
-          header.total != operation.spec.data_bytes || operation.spec.data == nullptr) {
-        return nullptr;
-      }
-      ++operation.results_under_way;
-      return operation.spec.data + header.offset;
+      NetOperation* operation = ResultTarget(rank, header);
+      if (operation == nullptr || operation->spec.data == nullptr) return nullptr;
+      ++operation->results_under_way;
+      return operation->spec.data + header.offset;
     }
   }
   return nullptr;
+}
+
+NetOperation* Core::ResultTarget(int rank, const FrameHeader& header) {
+  const auto group = groups_.find(header.group);
+  if (group == groups_.end()) return nullptr;
+  const auto found = group->second->operations.find(header.sequence);
+  if (found == group->second->operations.end() || !found->second->opened) return nullptr;
+  // Taken only while this member holds still for it.
+  if (!group->second->gates->Held(header.sequence) || group->second->MemberOf(rank) < 0 ||
+      header.total != found->second->spec.data_bytes) {
+    return nullptr;
+  }
+  return found->second.get();
+}
+
+bool Core::Expects(NetGroup& group, NetOperation& operation, int rank, const FrameHeader& header) {
+  const int member = group.MemberOf(rank);
+  const bool known = !group.members.empty();
+  uint64_t& came = operation.came[rank];
+  bool expected = false;
+  if (!operation.opened) {
+    Peer& peer = peers_[static_cast<size_t>(rank)];
+    expected = (!known || member >= 0) && came + header.total <= limits().early_bytes;
+    if (expected && peer.unopened_bytes + header.total > limits().unopened_bytes_max) {
+      Log(LogLevel::kWarn, "worker ", rank, " sends more than was asked for; it is dropped");
+      expected = false;
+    }
+    if (expected) peer.unopened_bytes += header.total;
+  } else if (member >= 0 && header.digest != operation.spec.digest) {
+    TellOddity(group, operation, member, header.digest);
+  } else if (member >= 0) {
+    expected = header.total <= MessageBytesMax(operation.spec) &&
+               came + header.total <= BytesFrom(operation.spec, member);
+  }
+  if (expected) came += header.total;
+  return expected;
 }
 
 std::byte* Core::PlaceData(int rank, const FrameHeader& header) {
@@ -353,23 +409,20 @@ std::byte* Core::PlaceData(int rank, const FrameHeader& header) {
     ++dropped_frames_;
     return nullptr;
   }
-  auto [entry, fresh] = operation->incoming.try_emplace({rank, header.step});
-  NetOperation::Incoming& incoming = entry->second;
-  if (fresh) {
-    Peer& peer = peers_[static_cast<size_t>(rank)];
-    if (!operation->opened) {
-      if (peer.unopened_bytes + header.total > limits().unopened_bytes_max) {
-        operation->incoming.erase(entry);
-        ++dropped_frames_;
-        Log(LogLevel::kWarn, "worker ", rank, " sends more than was asked for; it is dropped");
-        return nullptr;
-      }
-      peer.unopened_bytes += header.total;
+  auto entry = operation->incoming.find({rank, header.step});
+  if (entry == operation->incoming.end()) {
+    if (!Expects(*group, *operation, rank, header)) {
+      ++dropped_frames_;
+      return nullptr;
     }
-    incoming.total = header.total;
-    incoming.digest = header.digest;
-    incoming.buffer = buffers_.Take(header.total);
+    entry = operation->incoming
+                .try_emplace({rank, header.step},
+                             NetOperation::Incoming{.buffer = buffers_.Take(header.total),
+                                                    .total = header.total,
+                                                    .digest = header.digest})
+                .first;
   }
+  NetOperation::Incoming& incoming = entry->second;
   if (incoming.total != header.total || incoming.digest != header.digest) return nullptr;
   if (header.payload_bytes > 0) ++incoming.under_way;
   return incoming.buffer.bytes.get() + header.offset;
@@ -409,27 +462,42 @@ void Core::Arrived(int rank, const FrameHeader& header) {
     case FrameType::kGate:
       GateMessageArrived(rank, header);
       return;
-    case FrameType::kResult: {
-      NetGroup& group = *groups_.at(header.group);
-      NetOperation& operation = *group.operations.at(header.sequence);
-      --operation.results_under_way;
-      if (std::exchange(operation.result_from, rank) != rank) operation.result_got = 0;
-      operation.result_got += header.payload_bytes;
-      if (operation.result_got < header.total) return;
-      group.gates->ResultArrived(header.sequence);
-      Pump(group);
+    case FrameType::kResult:
+      ResultArrived(rank, header);
       return;
-    }
   }
+}
+
+void Core::ResultArrived(int rank, const FrameHeader& header) {
+  // A frame without payload was not placed, so nobody has looked at it yet.
+  if (header.payload_bytes == 0 && ResultTarget(rank, header) == nullptr) {
+    ++dropped_frames_;
+    return;
+  }
+  const auto found = groups_.find(header.group);
+  if (found == groups_.end()) return;
+  NetGroup& group = *found->second;
+  const auto place = group.operations.find(header.sequence);
+  if (place == group.operations.end()) return;
+  NetOperation& operation = *place->second;
+  if (header.payload_bytes > 0) --operation.results_under_way;
+  if (std::exchange(operation.result_from, rank) != rank) operation.result_got = 0;
+  operation.result_got += header.payload_bytes;
+  if (operation.result_got < header.total) return;
+  group.gates->ResultArrived(header.sequence);
+  Pump(group);
 }
 
 void Core::DataArrived(int rank, const FrameHeader& header) {
   if (header.payload_bytes == 0 && PlaceData(rank, header) == nullptr) return;
-  NetGroup& group = *groups_.at(header.group);
-  const auto found = group.operations.find(header.sequence);
-  if (found == group.operations.end()) return;
+  const auto group = groups_.find(header.group);
+  if (group == groups_.end()) return;
+  const auto found = group->second->operations.find(header.sequence);
+  if (found == group->second->operations.end()) return;
   NetOperation& operation = *found->second;
-  NetOperation::Incoming& incoming = operation.incoming[{rank, header.step}];
+  const auto entry = operation.incoming.find({rank, header.step});
+  if (entry == operation.incoming.end()) return;
+  NetOperation::Incoming& incoming = entry->second;
   if (header.payload_bytes > 0) --incoming.under_way;
   incoming.got += header.payload_bytes;
   ++incoming.fragments;
@@ -463,11 +531,7 @@ void Core::GateMessageArrived(int rank, const FrameHeader& header) {
       (message->kind == GateMessage::Kind::kAsk || message->kind == GateMessage::Kind::kQuery)) {
     // Somebody cannot wait until this worker makes the group, which may be never.
     const std::vector<int> members(message->ranks.begin(), message->ranks.end());
-    const auto valid = [&](int member) { return member >= 0 && member < options_.size; };
-    if (std::all_of(members.begin(), members.end(), valid) &&
-        std::find(members.begin(), members.end(), options_.rank) != members.end()) {
-      SetMembers(*group, members);
-    }
+    if (AreMembers(members)) SetMembers(*group, members);
   }
   if (group->gates == nullptr) {
     if (group->early_messages.size() < kEarlyMessagesMax) {
@@ -477,8 +541,15 @@ void Core::GateMessageArrived(int rank, const FrameHeader& header) {
   }
   const int member = group->MemberOf(rank);
   if (member < 0) return;
-  group->gates->Receive(member, *message);
+  if (!group->gates->Receive(member, *message)) ++dropped_frames_;
   Pump(*group);
+}
+
+// Different workers of the job, with this one among them.
+bool Core::AreMembers(const std::vector<int>& ranks) const {
+  const std::set<int> different(ranks.begin(), ranks.end());
+  return different.size() == ranks.size() && different.contains(options_.rank) &&
+         *different.begin() >= 0 && *different.rbegin() < options_.size;
 }
 
 const std::byte* Core::Arrived(NetGroup& group, NetOperation& operation, int from, uint32_t step,
@@ -487,9 +558,8 @@ const std::byte* Core::Arrived(NetGroup& group, NetOperation& operation, int fro
   const auto found = operation.incoming.find({group.members[static_cast<size_t>(from)], step});
   if (found == operation.incoming.end()) return nullptr;
   const NetOperation::Incoming& incoming = found->second;
-  if (incoming.digest != operation.spec.digest || incoming.total != size) {
-    group.gates->Ask(operation.sequence, from, incoming.digest);
-    Pump(group);
+  if (incoming.total != size) {
+    TellOddity(group, operation, from, incoming.digest);
     return nullptr;
   }
   if (incoming.fragments == 0 || incoming.got < incoming.total) return nullptr;

@@ -70,6 +70,7 @@ struct NetOperation {
   absl::flat_hash_map<Key, Incoming> incoming;
   absl::flat_hash_set<int> begun_by;         // ranks that have shown that they have begun it
   absl::flat_hash_map<int, uint64_t> early;  // bytes sent to a rank that has not
+  absl::flat_hash_map<int, uint64_t> came;   // bytes of all messages from a rank
   std::vector<Waiting> waiting;
   absl::flat_hash_map<Key, uint64_t> cookies;  // of messages sent: rank, own step
   uint64_t results_left = 0;                   // messages of the result that are not sent yet
@@ -181,10 +182,19 @@ class Core final : public WireHandler {
   NetOperation* FindOrMake(NetGroup& group, uint64_t sequence);
   void SetMembers(NetGroup& group, const std::vector<int>& members);
   std::byte* PlaceData(int peer, const FrameHeader& header);
+  // Whether a new message may take memory; why not is dealt with here.
+  bool Expects(NetGroup& group, NetOperation& operation, int rank, const FrameHeader& header);
+  // The operation that waits for this part of its result, or null.
+  NetOperation* ResultTarget(int rank, const FrameHeader& header);
+  void ResultArrived(int rank, const FrameHeader& header);
   void DataArrived(int peer, const FrameHeader& header);
   // Takes the buffer of a message back, whatever is still to come for it.
   void GiveBack(NetOperation::Incoming& incoming);
   void GateMessageArrived(int peer, const FrameHeader& header);
+  bool AreMembers(const std::vector<int>& ranks) const;
+  void TakeEarlyMessages(NetGroup& group, NetOperation& operation);
+  // A member runs something else in this operation, which the members now settle.
+  void TellOddity(NetGroup& group, NetOperation& operation, int member, uint64_t digest);
   // Tells the wire how the data that is to come divides among the peers.
   void ExpectShares();
   void PeerHasBegun(NetOperation& operation, int peer);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
+#include "base/limits.h"
 
 namespace syncopate::transport::net {
 namespace {
@@ -64,12 +65,23 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(absl::Span<const std::byte> bytes)
   header.total = reader.Read<uint64_t>();
   header.digest = reader.Read<uint64_t>();
   header.sent_ns = reader.Read<int64_t>();
-  if (header.payload_bytes > kPayloadBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("a payload of ", header.payload_bytes,
-                                                   " bytes; the limit is ", kPayloadBytesMax));
+  const uint32_t payload_max = CarriesData(header.type) ? kPayloadBytesMax : kControlBytesMax;
+  if (header.payload_bytes > payload_max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a payload of ", header.payload_bytes, " bytes; the limit is ", payload_max));
+  }
+  // Beats and gate messages are all payload, goodbyes and openings have none.
+  const bool message = header.type == FrameType::kBeat || header.type == FrameType::kGate;
+  if (!CarriesData(header.type) && message != (header.payload_bytes > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a frame of type ", type, " with ", header.payload_bytes, " bytes"));
+  }
+  if (header.losses_known > limits::kWorkersMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a frame of a worker that knows of ", header.losses_known, " losses"));
   }
   if (header.total > kMessageBytesMax || header.offset > header.total ||
-      (header.total > 0 && header.payload_bytes > header.total - header.offset)) {
+      header.payload_bytes > header.total - header.offset) {
     return absl::InvalidArgumentError(absl::StrCat("a part at ", header.offset, " with ",
                                                    header.payload_bytes, " bytes of a message of ",
                                                    header.total));

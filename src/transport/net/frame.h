@@ -43,8 +43,15 @@ inline constexpr size_t kFrameHeaderBytes = 72;
 inline constexpr uint32_t kFragmentBytes = 128 << 10;
 // No payload is larger; nothing is allocated for one that claims to be.
 inline constexpr uint32_t kPayloadBytesMax = 1 << 20;
+// No control frame has more; so they stay small beside data, and fit the memory kept for them.
+inline constexpr uint32_t kControlBytesMax = 256 << 10;
 // No message is larger.
 inline constexpr uint64_t kMessageBytesMax = uint64_t{1} << 40;
+
+// Whether frames of this type carry data of operations; all others are control frames.
+inline bool CarriesData(FrameType type) {
+  return type == FrameType::kData || type == FrameType::kResult;
+}
 
 using EncodedHeader = std::array<std::byte, kFrameHeaderBytes>;
 EncodedHeader Encode(const FrameHeader& header);

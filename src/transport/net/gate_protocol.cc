@@ -433,7 +433,24 @@ void GateProtocol::Apply(const Item& item) {
   Forget(item.sequence);
 }
 
-void GateProtocol::Receive(int from, const GateMessage& message) {
+bool GateProtocol::Fits(const GateMessage& message) const {
+  const auto fits = [&](int32_t member) { return member < members_; };
+  const auto all_fit = [&](const std::vector<int32_t>& list) {
+    return std::all_of(list.begin(), list.end(), fits);
+  };
+  return std::all_of(message.items.begin(), message.items.end(), [&](const Item& item) {
+    return fits(item.provider) && fits(item.member_odd) && all_fit(item.not_opened) &&
+           all_fit(item.not_finished);
+  });
+}
+
+bool GateProtocol::Receive(int from, const GateMessage& message) {
+  if (!Fits(message)) return false;
+  Hear(from, message);
+  return true;
+}
+
+void GateProtocol::Hear(int from, const GateMessage& message) {
   switch (message.kind) {
     case Kind::kEnter:
       if (arbiter_ != self_) return;  // the sender asks again when it learns of the next arbiter

@@ -66,7 +66,8 @@ class GateProtocol {
   void Lose(int member);
   // This worker itself is out of the job: everything that is open is broken.
   void GiveUp();
-  void Receive(int from, const GateMessage& message);
+  // False: it speaks of members that there are not, and is not heard.
+  bool Receive(int from, const GateMessage& message);
   // Tells what has been put off.
   void Flush();
   std::vector<Outgoing> TakeMessages();
@@ -107,6 +108,9 @@ class GateProtocol {
   void TakeReport(int from, const GateMessage& report);
   void Decide();
   void Apply(const GateMessage::Item& item);
+  // Whether all members that it speaks of are members of the group.
+  bool Fits(const GateMessage& message) const;
+  void Hear(int from, const GateMessage& message);
   void Forget(uint64_t sequence);
 
   const std::vector<int32_t> ranks_;

@@ -15,8 +15,6 @@ std::optional<OutgoingFrame> TakeFront(std::deque<OutgoingFrame>& queue) {
 
 }  // namespace
 
-bool CarriesData(FrameType type) { return type == FrameType::kData || type == FrameType::kResult; }
-
 void SendQueue::Add(const FrameHeader& header, const std::byte* payload, uint64_t cookie) {
   OutgoingFrame frame;
   frame.header = Encode(header);

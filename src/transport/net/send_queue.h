@@ -33,9 +33,6 @@ struct OutgoingFrame {
   }
 };
 
-// Whether frames of this type carry data of operations; all others are control frames.
-bool CarriesData(FrameType type);
-
 class SendQueue {
  public:
   // The payload of a frame without a cookie (0) is copied; others stay where they are until they

@@ -210,6 +210,10 @@ bool TcpWire::Parse(Lane& lane) {
       End(lane.peer, header.status());
       return false;
     }
+    if (!lane.first && !CarriesData(header->type)) {
+      End(lane.peer, absl::InvalidArgumentError("a control frame beside the first lane"));
+      return false;
+    }
     lane.begin += kFrameHeaderBytes;
     lane.header = *header;
     if (header->payload_bytes == 0) {

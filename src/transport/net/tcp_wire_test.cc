@@ -99,7 +99,7 @@ TEST(TcpWireTest, TheWindowGrowsWithTheBuffer) {
   Pair pair(kBuffer);
   for (int i = 0; i < 20; ++i) pair.receiver->Expect(0, 0.01);
   const std::string data = Noise(7, kFragmentBytes);
-  FrameHeader header{.type = FrameType::kData, .payload_bytes = kFragmentBytes};
+  const FrameHeader header = Header(FrameType::kData, 0, kFragmentBytes);
   for (int i = 0; i < 20; ++i) pair.sender->Send(1, header, Bytes(data), 1);
   ASSERT_TRUE(pair.ReceiveAll(20));
   pair.receiver->Expect(0, 1);

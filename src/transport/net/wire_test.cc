@@ -109,11 +109,11 @@ TEST_P(WireTest, DetachedMemoryIsNotReadAnyMore) {
     wire(0).Detach(7);
     std::fill(data->begin(), data->end(), 'x');
     data.reset();
-    wire(0).Send(1, Header(FrameType::kGate, kFrames, 0), nullptr, 0);
+    wire(0).Send(1, Header(FrameType::kOpen, kFrames, 0), nullptr, 0);
     ASSERT_TRUE(Until([&] {
       return wire(0).Flushed(1) && !collector(1).frames.empty() &&
              std::any_of(collector(1).frames.begin(), collector(1).frames.end(),
-                         [](const auto& frame) { return frame.header.type == FrameType::kGate; });
+                         [](const auto& frame) { return frame.header.type == FrameType::kOpen; });
     }));
     EXPECT_EQ(collector(0).sent.size(), sent);
   }
