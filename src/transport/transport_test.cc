@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "transport/loop/loop_transport.h"
 #include "transport/net/net_transport.h"
@@ -349,6 +351,28 @@ INSTANTIATE_TEST_SUITE_P(
                          return std::make_unique<NetTestWorld>(size, 2, "tcp", 1);
                        }))),
     [](const auto& param) { return std::string(param.param.first); });
+
+// ---- what only networks have
+
+// What is dropped would otherwise be seen by nobody.
+TEST(NetTransportTest, FramesOfClosedGroupsAreCountedAndShown) {
+  ASSERT_TRUE(SetUpLog("INFO", "test").ok());
+  ::testing::internal::CaptureStderr();
+  {
+    NetTestWorld world(2, 2, "tcp", 1);
+    const auto mine = *world.transport(0).OpenGroup(5, {0, 1});
+    (*world.transport(1).OpenGroup(5, {0, 1})).reset();
+    std::byte data[8] = {};
+    const auto session =
+        *mine->Open({.sequence = 0, .awaits_start = false, .data_bytes = 8, .steps = 1});
+    session->Offer(0, 1, data, {Space::kData, 0, 8});
+    for (int i = 0; i < 100000 && !session->Consumed(1, 0, 0); ++i) world.Pass();
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(SetUpLog("", "test").ok());
+  // The one that says that the operation has begun, and the data.
+  EXPECT_THAT(log, ::testing::HasSubstr("dropped frames: 2 of closed groups"));
+}
 
 // ---- what only shared memory has
 

@@ -2,7 +2,9 @@
 #include "transport/net/core.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -172,6 +174,82 @@ TEST_F(CoreTest, MessagesLongerThanTheOperationSaysTakeNoMemory) {
   Write(1, Frame(Header(FrameType::kData), data));
   EXPECT_EQ(Came(group, operation, 1, 0, data.size()), data);
   EXPECT_EQ(operation.incoming.size(), 1u);
+}
+
+// ---- early data of operations that are never begun
+
+// It counted against what a peer may make this worker keep for ever, and in the end data that was
+// wanted was dropped.
+TEST_F(CoreTest, EarlyDataOfClosedGroupsIsGivenBack) {
+  Make(2, {1});
+  FrameHeader early = Header(FrameType::kData);
+  early.total = kFragmentBytes;  // of which only one byte comes
+  for (uint64_t key = 100; key < 2300; ++key) {
+    Open({0, 1}, key);
+    early.group = key;
+    early.sequence = 0;
+    Write(1, Bytes(early, "e"));
+    core_->CloseGroup(key);
+    early.sequence = 1;
+    Write(1, Bytes(early, "e"));
+  }
+  NetGroup& group = Open({0, 1});
+  Write(1, Frame(Header(FrameType::kData), "wanted"));
+  EXPECT_EQ(Came(group, Begin(group, {.data_bytes = 6}), 1, 0, 6), "wanted");
+}
+
+TEST_F(CoreTest, EarlyDataOfGroupsThatLoseAMemberIsGivenBack) {
+  Make(3, {1, 2});
+  FrameHeader early = Header(FrameType::kData);
+  early.total = kFragmentBytes;
+  // 256 MiB, as much as is kept for one peer.
+  for (early.group = 100; early.group < 2148; ++early.group) {
+    Open({0, 1, 2}, early.group);
+    Write(1, Bytes(early, "e"));
+  }
+  Kill(2);
+  LossMessage agreed;
+  agreed.proposals = {{.rank = 2, .cause = Cause::kDied, .by = 0, .certain = true}};
+  Write(1, Frame(Header(FrameType::kBeat), agreed));
+  ASSERT_EQ(core_->losses().size(), 1u);
+  NetGroup& group = Open({0, 1});
+  Write(1, Frame(Header(FrameType::kData), "wanted"));
+  EXPECT_EQ(Came(group, Begin(group, {.data_bytes = 6}), 1, 0, 6), "wanted");
+}
+
+// ---- many members
+
+// What was decided did not fit into one control frame, and the members waited for ever.
+TEST_F(CoreTest, ADecisionAboutManyOperationsOfManyMembersArrives) {
+  constexpr int kMembers = 1100;
+  constexpr uint64_t kOperations = 64;
+  Make(kMembers, {1});
+  std::vector<int> members(kMembers);
+  std::iota(members.begin(), members.end(), 0);
+  std::swap(members[0], members[1]);  // worker 1 is the arbiter
+  NetGroup& group = Open(members);
+  GateProtocol arbiter({members.begin(), members.end()}, 0);
+  for (uint64_t sequence = 0; sequence < kOperations; ++sequence) {
+    Begin(group, {.sequence = sequence});
+    arbiter.Open(sequence, GateProtocol::Mode::kAwaited, {.digest = kDigest}, false);
+  }
+  const auto tell = [&] {
+    uint64_t round = 0;
+    for (const GateProtocol::Outgoing& outgoing : arbiter.TakeMessages()) {
+      round = outgoing.message.round;
+      if (outgoing.to == 1) Write(1, Frame(Header(FrameType::kGate), outgoing.message));
+    }
+    return round;
+  };
+  arbiter.Lose(kMembers - 1);
+  const uint64_t round = tell();
+  for (int member = 1; member < kMembers - 1; ++member) {
+    arbiter.Receive(member, {.kind = GateMessage::Kind::kReport, .all = true, .round = round});
+  }
+  tell();
+  for (uint64_t sequence = 0; sequence < kOperations; ++sequence) {
+    EXPECT_EQ(group.gates->State(sequence, Gate::kFinish), GateState::kBroken) << sequence;
+  }
 }
 
 }  // namespace
