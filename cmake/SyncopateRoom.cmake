@@ -26,11 +26,6 @@ endif()
 # is run by itself and must fail, by an expectation, an exception or a signal. The commit that mends what it
 # shows takes its line away.
 set(SYNCOPATE_KNOWN_FAILING
-  transport_test:CoreTest.EarlyDataOfClosedGroupsIsGivenBack
-  transport_test:CoreTest.EarlyDataOfGroupsThatLoseAMemberIsGivenBack
-  transport_test:CoreTest.ADecisionAboutManyOperationsOfManyMembersArrives
-  transport_test:NetTransportTest.FramesOfClosedGroupsAreCountedAndShown
-  transport_test:ShmSessionTest.UntouchedFlagsStayDownAfterFourBillionSessions
 )
 
 # gtest_discover_tests() that knows of them.

@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "base/log.h"
 
 namespace syncopate::transport::net {
@@ -38,6 +40,19 @@ std::vector<double> SharesOf(const SessionSpec& spec) {
 }
 
 }  // namespace
+
+std::string Describe(const DroppedFrames& dropped) {
+  std::vector<std::string> parts;
+  const auto add = [&](uint64_t count, absl::string_view what) {
+    if (count > 0) parts.push_back(absl::StrCat(count, " ", what));
+  };
+  add(dropped.lost_workers, "of lost workers");
+  add(dropped.other_jobs, "of other jobs");
+  add(dropped.closed_groups, "of closed groups");
+  add(dropped.before_losses, "from before a loss");
+  add(dropped.unexpected, "not expected");
+  return absl::StrJoin(parts, ", ");
+}
 
 int NetGroup::MemberOf(int rank) const {
   const auto found = std::find(members.begin(), members.end(), rank);
@@ -80,17 +95,26 @@ void Core::FlushAll() {
 NetGroup* Core::FindOrMake(uint64_t key) {
   const auto found = groups_.find(key);
   if (found != groups_.end()) return found->second.get();
-  if (groups_.size() >= kGroupsMax) {
-    // The oldest that nobody here uses any more makes room.
-    const auto idle = std::find_if(groups_.begin(), groups_.end(), [](const auto& entry) {
-      return !entry.second->open && entry.second->operations.empty();
-    });
-    if (idle == groups_.end()) return nullptr;
-    groups_.erase(idle);
-  }
+  if (groups_.size() >= kGroupsMax && !ForgetGroup()) return nullptr;
   auto group = std::make_unique<NetGroup>();
   group->key = key;
   return groups_.emplace(key, std::move(group)).first->second.get();
+}
+
+// The one that was let go first: of that, late frames are least likely. Else one that is only known
+// from messages.
+bool Core::ForgetGroup() {
+  if (!let_go_.empty()) {
+    groups_.erase(let_go_.front());
+    let_go_.pop_front();
+    return true;
+  }
+  const auto idle = std::find_if(groups_.begin(), groups_.end(), [](const auto& entry) {
+    return !entry.second->open && entry.second->operations.empty();
+  });
+  if (idle == groups_.end()) return false;
+  groups_.erase(idle);
+  return true;
 }
 
 NetOperation* Core::FindOrMake(NetGroup& group, uint64_t sequence) {
@@ -113,7 +137,9 @@ void Core::SetMembers(NetGroup& group, const std::vector<int>& members) {
   if (gave_up_) group.gates->GiveUp();
   for (const Loss& loss : losses_) {
     const int member = group.MemberOf(loss.rank);
-    if (member >= 0 && loss.rank != options_.rank) group.gates->Lose(member);
+    if (member < 0 || loss.rank == options_.rank) continue;
+    group.gates->Lose(member);
+    if (group.lost_order == 0) group.lost_order = loss.order;
   }
   for (const auto& [rank, message] : std::exchange(group.early_messages, {})) {
     const int member = group.MemberOf(rank);
@@ -128,7 +154,9 @@ absl::Status Core::OpenGroup(uint64_t key, const std::vector<int>& members) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "there are ", kGroupsMax, " groups already; let go of groups that are no longer used"));
   }
-  if (group->open) return absl::AlreadyExistsError("the group is open already");
+  if (group->open || group->let_go) {
+    return absl::AlreadyExistsError("a group with this key was made already");
+  }
   SetMembers(*group, members);
   if (group->members != members) {
     return absl::FailedPreconditionError("another worker knows this group with other members");
@@ -140,6 +168,9 @@ absl::Status Core::OpenGroup(uint64_t key, const std::vector<int>& members) {
 void Core::CloseGroup(uint64_t key) {
   NetGroup& group = *groups_.at(key);
   group.open = false;
+  group.let_go = true;
+  let_go_.push_back(key);
+  DropUnopened(group);
   group.gates->Flush();
   Pump(group);
 }
@@ -173,14 +204,13 @@ void Core::TakeEarlyMessages(NetGroup& group, NetOperation& operation) {
   std::optional<GateProtocol::Oddity> oddity;
   absl::erase_if(operation.incoming, [&](auto& entry) {
     auto& [key, incoming] = entry;
-    uint64_t& unopened = peers_[static_cast<size_t>(key.first)].unopened_bytes;
-    unopened -= std::min(unopened, incoming.total);
+    CountOpened(key.first, incoming);
     const int member = group.MemberOf(key.first);
     const bool same = incoming.digest == operation.spec.digest;
     if (member >= 0 && !same) oddity = {member, incoming.digest};
     if (member >= 0 && same && incoming.total <= MessageBytesMax(operation.spec)) return false;
     GiveBack(incoming);
-    ++dropped_frames_;
+    ++dropped_.unexpected;
     return true;
   });
   if (oddity) TellOddity(group, operation, oddity->member, oddity->digest);
@@ -341,12 +371,64 @@ void Core::Provide(NetGroup& group, const GateProtocol::Provision& provision) {
 
 // ---- messages in
 
+bool Core::IsForeign(int rank, const FrameHeader& header) {
+  if (consensus_.IsLost(rank)) {
+    ++dropped_.lost_workers;
+  } else if (header.job != options_.job) {
+    ++dropped_.other_jobs;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// A group that has lost a member is at its end: operations that this worker has not begun by then can
+// only fail. Whoever knew of the loss sends nothing for them, but what was sent before may still come.
+std::pair<NetGroup*, NetOperation*> Core::OperationFor(const FrameHeader& header) {
+  NetGroup* group = FindOrMake(header.group);
+  if (group == nullptr) {
+    ++dropped_.unexpected;
+    return {nullptr, nullptr};
+  }
+  const bool ended = group->lost_order > 0 && !group->operations.contains(header.sequence);
+  if (!ended && !group->let_go) {
+    if (NetOperation* operation = FindOrMake(*group, header.sequence)) return {group, operation};
+  }
+  ++(group->lost_order > header.losses_known ? dropped_.before_losses : dropped_.closed_groups);
+  return {nullptr, nullptr};
+}
+
+void Core::DropUnopened(NetGroup& group) {
+  std::erase_if(group.operations, [&](auto& entry) {
+    NetOperation& operation = *entry.second;
+    if (operation.opened) return false;
+    for (auto& [key, incoming] : operation.incoming) {
+      CountOpened(key.first, incoming);
+      GiveBack(incoming);
+    }
+    return true;
+  });
+}
+
+void Core::DropUnopenedFrom(NetGroup& group, int rank) {
+  for (auto& [sequence, operation] : group.operations) {
+    if (operation->opened) continue;
+    absl::erase_if(operation->incoming, [&](auto& entry) {
+      if (entry.first.first != rank) return false;
+      CountOpened(rank, entry.second);
+      GiveBack(entry.second);
+      return true;
+    });
+  }
+}
+
+void Core::CountOpened(int rank, const NetOperation::Incoming& incoming) {
+  peers_[static_cast<size_t>(rank)].unopened_bytes -= incoming.total;
+}
+
 std::byte* Core::Place(int rank, const FrameHeader& header) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
-  if (consensus_.IsLost(rank) || header.job != options_.job) {
-    ++dropped_frames_;
-    return nullptr;
-  }
+  if (IsForeign(rank, header)) return nullptr;
   switch (header.type) {
     case FrameType::kBeat:
     case FrameType::kGate:
@@ -358,7 +440,10 @@ std::byte* Core::Place(int rank, const FrameHeader& header) {
       return PlaceData(rank, header);
     case FrameType::kResult: {
       NetOperation* operation = ResultTarget(rank, header);
-      if (operation == nullptr || operation->spec.data == nullptr) return nullptr;
+      if (operation == nullptr || operation->spec.data == nullptr) {
+        ++dropped_.closed_groups;
+        return nullptr;
+      }
       ++operation->results_under_way;
       return operation->spec.data + header.offset;
     }
@@ -403,16 +488,12 @@ bool Core::Expects(NetGroup& group, NetOperation& operation, int rank, const Fra
 }
 
 std::byte* Core::PlaceData(int rank, const FrameHeader& header) {
-  NetGroup* group = FindOrMake(header.group);
-  NetOperation* operation = group == nullptr ? nullptr : FindOrMake(*group, header.sequence);
-  if (operation == nullptr) {
-    ++dropped_frames_;
-    return nullptr;
-  }
+  const auto [group, operation] = OperationFor(header);
+  if (operation == nullptr) return nullptr;
   auto entry = operation->incoming.find({rank, header.step});
   if (entry == operation->incoming.end()) {
     if (!Expects(*group, *operation, rank, header)) {
-      ++dropped_frames_;
+      ++dropped_.unexpected;
       return nullptr;
     }
     entry = operation->incoming
@@ -423,16 +504,16 @@ std::byte* Core::PlaceData(int rank, const FrameHeader& header) {
                 .first;
   }
   NetOperation::Incoming& incoming = entry->second;
-  if (incoming.total != header.total || incoming.digest != header.digest) return nullptr;
+  if (incoming.total != header.total || incoming.digest != header.digest) {
+    ++dropped_.unexpected;
+    return nullptr;
+  }
   if (header.payload_bytes > 0) ++incoming.under_way;
   return incoming.buffer.bytes.get() + header.offset;
 }
 
 void Core::Arrived(int rank, const FrameHeader& header) {
-  if (consensus_.IsLost(rank) || header.job != options_.job) {
-    ++dropped_frames_;
-    return;
-  }
+  if (IsForeign(rank, header)) return;
   consensus_.Heard(rank, now_ns_);
   if (const int64_t at_ns = wire_->ArrivalNs(now_ns_); at_ns != 0) {
     const bool data = header.type == FrameType::kData;
@@ -451,8 +532,7 @@ void Core::Arrived(int rank, const FrameHeader& header) {
       peers_[static_cast<size_t>(rank)].bye = true;
       return;
     case FrameType::kOpen: {
-      NetGroup* group = FindOrMake(header.group);
-      NetOperation* operation = group == nullptr ? nullptr : FindOrMake(*group, header.sequence);
+      const auto [group, operation] = OperationFor(header);
       if (operation != nullptr) PeerHasBegun(*operation, rank);
       return;
     }
@@ -471,7 +551,7 @@ void Core::Arrived(int rank, const FrameHeader& header) {
 void Core::ResultArrived(int rank, const FrameHeader& header) {
   // A frame without payload was not placed, so nobody has looked at it yet.
   if (header.payload_bytes == 0 && ResultTarget(rank, header) == nullptr) {
-    ++dropped_frames_;
+    ++dropped_.closed_groups;
     return;
   }
   const auto found = groups_.find(header.group);
@@ -524,7 +604,7 @@ void Core::GateMessageArrived(int rank, const FrameHeader& header) {
       DecodeGateMessage(peers_[static_cast<size_t>(rank)].control);
   NetGroup* group = FindOrMake(header.group);
   if (!message.ok() || group == nullptr) {
-    ++dropped_frames_;
+    ++dropped_.unexpected;
     return;
   }
   if (group->gates == nullptr &&
@@ -540,8 +620,10 @@ void Core::GateMessageArrived(int rank, const FrameHeader& header) {
     return;
   }
   const int member = group->MemberOf(rank);
-  if (member < 0) return;
-  if (!group->gates->Receive(member, *message)) ++dropped_frames_;
+  if (member < 0 || !group->gates->Receive(member, *message)) {
+    ++dropped_.unexpected;
+    return;
+  }
   Pump(*group);
 }
 
@@ -599,7 +681,7 @@ void Core::Conclude() {
     header.total = bytes.size();
     wire_->Send(outgoing.to, header, reinterpret_cast<const std::byte*>(bytes.data()), 0);
   }
-  std::vector<int> fresh;
+  std::vector<Verdict> fresh;
   while (known_verdicts_ < consensus_.verdicts().size()) {
     const Verdict& verdict = consensus_.verdicts()[known_verdicts_++];
     std::string cause = Describe(verdict.cause);
@@ -608,10 +690,11 @@ void Core::Conclude() {
     }
     losses_.push_back({.rank = verdict.rank, .order = verdict.order, .cause = std::move(cause)});
     if (verdict.rank == options_.rank) continue;
-    fresh.push_back(verdict.rank);
+    fresh.push_back(verdict);
     if (!IsCertain(verdict.cause)) uncertain_.push_back(verdict.rank);
   }
-  for (const int rank : fresh) {
+  for (const Verdict& verdict : fresh) {
+    const int rank = verdict.rank;
     Peer& peer = peers_[static_cast<size_t>(rank)];
     if (peer.open) {
       peer.open = false;
@@ -619,8 +702,11 @@ void Core::Conclude() {
       wire_->Close(rank, /*politely=*/true);  // it should read that it is out, if it can
     }
     for (auto& [key, group] : groups_) {
+      DropUnopenedFrom(*group, rank);
       const int member = group->MemberOf(rank);
-      if (member < 0 || group->gates == nullptr) continue;
+      if (member < 0) continue;
+      if (group->lost_order == 0) group->lost_order = verdict.order;
+      DropUnopened(*group);
       group->gates->Lose(member);
       Pump(*group);
     }

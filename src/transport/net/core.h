@@ -6,6 +6,7 @@
 #define SYNCOPATE_TRANSPORT_NET_CORE_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -85,7 +86,9 @@ struct NetGroup {
   std::unique_ptr<GateProtocol> gates;
   std::map<uint64_t, std::unique_ptr<NetOperation>> operations;
   SequenceSet closed;
-  bool open = false;  // this worker has a port to it
+  bool open = false;        // this worker has a port to it
+  bool let_go = false;      // it had one
+  uint64_t lost_order = 0;  // of the first loss among its members, which ended it; 0: none
   // Messages that came before the members were known.
   std::vector<std::pair<int, GateMessage>> early_messages;
 
@@ -107,6 +110,21 @@ struct CoreLimits {
   // the others can drop their copies.
   uint64_t prompt_bytes = 256 << 10;
 };
+
+// Frames that were read and thrown away, by the reason.
+struct DroppedFrames {
+  uint64_t lost_workers = 0;   // their sender is lost
+  uint64_t other_jobs = 0;     // of another job, or of another incarnation of this one
+  uint64_t closed_groups = 0;  // this worker has let go of their group, or their operation is over
+  uint64_t before_losses = 0;  // their sender did not know yet of the loss that ended their group
+  uint64_t unexpected = 0;     // they do not fit what this worker runs
+
+  uint64_t total() const {
+    return lost_workers + other_jobs + closed_groups + before_losses + unexpected;
+  }
+};
+// "3 of closed groups, 2 of lost workers"; empty if there are none.
+std::string Describe(const DroppedFrames& dropped);
 
 class Core final : public WireHandler {
  public:
@@ -153,6 +171,7 @@ class Core final : public WireHandler {
   // Ranks of other hosts' workers pronounced lost without certainty since the last call.
   std::vector<int> TakeUncertain() { return std::exchange(uncertain_, {}); }
   std::vector<Traffic> TakeTraffic();
+  const DroppedFrames& dropped() const { return dropped_; }
 
   // Says goodbye to all. Left() when all have answered.
   void Leave();
@@ -179,7 +198,11 @@ class Core final : public WireHandler {
   };
 
   NetGroup* FindOrMake(uint64_t key);
+  // Makes room for a group by forgetting one that nobody here uses any more. False: there is none.
+  bool ForgetGroup();
   NetOperation* FindOrMake(NetGroup& group, uint64_t sequence);
+  // What this frame belongs to; both null, and the frame counted, if that is over.
+  std::pair<NetGroup*, NetOperation*> OperationFor(const FrameHeader& header);
   void SetMembers(NetGroup& group, const std::vector<int>& members);
   std::byte* PlaceData(int peer, const FrameHeader& header);
   // Whether a new message may take memory; why not is dealt with here.
@@ -188,9 +211,17 @@ class Core final : public WireHandler {
   NetOperation* ResultTarget(int rank, const FrameHeader& header);
   void ResultArrived(int rank, const FrameHeader& header);
   void DataArrived(int peer, const FrameHeader& header);
+  // The operations of the group that this worker has not begun will not be begun any more.
+  void DropUnopened(NetGroup& group);
+  // Messages that a lost worker sent for operations that may never begin are not kept.
+  void DropUnopenedFrom(NetGroup& group, int rank);
+  // No longer counts a message as kept for an operation that is not begun.
+  void CountOpened(int rank, const NetOperation::Incoming& incoming);
   // Takes the buffer of a message back, whatever is still to come for it.
   void GiveBack(NetOperation::Incoming& incoming);
   void GateMessageArrived(int peer, const FrameHeader& header);
+  // Whether a frame is of a lost worker or another job; it is counted then.
+  bool IsForeign(int rank, const FrameHeader& header);
   bool AreMembers(const std::vector<int>& ranks) const;
   void TakeEarlyMessages(NetGroup& group, NetOperation& operation);
   // A member runs something else in this operation, which the members now settle.
@@ -217,11 +248,12 @@ class Core final : public WireHandler {
   std::vector<Loss> losses_;
   std::vector<int> uncertain_;
   std::map<uint64_t, std::unique_ptr<NetGroup>> groups_;
+  std::deque<uint64_t> let_go_;  // keys of groups, in the order in which they were let go
   BufferPool buffers_;
   absl::flat_hash_map<uint64_t, Sending> sendings_;  // by cookie
   uint64_t next_cookie_ = 1;
-  uint64_t dropped_frames_ = 0;  // from lost workers and for operations that are over
-  int64_t now_ns_ = 0;           // of the Progress() that runs
+  DroppedFrames dropped_;
+  int64_t now_ns_ = 0;  // of the Progress() that runs
 };
 
 }  // namespace syncopate::transport::net

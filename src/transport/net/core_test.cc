@@ -217,6 +217,38 @@ TEST_F(CoreTest, EarlyDataOfGroupsThatLoseAMemberIsGivenBack) {
   EXPECT_EQ(Came(group, Begin(group, {.data_bytes = 6}), 1, 0, 6), "wanted");
 }
 
+TEST_F(CoreTest, FramesThatNobodyCanUseAreCountedByTheReason) {
+  Make(3, {1, 2});
+  Open({0, 1, 2});
+  Open({0, 1}, kGroup + 1);
+  core_->CloseGroup(kGroup + 1);
+  FrameHeader foreign = Header(FrameType::kData);
+  foreign.job = kJob + 1;
+  Write(1, Frame(foreign, "of an earlier incarnation"));
+  FrameHeader closed = Header(FrameType::kOpen);
+  closed.group = kGroup + 1;
+  Write(1, Frame(closed, ""));
+  LossMessage verdict;
+  verdict.known = 1;
+  verdict.verdicts = {{.rank = 2, .cause = Cause::kSilent, .by = 1}};
+  Write(1, Frame(Header(FrameType::kBeat), verdict));
+  ASSERT_EQ(core_->losses().size(), 1u);
+  Write(2, Frame(Header(FrameType::kData), "of one that was stopped and wakes"));
+  FrameHeader old = Header(FrameType::kData);
+  Write(1, Frame(old, "by one that has not heard of it yet"));
+  old.losses_known = 1;
+  Write(1, Frame(old, "by one that has"));
+  old.type = FrameType::kResult;
+  Write(1, Frame(old, "for an operation that is not here"));
+  const DroppedFrames& dropped = core_->dropped();
+  EXPECT_EQ(dropped.other_jobs, 1u);
+  EXPECT_EQ(dropped.lost_workers, 1u);
+  EXPECT_EQ(dropped.before_losses, 1u);
+  EXPECT_EQ(dropped.closed_groups, 3u);
+  EXPECT_EQ(Describe(dropped),
+            "1 of lost workers, 1 of other jobs, 3 of closed groups, 1 from before a loss");
+}
+
 // ---- many members
 
 // What was decided did not fit into one control frame, and the members waited for ever.

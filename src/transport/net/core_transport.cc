@@ -59,6 +59,9 @@ CoreTransport::~CoreTransport() {
     pollfd ready{.fd = core_.wire().fd(), .events = POLLIN, .revents = 0};
     poll(&ready, 1, 10);
   }
+  if (core_.dropped().total() > 0) {
+    Log(LogLevel::kInfo, "dropped frames: ", Describe(core_.dropped()));
+  }
 }
 
 absl::StatusOr<std::unique_ptr<GroupPort>> CoreTransport::OpenGroup(

@@ -1,6 +1,7 @@
 #include "transport/net/gate_message.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,11 @@ namespace {
 
 using Item = GateMessage::Item;
 using Kind = GateMessage::Kind;
+
+// An item without the members in its lists.
+constexpr size_t kItemBytes = 8 + 4 + 4 + 8 + 8 + 4 + 8 + 2 + 2;
+// Even of all workers that there may be, an item fits, and so does all else.
+static_assert(kItemBytes + 2 * 2 * limits::kWorkersMax < kGateMessageBytesMax / 4);
 
 void AppendList(std::string& out, const std::vector<int32_t>& list) {
   Append(out, static_cast<uint16_t>(list.size()));
@@ -68,6 +74,24 @@ std::string Encode(const GateMessage& message) {
   }
   AppendList(out, message.ranks);
   return out;
+}
+
+std::vector<GateMessage> Split(GateMessage message) {
+  const std::vector<Item> items = std::exchange(message.items, {});
+  const size_t head_bytes = Encode(message).size();
+  std::vector<GateMessage> parts = {message};
+  size_t bytes = head_bytes;
+  for (const Item& item : items) {
+    const size_t item_bytes =
+        kItemBytes + sizeof(uint16_t) * (item.not_opened.size() + item.not_finished.size());
+    if (parts.back().items.size() == kGateItemsMax || bytes + item_bytes > kGateMessageBytesMax) {
+      parts.push_back(message);
+      bytes = head_bytes;
+    }
+    parts.back().items.push_back(item);
+    bytes += item_bytes;
+  }
+  return parts;
 }
 
 absl::StatusOr<GateMessage> DecodeGateMessage(absl::string_view bytes) {

@@ -10,12 +10,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "transport/net/frame.h"
 #include "transport/transport.h"
 
 namespace syncopate::transport::net {
 
-// The most items that a message tells.
+// The most items that a message tells, and the most bytes that it takes.
 inline constexpr size_t kGateItemsMax = 1024;
+inline constexpr size_t kGateMessageBytesMax = kControlBytesMax;
 
 // One message about a group's gates. Which fields mean something depends on the kind.
 struct GateMessage {
@@ -66,6 +68,9 @@ struct GateMessage {
 };
 
 std::string Encode(const GateMessage& message);
+// The same message in parts, each with some of its items, that keep both limits. The lists of members
+// in the items are what can make it long.
+std::vector<GateMessage> Split(GateMessage message);
 absl::StatusOr<GateMessage> DecodeGateMessage(absl::string_view bytes);
 
 }  // namespace syncopate::transport::net

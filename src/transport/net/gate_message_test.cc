@@ -2,7 +2,9 @@
 #include "transport/net/gate_message.h"
 
 #include <string>
+#include <vector>
 
+#include "base/limits.h"
 #include "gtest/gtest.h"
 
 namespace syncopate::transport::net {
@@ -49,6 +51,28 @@ TEST(GateMessageTest, EveryTruncationAndAnyExtraByteIsRefused) {
     EXPECT_FALSE(DecodeGateMessage(bytes.substr(0, length)).ok()) << length;
   }
   EXPECT_FALSE(DecodeGateMessage(bytes + "x").ok());
+}
+
+TEST(GateMessageTest, PartsKeepTheLimitsAndHaveAllItems) {
+  for (const int members : {1, 1000, limits::kWorkersMax}) {
+    GateMessage message = {.kind = GateMessage::Kind::kDecision, .all = true, .round = 7};
+    for (uint64_t sequence = 0; sequence < 1500; ++sequence) {
+      message.items.push_back(
+          {.sequence = sequence,
+           .not_opened = std::vector<int32_t>(static_cast<size_t>(members), 3)});
+    }
+    std::vector<GateMessage::Item> items;
+    for (const GateMessage& part : Split(message)) {
+      const std::string bytes = Encode(part);
+      EXPECT_LE(bytes.size(), kGateMessageBytesMax);
+      const auto decoded = DecodeGateMessage(bytes);
+      ASSERT_TRUE(decoded.ok()) << decoded.status();
+      EXPECT_TRUE(decoded->all && decoded->round == 7);
+      items.insert(items.end(), decoded->items.begin(), decoded->items.end());
+    }
+    EXPECT_TRUE(items == message.items);
+  }
+  EXPECT_EQ(Split({.kind = GateMessage::Kind::kQuery}).size(), 1u);
 }
 
 }  // namespace

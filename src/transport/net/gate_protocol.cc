@@ -318,7 +318,10 @@ GateMessage GateProtocol::MakeReport(const GateMessage& query) {
     }
     report.items.push_back(item);
   }
-  if (report.items.size() > kGateItemsMax) report.items.resize(kGateItemsMax);
+  // The oldest are known to all: whatever is not decided yet is among the newest.
+  if (report.items.size() > kGateItemsMax) {
+    report.items.erase(report.items.begin(), report.items.end() - kGateItemsMax);
+  }
   return report;
 }
 
@@ -390,9 +393,9 @@ void GateProtocol::Decide() {
       if (!finished[static_cast<size_t>(member)]) decided.not_finished.push_back(member);
     }
     decision.items.push_back(std::move(decided));
-    if (decision.items.size() == kGateItemsMax) break;
   }
-  SayToSurvivors(decision);
+  // Each operation is decided for itself, so a part that nobody has heard is decided again.
+  for (const GateMessage& part : Split(decision)) SayToSurvivors(part);
   for (const Item& item : decision.items) Apply(item);
   if (!waiting_asks_.empty()) {
     const std::set<uint64_t> next = std::exchange(waiting_asks_, {});

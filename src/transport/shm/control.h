@@ -36,13 +36,15 @@ struct alignas(64) Slot {
   double weight;
   uint64_t data_offset;     // in the owner's arena, or kNowhere
   uint64_t scratch_offset;  // in the owner's arena, or kNowhere
-  uint32_t generation;      // a flag that holds it is up; never used before by this owner
+  // A flag that holds it is up. Its owner never used it before, and it is not 0, which flags hold
+  // that nobody has touched.
+  uint64_t generation;
   // The first flag in the heap if the session has more than kInlineFlags, else unused.
   uint32_t heap_flag;
   uint32_t steps;
   uint32_t staged;    // 1: the data is a copy that only the operation uses
   GateWord gates[2];  // written by all members; used in the slot of the group's first member only
-  alignas(64) std::atomic<uint32_t> flags[kInlineFlags];
+  alignas(64) std::atomic<uint64_t> flags[kInlineFlags];
   alignas(64) std::byte notes[Session::kNotesBytes];
 };
 inline constexpr uint64_t kNowhere = ~uint64_t{0};
@@ -71,7 +73,7 @@ struct Control {
   // By the owner: which group an entry belongs to; 0: none.
   alignas(64) std::atomic<uint64_t> keys[kGroupsMax];
   GroupEntry groups[kGroupsMax];
-  std::atomic<uint32_t> heap_flags[kHeapFlags];
+  std::atomic<uint64_t> heap_flags[kHeapFlags];
 };
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free);

@@ -198,7 +198,7 @@ class ShmSession final : public Session {
     return !before && (word & kBroken) != 0 ? GateState::kBroken : GateState::kOpen;
   }
 
-  std::atomic<uint32_t>& FlagOf(int member, uint32_t step) {
+  std::atomic<uint64_t>& FlagOf(int member, uint32_t step) {
     Slot& slot = SlotOf(member);
     if (slot.steps <= kInlineFlags) return slot.flags[step];
     Control& control = peers_.control(port_.members_[static_cast<size_t>(member)]);

@@ -29,7 +29,7 @@ class FlagHeap {
 struct SessionContext {
   Peers& peers;
   FlagHeap heap = {};
-  uint32_t generation = 0;  // last one used for flags
+  uint64_t generation = 0;  // last one used for flags
 };
 
 class ShmGroupPort final : public GroupPort {
