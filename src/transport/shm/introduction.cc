@@ -10,7 +10,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <optional>
+#include <iterator>
+#include <list>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -59,6 +60,10 @@ constexpr int64_t kRetryNsMin = 200'000;     // first pause before another try t
 constexpr int64_t kRetryNsMax = 20'000'000;  // longest one
 // A peer that connected must speak within this, or is dropped.
 constexpr int64_t kHelloNs = 2'000'000'000;
+// Peers that have connected and not spoken yet; of more, the oldest is dropped.
+constexpr size_t kSilentMax = 64;
+// The pause when the system has no more file descriptors.
+constexpr int64_t kPauseNs = 50'000'000;
 
 sockaddr_un Address(const Digest& job, int rank, socklen_t& length) {
   const std::string name = absl::StrCat("syncopate/", getuid(), "/", job.ToString(), "/", rank);
@@ -99,13 +104,30 @@ absl::Status SendHello(int fd, const HelloMessage& hello, const IntroductionSpec
   return absl::OkStatus();
 }
 
+// The process at the other end. An error if it is of another user, who gets nothing of us: whoever
+// has our descriptors reads and writes our memory.
+absl::StatusOr<ucred> CheckUser(int fd) {
+  ucred peer = {};
+  socklen_t length = sizeof(peer);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot tell whose a connection is: ", std::strerror(errno)));
+  }
+  if (peer.uid != getuid()) {
+    return absl::PermissionDeniedError(absl::StrCat("process ", peer.pid, " belongs to user ",
+                                                    peer.uid, ", not to user ", getuid(),
+                                                    " as this job does"));
+  }
+  return peer;
+}
+
 struct Greeting {
   HelloMessage hello;
   Introduction introduction;
 };
 
-// Waits for the peer's message. SOCK_SEQPACKET keeps it in one piece.
-absl::StatusOr<Greeting> ReceiveHello(int fd, int64_t wait_ns) {
+// Waits for the message of `peer`, a process of this user. SOCK_SEQPACKET keeps it in one piece.
+absl::StatusOr<Greeting> ReceiveHello(int fd, const ucred& peer, int64_t wait_ns) {
   pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
   if (poll(&ready, 1, static_cast<int>(wait_ns / 1'000'000) + 1) != 1) {
     return absl::DeadlineExceededError("a peer connected and stayed silent");
@@ -129,11 +151,6 @@ absl::StatusOr<Greeting> ReceiveHello(int fd, int64_t wait_ns) {
     return absl::InvalidArgumentError(
         "a peer's greeting is not Syncopate's, or of another version");
   }
-  ucred peer = {};
-  socklen_t length = sizeof(peer);
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != getuid()) {
-    return absl::PermissionDeniedError("a peer belongs to another user");
-  }
   greeting.introduction.pid = peer.pid;
   greeting.introduction.arena_bytes = greeting.hello.arena_bytes;
   greeting.introduction.terms.assign(greeting.hello.terms, greeting.hello.terms_bytes);
@@ -155,11 +172,18 @@ class Meeting {
     if (spec_.size == 1) return std::move(peers_);
     SYNCOPATE_RETURN_IF_ERROR(Listen());
     for (int rank = 0; rank < spec_.rank; ++rank) SYNCOPATE_RETURN_IF_ERROR(Connect(rank));
-    while (Missing() > 0) SYNCOPATE_RETURN_IF_ERROR(Accept());
+    while (Missing() > 0) SYNCOPATE_RETURN_IF_ERROR(Hear());
     return std::move(peers_);
   }
 
  private:
+  // A process of this user that has connected and not spoken yet.
+  struct Silent {
+    UniqueFd fd;
+    ucred peer;
+    int64_t until_ns;  // our patience ends
+  };
+
   absl::Status Listen() {
     listener_ = UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     socklen_t length = 0;
@@ -189,33 +213,82 @@ class Meeting {
         return absl::UnavailableError(absl::StrCat("cannot make a socket: ", std::strerror(errno)));
       }
       if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0) {
+        absl::StatusOr<ucred> peer = CheckUser(fd.get());
+        if (!peer.ok()) {
+          return At(absl::StrCat("the name of rank ", rank, " of job \"", spec_.job, "\" is taken"),
+                    peer.status());
+        }
         SYNCOPATE_RETURN_IF_ERROR(SendHello(fd.get(), hello_, spec_));
-        absl::StatusOr<Greeting> greeting = ReceiveHello(fd.get(), LeftNs());
+        absl::StatusOr<Greeting> greeting = ReceiveHello(fd.get(), *peer, LeftNs());
         // The other side may have died between our connecting and its answer: then try again until
         // the deadline.
         if (greeting.ok()) return Admit(*std::move(greeting), rank);
-        if (greeting.status().code() == absl::StatusCode::kPermissionDenied)
-          return greeting.status();
       }
       if (LeftNs() <= 0) return TooLate();
       poll(nullptr, 0, static_cast<int>(std::min(pause_ns, LeftNs()) / 1'000'000) + 1);
     }
   }
 
-  absl::Status Accept() {
-    pollfd ready{.fd = listener_.get(), .events = POLLIN, .revents = 0};
+  // Hears all that have connected at once, so that those who say nothing hold nobody up.
+  absl::Status Hear() {
     if (LeftNs() <= 0) return TooLate();
-    if (poll(&ready, 1, static_cast<int>(LeftNs() / 1'000'000) + 1) != 1) return absl::OkStatus();
+    const int64_t now_ns = clock_.NowNs();
+    const bool pausing = now_ns < accept_again_ns_;
+    int64_t wake_ns = now_ns + LeftNs();
+    if (pausing) wake_ns = std::min(wake_ns, accept_again_ns_);
+    std::vector<pollfd> polls = {
+        {.fd = pausing ? -1 : listener_.get(), .events = POLLIN, .revents = 0}};
+    for (const Silent& silent : silent_) {
+      polls.push_back({.fd = silent.fd.get(), .events = POLLIN, .revents = 0});
+      wake_ns = std::min(wake_ns, silent.until_ns);
+    }
+    const int64_t wait_ns = std::max<int64_t>(wake_ns - now_ns, 0);
+    if (poll(polls.data(), polls.size(), static_cast<int>(wait_ns / 1'000'000) + 1) < 0) {
+      return absl::OkStatus();  // interrupted
+    }
+    size_t i = 1;
+    for (auto silent = silent_.begin(); silent != silent_.end(); ++i) {
+      const bool speaks = polls[i].revents != 0;
+      if (speaks) SYNCOPATE_RETURN_IF_ERROR(Answer(*silent));
+      const bool over = speaks || clock_.NowNs() >= silent->until_ns;
+      silent = over ? silent_.erase(silent) : std::next(silent);
+    }
+    if (polls[0].revents != 0) Accept();
+    return absl::OkStatus();
+  }
+
+  void Accept() {
     UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!fd.ok()) return absl::OkStatus();
-    absl::StatusOr<Greeting> greeting = ReceiveHello(fd.get(), std::min(LeftNs(), kHelloNs));
-    if (!greeting.ok()) {  // it was not a worker of this job
-      Log(LogLevel::kInfo, "turned a connection away: ", greeting.status().message());
+    if (!fd.ok()) {
+      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+      // Out of descriptors: the connection waits on, and would be told of again at once.
+      if (silent_.empty()) {
+        accept_again_ns_ = clock_.NowNs() + kPauseNs;
+      } else {
+        silent_.pop_front();
+      }
+      return;
+    }
+    absl::StatusOr<ucred> peer = CheckUser(fd.get());
+    if (!peer.ok()) return TurnAway(peer.status());
+    if (silent_.size() >= kSilentMax) silent_.pop_front();
+    silent_.push_back({std::move(fd), *peer, clock_.NowNs() + kHelloNs});
+  }
+
+  absl::Status Answer(const Silent& silent) {
+    absl::StatusOr<Greeting> greeting = ReceiveHello(silent.fd.get(), silent.peer, 0);
+    absl::Status status = greeting.status();
+    if (status.ok()) status = SendHello(silent.fd.get(), hello_, spec_);
+    if (!status.ok()) {  // it was not a worker of this job, or is gone
+      TurnAway(status);
       return absl::OkStatus();
     }
-    SYNCOPATE_RETURN_IF_ERROR(SendHello(fd.get(), hello_, spec_));
     const int rank = greeting->hello.rank;
     return Admit(*std::move(greeting), rank);
+  }
+
+  static void TurnAway(const absl::Status& why) {
+    Log(LogLevel::kInfo, "turned a connection away: ", why.message());
   }
 
   absl::Status Admit(Greeting greeting, int rank) {
@@ -269,6 +342,8 @@ class Meeting {
   const Digest job_;
   const HelloMessage hello_;
   UniqueFd listener_;
+  std::list<Silent> silent_;  // oldest first
+  int64_t accept_again_ns_ = 0;
   std::vector<Introduction> peers_;
 };
 
