@@ -26,9 +26,6 @@ endif()
 # is run by itself and must fail, by an expectation, an exception or a signal. The commit that mends what it
 # shows takes its line away.
 set(SYNCOPATE_KNOWN_FAILING
-  transport_test:TcpMeshTest.ManySilentConnectionsDoNotHoldUpTheWorkers
-  transport_test:TcpMeshTest.SilentConnectionsDoNotTakeAllDescriptors
-  transport_test:TcpMeshTest.AWorkerWithoutDescriptorsWaitsWithoutSpinning
 )
 
 # gtest_discover_tests() that knows of them.

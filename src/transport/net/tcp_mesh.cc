@@ -27,8 +27,9 @@ constexpr int64_t kHandshakeNs = 2'000'000'000;
 // A try to connect that hangs is given up after this, and made again.
 constexpr int64_t kConnectNs = 3'000'000'000;
 constexpr int64_t kRetryNs = 50'000'000;
-// Strangers that may be talking to us at once; further ones wait in the kernel's queue.
-constexpr size_t kStrangersMax = 256;
+// Strangers that may be talking to us at once, beside the workers that are to come. Of more, the
+// oldest is dropped.
+constexpr int kStrangersMax = 256;
 
 struct SocketAddress {
   sockaddr_storage storage = {};
@@ -90,6 +91,8 @@ class Mesh {
         options_(options),
         clock_(clock),
         deadline_ns_(deadline_ns),
+        talks_max_(
+            static_cast<size_t>(kStrangersMax + (options.size - 1 - options.rank) * options.lanes)),
         sockets_(static_cast<size_t>(options.size)) {
     for (auto& lanes : sockets_) lanes.resize(static_cast<size_t>(options.lanes));
     missing_ = (options.size - 1) * options.lanes;
@@ -115,10 +118,10 @@ class Mesh {
   absl::Status Step() {
     const int64_t now_ns = clock_.NowNs();
     int64_t wake_ns = std::min(deadline_ns_, now_ns + 1'000'000'000);
+    const bool pausing = now_ns < accept_again_ns_;
+    if (pausing) wake_ns = std::min(wake_ns, accept_again_ns_);
     std::vector<pollfd> polls;
-    polls.push_back({.fd = Strangers() < kStrangersMax ? listener_.fd.get() : -1,
-                     .events = POLLIN,
-                     .revents = 0});
+    polls.push_back({.fd = pausing ? -1 : listener_.fd.get(), .events = POLLIN, .revents = 0});
     for (auto talk = talks_.begin(); talk != talks_.end();) {
       if (now_ns >= talk->until_ns) {
         if (!talk->outgoing) {
@@ -145,7 +148,20 @@ class Mesh {
       talk = keep ? std::next(talk) : talks_.erase(talk);
     }
     if (polls[0].revents != 0) Accept();
+    if (std::exchange(crowded_, false)) DropStranger();
     return absl::OkStatus();
+  }
+
+  // One that has said nothing yet goes first: workers speak at once. False: there is nobody.
+  bool DropStranger() {
+    const auto silent = std::find_if(talks_.begin(), talks_.end(), [](const Talk& t) {
+      return !t.outgoing && t.state == Talk::State::kGreeted && t.received.empty();
+    });
+    const auto any =
+        std::find_if(talks_.begin(), talks_.end(), [](const Talk& t) { return !t.outgoing; });
+    if (any == talks_.end()) return false;
+    talks_.erase(silent != talks_.end() ? silent : any);
+    return true;
   }
 
   size_t Strangers() const {
@@ -160,7 +176,12 @@ class Mesh {
     if (!address.ok()) return At(absl::StrCat("address of worker ", talk.peer), address.status());
     talk.fd =
         UniqueFd(socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!talk.fd.ok()) return SystemError("cannot make a socket");
+    if (!talk.fd.ok()) {
+      last_error_ = absl::StrCat("cannot make a socket: ", std::strerror(errno));
+      Pause(talk);
+      crowded_ = true;
+      return absl::OkStatus();
+    }
     talk.received.clear();
     talk.until_ns = now_ns + kConnectNs;
     talk.state = Talk::State::kConnecting;
@@ -180,7 +201,13 @@ class Mesh {
 
   void Accept() {
     UniqueFd fd(accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.ok()) return;
+    if (!fd.ok()) {
+      // Out of descriptors: the connection waits on, and would be told of again at once.
+      const bool gone = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
+      if (!gone && !DropStranger()) accept_again_ns_ = clock_.NowNs() + kRetryNs;
+      return;
+    }
+    if (Strangers() >= talks_max_) DropStranger();
     Talk& talk = talks_.emplace_back();
     talk.fd = std::move(fd);
     talk.state = Talk::State::kGreeted;
@@ -306,8 +333,11 @@ class Mesh {
   const MeshOptions& options_;
   const Clock& clock_;
   const int64_t deadline_ns_;
+  const size_t talks_max_;  // incoming ones
   std::vector<std::vector<UniqueFd>> sockets_;
-  std::list<Talk> talks_;
+  std::list<Talk> talks_;  // oldest first
+  int64_t accept_again_ns_ = 0;
+  bool crowded_ = false;  // there was no descriptor for a call of ours
   int missing_ = 0;
   std::string last_error_;
 };
