@@ -26,7 +26,6 @@
 #include "model/topology.h"
 #include "plan/forest/forest.h"
 #include "tools/bench/contestant_process.h"
-#include "tools/bench/interrupt.h"
 #include "tools/bench/lab_plan.h"
 #include "tools/bench/launch_plan.h"
 #include "tools/bench/loaded_topology.h"
@@ -38,6 +37,7 @@
 #include "tools/bench/workspace.h"
 #include "tools/bench_train_command.h"
 #include "tools/command_line.h"
+#include "tools/interrupt.h"
 #include "worker/network.h"
 
 namespace syncopate::tools {
@@ -253,7 +253,7 @@ class BenchRun {
   const std::optional<lab::Spec> spec_;
   const Clock& clock_;
   const Environment environment_;
-  bench::InterruptScope interrupt_;  // until everything else is cleaned up
+  InterruptScope interrupt_;  // until everything else is cleaned up
   std::unique_ptr<bench::Workspace> workspace_;
   std::unique_ptr<lab::ScopedLab> lab_;  // these three only in a lab
   std::optional<bench::LabPlace> place_;

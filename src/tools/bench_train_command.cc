@@ -25,7 +25,6 @@
 #include "lab/scoped_lab.h"
 #include "lab/spec.h"
 #include "schedule/planners.h"
-#include "tools/bench/interrupt.h"
 #include "tools/bench/lab_plan.h"
 #include "tools/bench/launch_plan.h"
 #include "tools/bench/loaded_topology.h"
@@ -33,6 +32,7 @@
 #include "tools/bench/train_contest.h"
 #include "tools/bench/workspace.h"
 #include "tools/command_line.h"
+#include "tools/interrupt.h"
 #include "train/data/dataset_file.h"
 #include "train/data/load.h"
 #include "train/options/train_options.h"
@@ -272,7 +272,7 @@ class TrainBench {
   const Flags flags_;
   const Clock& clock_;
   const Environment environment_;
-  bench::InterruptScope interrupt_;  // until everything else is cleaned up
+  InterruptScope interrupt_;  // until everything else is cleaned up
   int workers_ = 0;
   int64_t timeout_ns_ = 0;
   std::vector<TrainContestant> contestants_;

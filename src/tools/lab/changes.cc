@@ -12,8 +12,8 @@
 #include "base/status.h"
 #include "lab/lab.h"
 #include "lab/scenario.h"
-#include "tools/bench/interrupt.h"
 #include "tools/command_line.h"
+#include "tools/interrupt.h"
 #include "tools/lab/actions.h"
 
 namespace syncopate::tools::labtool {
@@ -54,7 +54,7 @@ bool WaitUntil(int64_t at_ns, const Clock& clock, int interrupt_fd) {
 
 absl::Status Play(lab::Lab& chosen, const std::vector<lab::Event>& events, bool keep) {
   const Clock& clock = MonotonicClock();
-  const bench::InterruptScope interrupt;
+  const InterruptScope interrupt;
   const int64_t begin_ns = clock.NowNs();
   std::vector<std::string> standing;
   absl::Status status;

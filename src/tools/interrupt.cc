@@ -1,4 +1,4 @@
-#include "tools/bench/interrupt.h"
+#include "tools/interrupt.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cerrno>
 
-namespace syncopate::tools::bench {
+namespace syncopate::tools {
 namespace {
 
 std::atomic<int> signal_pipe{-1};
@@ -38,4 +38,4 @@ InterruptScope::~InterruptScope() {
   close(pipe_[1]);
 }
 
-}  // namespace syncopate::tools::bench
+}  // namespace syncopate::tools

@@ -1,12 +1,12 @@
 // Ctrl-C and its kin as something that a poll() can wait for, so that the command can clean up.
-#ifndef SYNCOPATE_TOOLS_BENCH_INTERRUPT_H_
-#define SYNCOPATE_TOOLS_BENCH_INTERRUPT_H_
+#ifndef SYNCOPATE_TOOLS_INTERRUPT_H_
+#define SYNCOPATE_TOOLS_INTERRUPT_H_
 
 #include <signal.h>
 
 #include <array>
 
-namespace syncopate::tools::bench {
+namespace syncopate::tools {
 
 // Catches SIGINT, SIGTERM and SIGHUP while it lives. One at a time in a process.
 class InterruptScope {
@@ -25,6 +25,6 @@ class InterruptScope {
   struct sigaction before_[kSignals.size()];
 };
 
-}  // namespace syncopate::tools::bench
+}  // namespace syncopate::tools
 
-#endif  // SYNCOPATE_TOOLS_BENCH_INTERRUPT_H_
+#endif  // SYNCOPATE_TOOLS_INTERRUPT_H_
