@@ -75,10 +75,10 @@ refuses ' plan: --root: "-1" is not a whole number of at least 0; ' plan --root 
 refuses ' launch: there is no option --no-tags; did you mean --no-tag? ' launch -n 2 --no-tags -- true
 refuses ' lab exec: there is no option --labb; did you mean --lab? ' lab exec --labb x h0 -- true
 
-# Every command has help, and refuses an option that it does not have. Those of `lab` that change a lab
-# or run a job in it look at their words later, and need root for that.
+# Every command has help, and refuses an option that it does not have. Those of `lab` that change a lab look at
+# their words later, and need root for that.
 for command in launch bench 'bench train' plan doctor lab 'lab up' 'lab down' 'lab list' 'lab topology' \
-  'lab status' 'lab check' 'lab exec' 'lab undo' 'lab scenario' probe reproduce 'reproduce forest' \
+  'lab status' 'lab check' 'lab exec' 'lab run' 'lab undo' 'lab scenario' probe reproduce 'reproduce forest' \
   'reproduce asc-wfbp' report train replay program 'program check' 'program run'; do
   # shellcheck disable=SC2086  # the words of a command
   expect 0 out "$syncopate" $command --help

@@ -379,6 +379,21 @@ TEST_F(LabTest, AJobRunsOnAllHosts) {
   EXPECT_EQ(Syncopate({"run", "--lab", Name("a"), "--", "sh", "-c", "exit 5"}).code, 5);
 }
 
+TEST_F(LabTest, AJobTakesTheOptionsOfLaunch) {
+  ASSERT_EQ(Up("a").code, 0);
+  const Outcome some = Syncopate({"run", "--lab", Name("a"), "-H", "h1,h3:2", "-x", "A=1 2",
+                                  "--no-tag", "--", "sh", "-c", "echo $(hostname) has $A."});
+  EXPECT_EQ(some.code, 0) << some.err;
+  EXPECT_THAT(absl::StrSplit(some.out, '\n', absl::SkipEmpty()),
+              ::testing::UnorderedElementsAre("h1 has 1 2.", "h3 has 1 2.", "h3 has 1 2."));
+  const Outcome late =
+      Syncopate({"run", "--lab", Name("a"), "--timeout", "300ms", "--", "sleep", "1000"});
+  EXPECT_EQ(late.code, 1);
+  EXPECT_EQ(late.err,
+            "syncopate lab run: not done after 300ms; ended all 4 ranks; give more time with "
+            "--timeout\n");
+}
+
 TEST_F(LabTest, AScenarioThatIsInterruptedUndoesItsChanges) {
   ASSERT_EQ(Up("a").code, 0);
   const std::string file = Write("s.toml",

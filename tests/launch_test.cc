@@ -106,6 +106,49 @@ TEST(LaunchTest, RankZeroGetsTheInput) {
               UnorderedElementsAre("[0] hello", "[0] end", "[1] end", "[2] end"));
 }
 
+TEST(LaunchTest, RanksGetTheVariablesOfTheUser) {
+  const std::vector<std::vector<std::string>> ways = {
+      {"-n", "2", "-x", "A=1"}, {"-n", "2", "-xA=1"},        {"-x", "A=1", "-n", "2"},
+      {"-n", "2", "-x", "B"},   {"-n", "2", "--export=A=1"}, {"-H", "localhost:2", "-x", "A=1"}};
+  for (const std::vector<std::string>& options : ways) {
+    SCOPED_TRACE(::testing::PrintToString(options));
+    Subprocess launch(Launch(options, "echo $A$B"), Options{.environment = {"B=1"}});
+    EXPECT_EQ(launch.Wait(), 0) << launch.err();
+    const bool both = options.back() != "B";
+    EXPECT_THAT(Lines(launch.out()),
+                UnorderedElementsAre(both ? "[0] 11" : "[0] 1", both ? "[1] 11" : "[1] 1"));
+  }
+  Subprocess twice(Launch({"-n", "1", "-x", "A=x y", "-x", "C=z"}, "echo $A,$C"));
+  EXPECT_EQ(twice.Wait(), 0) << twice.err();
+  EXPECT_EQ(twice.out(), "[0] x y,z\n");
+  // Without the mark the first word that is no option's is the program.
+  Subprocess bare({SYNCOPATE_BINARY, "launch", "-n", "1", "-x", "A=1", "sh", "-c", "echo $A"});
+  EXPECT_EQ(bare.Wait(), 0) << bare.err();
+  EXPECT_EQ(bare.out(), "[0] 1\n");
+  Subprocess unset(Launch({"-n", "1", "-x", "NOT_SET_HERE"}, "true"));
+  EXPECT_EQ(unset.Wait(), 2);
+  EXPECT_THAT(unset.err(), HasSubstr("NOT_SET_HERE is not set"));
+}
+
+// Those need no lab, since nothing is asked of one before.
+TEST(LaunchTest, LabRunSpeaksForItself) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--timeout", "soon", "--", "true"}, "--timeout: "},
+      {{"--on-failure", "hope", "--", "true"},
+       "--on-failure: \"hope\" is neither end nor continue"},
+      {{"-x", "=1", "--", "true"}, "-x: "},
+      {{"-n", "2"}, "no program to run; write it after the options, as in syncopate lab run -- "},
+      {{"--no-such-option", "3", "--", "sh", "-c", "true"}, "there is no option --no-such-option"}};
+  for (const auto& [words, said] : cases) {
+    std::vector<std::string> command = {SYNCOPATE_BINARY, "lab", "run"};
+    command.insert(command.end(), words.begin(), words.end());
+    Subprocess run(command);
+    EXPECT_EQ(run.Wait(), 2);
+    EXPECT_THAT(run.err(), StartsWith(absl::StrCat("syncopate lab run: ", said)));
+    EXPECT_THAT(Lines(run.err()), SizeIs(1));
+  }
+}
+
 TEST(LaunchTest, TheFirstFailureEndsTheOthers) {
   const std::string marker = UniqueMarker();
   Subprocess launch(Launch({"-n", "4"}, "[ $SYNCOPATE_RANK = 2 ] && exit 7; sleep 1000"),

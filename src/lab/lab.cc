@@ -270,16 +270,17 @@ std::vector<std::string> Lab::ExecWords(const std::string& syncopate,
   return {syncopate, "lab", "exec", "--lab", name(), host, "--"};
 }
 
-std::vector<std::string> Lab::LaunchWords(const std::string& syncopate,
-                                          const std::vector<int>& slots) const {
+std::string Lab::HostsWithSlots(const std::vector<int>& slots) const {
   std::vector<std::string> places;
   const std::vector<HostAddress> all = hosts();
   for (size_t i = 0; i < all.size() && i < slots.size(); ++i) {
     if (slots[i] > 0) places.push_back(absl::StrCat(all[i].name, ":", slots[i]));
   }
-  return {syncopate, "launch",
-          "-H",      absl::StrJoin(places, ","),
-          "--agent", absl::StrJoin(ExecWords(syncopate, "{host}"), " ")};
+  return absl::StrJoin(places, ",");
+}
+
+std::string Lab::Agent(const std::string& syncopate) const {
+  return absl::StrJoin(ExecWords(syncopate, "{host}"), " ");
 }
 
 absl::StatusOr<std::string> Lab::Apply(Change change, const std::string& as) {

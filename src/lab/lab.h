@@ -43,9 +43,9 @@ class Lab {
   std::vector<HostAddress> hosts() const;
   // Words before a command that make it run on a host; `syncopate` is that program's path.
   std::vector<std::string> ExecWords(const std::string& syncopate, const std::string& host) const;
-  // For `syncopate launch`: -H HOST:SLOTS,... --agent ...
-  std::vector<std::string> LaunchWords(const std::string& syncopate,
-                                       const std::vector<int>& slots) const;
+  // For `syncopate launch`: what -H and --agent take.
+  std::string HostsWithSlots(const std::vector<int>& slots) const;
+  std::string Agent(const std::string& syncopate) const;
 
   // Makes a change and returns its name: `as`, or the next of its kind ("rate1", "cut2").
   absl::StatusOr<std::string> Apply(Change change, const std::string& as);

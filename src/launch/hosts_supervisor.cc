@@ -416,7 +416,7 @@ void HostsSupervisor::PassOnTheRest() {
 void HostsSupervisor::Report() {
   const std::string line = Explanation();
   if (!line.empty()) {
-    absl::StrAppend(&err_.bytes(), "syncopate launch: ", line, "\n");
+    absl::StrAppend(&err_.bytes(), "syncopate ", options_.name, ": ", line, "\n");
     if (!last_words_.empty()) absl::StrAppend(&err_.bytes(), "its last output:\n", last_words_);
   }
   PassOnTheRest();

@@ -108,9 +108,9 @@ class TerminalRelay {
   std::string waiting_;
 };
 
-int CannotStart(const char* what) {
-  std::fprintf(stderr, "syncopate launch: cannot %s: %s; see ulimit -a for the limits\n", what,
-               std::strerror(errno));
+int CannotStart(const std::string& name, const char* what) {
+  std::fprintf(stderr, "syncopate %s: cannot %s: %s; see ulimit -a for the limits\n", name.c_str(),
+               what, std::strerror(errno));
   return 1;
 }
 
@@ -149,26 +149,25 @@ int WatchSupervisor(pid_t supervisor, int supervisor_fd, const SignalBlock& sign
   }
 }
 
-int RunWithSupervisor(const SupervisorBody& body, const Clock& clock) {
+int RunWithSupervisor(const std::string& name, const SupervisorBody& body, const Clock& clock) {
   OpenStandardFiles();
   const SignalBlock signals;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   UniqueFd input;
   TerminalRelay relay(input);
-  if (!input.ok()) return CannotStart("pass standard input on");
+  if (!input.ok()) return CannotStart(name, "pass standard input on");
   std::fflush(nullptr);
   const pid_t launcher = getpid();
   const pid_t supervisor = fork();
-  if (supervisor < 0) return CannotStart("start a process");
+  if (supervisor < 0) return CannotStart(name, "start a process");
   if (supervisor == 0) BecomeSupervisor(body, launcher, std::move(input), signals.before());
   input.Reset();
   const UniqueFd supervisor_fd = OpenPidFd(supervisor);
   const int status = WatchSupervisor(supervisor, supervisor_fd.get(), signals, relay);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   EndDescendants(clock, clock.NowNs() + kKillNs);
-  std::fprintf(stderr,
-               "syncopate launch: its supervisor process was killed by signal %d; ended all\n",
-               WTERMSIG(status));
+  std::fprintf(stderr, "syncopate %s: its supervisor process was killed by signal %d; ended all\n",
+               name.c_str(), WTERMSIG(status));
   return 1;
 }
 
@@ -176,6 +175,7 @@ int RunWithSupervisor(const SupervisorBody& body, const Clock& clock) {
 
 int Launch(const LaunchOptions& options, const Clock& clock) {
   return RunWithSupervisor(
+      options.name,
       [&](UniqueFd launcher, UniqueFd input, const sigset_t& user_mask) {
         if (options.hosts.empty()) {
           return LocalSupervisor(options, clock, std::move(launcher), std::move(input), user_mask)
@@ -189,6 +189,7 @@ int Launch(const LaunchOptions& options, const Clock& clock) {
 
 int LaunchRemote(const Clock& clock) {
   return RunWithSupervisor(
+      "launch",
       [&](UniqueFd launcher, UniqueFd input, const sigset_t& user_mask) {
         return AgentSupervisor(clock, std::move(launcher), std::move(input), user_mask).Run();
       },

@@ -33,21 +33,22 @@
 namespace syncopate::launch {
 
 struct LaunchOptions {
-  std::string job;  // its id: unique on this machine
+  std::string job;              // its id: unique on this machine
+  std::string name = "launch";  // of the command in whose name is spoken
   int ranks = 1;
-  std::vector<std::string> command;   // the program and its arguments; not empty
-  std::optional<int64_t> timeout_ns;  // nothing: as long as it takes
-  std::string timeout_text;           // as the user wrote it
-  int64_t grace_ns = 2'000'000'000;   // between asking a rank to end and killing it
-  bool tag = true;                    // lines of output carry the rank
-  bool end_on_failure = true;         // the first rank that fails ends the others
+  std::vector<std::string> command;    // the program and its arguments; not empty
+  std::optional<int64_t> timeout_ns;   // nothing: as long as it takes
+  std::string timeout_text;            // as the user wrote it
+  int64_t grace_ns = 2'000'000'000;    // between asking a rank to end and killing it
+  bool tag = true;                     // lines of output carry the rank
+  bool end_on_failure = true;          // the first rank that fails ends the others
+  std::vector<std::string> variables;  // "NAME=value", for all ranks
 
   // Only for jobs of many hosts; `ranks` is their sum then.
   std::vector<HostRanks> hosts;
-  std::string agent;                   // "CMD {host}"; empty: ssh
-  std::string interfaces;              // as SYNCOPATE_SOCKET_IFNAME has it; empty: the default
-  std::string remote_program;          // the syncopate command on the hosts
-  std::vector<std::string> variables;  // "NAME=value", for all ranks
+  std::string agent;           // "CMD {host}"; empty: ssh
+  std::string interfaces;      // as SYNCOPATE_SOCKET_IFNAME has it; empty: the default
+  std::string remote_program;  // the syncopate command on the hosts
   int64_t start_timeout_ns = 120'000'000'000;
   std::string start_timeout_text = "2m";
 };

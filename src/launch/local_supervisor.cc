@@ -32,7 +32,7 @@ int LocalSupervisor::Run() {
   PassOnTheRest();
   const std::string line = Explanation();
   if (!line.empty()) {
-    absl::StrAppend(&err_.bytes(), "syncopate launch: ", line, "\n");
+    absl::StrAppend(&err_.bytes(), "syncopate ", options_.name, ": ", line, "\n");
     PassOnTheRest();
   }
   return ExitCode(outcome_);
@@ -45,7 +45,8 @@ void LocalSupervisor::StartRanks() {
   const UniqueFd exec_errors_write(pipe_ends[1]);
   const UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!signals_.ok() || !nothing.ok()) error = errno;
-  const std::vector<std::string> inherited = InheritedEnvironment();
+  const std::vector<std::string> inherited =
+      WithVariables(InheritedEnvironment(), options_.variables);
   for (int rank = 0; rank < options_.ranks; ++rank) {
     WorkerProcess worker;
     if (error == 0) {

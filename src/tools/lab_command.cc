@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "tools/command_line.h"
 #include "tools/lab/actions.h"
+#include "tools/launch_options.h"
 #include "tools/usage_message.h"
 
 namespace syncopate::tools {
@@ -37,7 +38,8 @@ class Adder {
     return command;
   }
 
-  // One whose words are left to the action; `verb` is put before them if it is not empty.
+  // One whose words are left to the action; `verb` is put before them if it is not empty. Those of
+  // changes may hold options.
   CLI::App* AddWords(const std::string& name, const std::string& description,
                      const std::shared_ptr<Arguments>& arguments, Action action,
                      const std::string& verb) const {
@@ -46,7 +48,6 @@ class Adder {
     AddLabOption(command, arguments);
     int& exit_code = exit_code_;
     command->callback([command, arguments, action, verb, &exit_code] {
-      // The words of `run` go to launch, which checks them; those of changes may hold options.
       const absl::Status usage =
           action == labtool::Exec ? CheckWordsLeft(*command) : absl::OkStatus();
       if (!usage.ok()) {
@@ -56,6 +57,22 @@ class Adder {
       if (!verb.empty()) arguments->words.push_back(verb);
       for (const std::string& word : command->remaining()) arguments->words.push_back(word);
       exit_code = action(*arguments);
+    });
+    return command;
+  }
+
+  // One whose words are the program of a job.
+  CLI::App* AddJob(const std::string& name, const std::string& description,
+                   const std::shared_ptr<Arguments>& arguments, Action action) const {
+    CLI::App* command = lab_->add_subcommand(name, description);
+    arguments->launch.name = absl::StrCat("lab ", name);
+    AddLaunchOptions(*command, arguments->launch);
+    AddLabOption(command, arguments);
+    int& exit_code = exit_code_;
+    command->callback([command, arguments, action, &exit_code] {
+      const absl::Status usage = CheckWordsLeft(*command);
+      arguments->launch.command = command->remaining();
+      exit_code = usage.ok() ? action(*arguments) : Complain(arguments->launch.name, usage);
     });
     return command;
   }
@@ -123,6 +140,25 @@ void AddReports(const Adder& adder) {
       "Example:\n  syncopate lab check two-racks --only all");
 }
 
+void AddRun(const Adder& adder) {
+  auto run = std::make_shared<Arguments>();
+  CLI::App* command =
+      adder.AddJob("run", "Run a program as a job on the hosts: syncopate launch in the lab", run,
+                   labtool::RunJob);
+  command->add_option("--slots", run->slots, "Ranks on each host (1)")
+      ->type_name("N")
+      ->excludes(command->get_option("-n"))
+      ->excludes(command->get_option("-H"))
+      ->excludes(command->get_option("--hostfile"));
+  command->footer(
+      "Without -n, -H and --slots there is one rank on each host. -H names hosts of the lab.\n"
+      "The exit code and everything else is as with syncopate launch.\n"
+      "Examples:\n  syncopate lab run -- ./my_training\n"
+      "  syncopate lab run --slots 2 --timeout 10m -- ./my_training\n"
+      "  syncopate lab run -H h0,h4 --on-failure continue -x SYNCOPATE_DEBUG=INFO -- "
+      "./my_training");
+}
+
 void AddPrograms(const Adder& adder) {
   auto exec = std::make_shared<Arguments>();
   CLI::App* command = adder.AddWords("exec", "Run a program on a host", exec, labtool::Exec, "");
@@ -133,15 +169,7 @@ void AddPrograms(const Adder& adder) {
       "Examples:\n  syncopate lab exec h0 -- iperf3 -s\n"
       "  syncopate lab exec --lab second h3 -- bash");
 
-  auto run = std::make_shared<Arguments>();
-  command = adder.AddWords("run", "Run a program as a job on all hosts (syncopate launch)", run,
-                           labtool::RunJob, "");
-  auto* workers =
-      command->add_option("-n,--ranks", run->workers, "Workers in all; without, one for each host");
-  command->add_option("--slots", run->slots, "Workers on each host")->excludes(workers);
-  command->footer(
-      "Examples:\n  syncopate lab run -- ./my_training\n"
-      "  syncopate lab run --slots 2 -- ./my_training");
+  AddRun(adder);
 }
 
 void AddChanges(const Adder& adder) {

@@ -1,229 +1,29 @@
 #include "tools/launch_command.h"
 
-#include <sys/random.h>
-
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/clock.h"
-#include "base/environment.h"
-#include "base/limits.h"
-#include "base/parse.h"
-#include "base/status.h"
-#include "launch/agent_command.h"
-#include "launch/host_list.h"
 #include "launch/launcher.h"
-#include "launch/worker_process.h"
 #include "tools/command_line.h"
+#include "tools/launch_options.h"
 #include "tools/usage_message.h"
 
 namespace syncopate::tools {
-namespace {
-
-struct LaunchArguments {
-  std::string ranks;
-  std::string hosts;
-  std::string host_file;
-  std::string agent;
-  std::string interfaces;
-  std::string remote_program;
-  std::string start_timeout = "2m";
-  std::string on_failure = "end";
-  std::vector<std::string> variables;
-  bool remote = false;
-  std::string timeout;
-  std::string grace = "2s";
-  bool tag = false;
-  bool no_tag = false;
-  std::vector<std::string> command;
-};
-
-// Variables of ours, and of what we use between hosts, go to the other hosts unasked. The rest of
-// this host's environment is not theirs.
-constexpr const char* kForwarded[] = {"SYNCOPATE_", "UCX_", "OMP_"};
-
-absl::StatusOr<std::vector<std::string>> VariablesFor(const LaunchArguments& arguments) {
-  std::vector<std::string> variables;
-  for (const std::string& variable : launch::InheritedEnvironment()) {
-    for (const char* prefix : kForwarded) {
-      if (absl::StartsWith(variable, prefix)) variables.push_back(variable);
-    }
-  }
-  std::vector<std::string> asked;
-  for (const std::string& variable : arguments.variables) {
-    if (variable.empty() || variable[0] == '=') {
-      return absl::InvalidArgumentError("-x: a variable without a name; write NAME or NAME=value");
-    }
-    if (absl::StrContains(variable, '=')) {
-      asked.push_back(variable);
-      continue;
-    }
-    const std::optional<std::string> value = ProcessEnvironment()(variable);
-    if (!value.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("-x: ", variable, " is not set; set it, or write ", variable, "=value"));
-    }
-    asked.push_back(absl::StrCat(variable, "=", *value));
-  }
-  if (!arguments.interfaces.empty()) {
-    asked.push_back(absl::StrCat("SYNCOPATE_SOCKET_IFNAME=", arguments.interfaces));
-  }
-  return launch::WithVariables(variables, asked);
-}
-
-absl::Status AddHosts(const LaunchArguments& arguments, std::optional<int> ranks,
-                      launch::LaunchOptions& options) {
-  std::vector<launch::HostSlots> hosts;
-  if (!arguments.hosts.empty()) {
-    auto parsed = launch::ParseHostList(arguments.hosts);
-    if (!parsed.ok()) return At("-H", parsed.status());
-    hosts = *std::move(parsed);
-  } else {
-    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text,
-                               ReadFile(arguments.host_file, limits::kHostFileBytesMax));
-    SYNCOPATE_ASSIGN_OR_RETURN(hosts, launch::ParseHostFile(arguments.host_file, text));
-  }
-  SYNCOPATE_ASSIGN_OR_RETURN(options.hosts, launch::PlaceRanks(hosts, ranks));
-  options.ranks = options.hosts.back().first_rank + options.hosts.back().ranks;
-  options.agent = arguments.agent;
-  options.interfaces = arguments.interfaces;
-  if (options.interfaces.empty()) {
-    options.interfaces = ProcessEnvironment()("SYNCOPATE_SOCKET_IFNAME").value_or("");
-  }
-  options.remote_program = arguments.remote_program;
-  SYNCOPATE_ASSIGN_OR_RETURN(options.variables, VariablesFor(arguments));
-  absl::StatusOr<int64_t> start_timeout_ns = ParseDurationNs(arguments.start_timeout);
-  if (!start_timeout_ns.ok()) return At("--start-timeout", start_timeout_ns.status());
-  options.start_timeout_ns = *start_timeout_ns;
-  options.start_timeout_text = arguments.start_timeout;
-  // Refused now rather than once for each host.
-  const auto agent = launch::AgentCommand(options.agent, "host", false, {"x"});
-  return agent.ok() ? absl::OkStatus() : At("--agent", agent.status());
-}
-
-absl::StatusOr<launch::LaunchOptions> ToOptions(const LaunchArguments& arguments) {
-  launch::LaunchOptions options;
-  const bool many_hosts = !arguments.hosts.empty() || !arguments.host_file.empty();
-  std::optional<int> ranks;
-  if (!many_hosts || !arguments.ranks.empty()) {
-    if (arguments.ranks.empty()) {
-      return absl::InvalidArgumentError(
-          "how many ranks? -n 4 runs four on this machine, -H node1:4,node2:4 uses hosts");
-    }
-    absl::StatusOr<int64_t> count =
-        ParseInt(arguments.ranks, 1, many_hosts ? limits::kWorkersMax : limits::kLocalWorkersMax);
-    if (!count.ok()) return At("-n", count.status());
-    ranks = static_cast<int>(*count);
-    options.ranks = *ranks;
-  }
-  if (many_hosts) SYNCOPATE_RETURN_IF_ERROR(AddHosts(arguments, ranks, options));
-  options.end_on_failure = arguments.on_failure == "end";
-  if (!options.end_on_failure && arguments.on_failure != "continue") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--on-failure: \"", arguments.on_failure, "\" is neither end nor continue"));
-  }
-  if (!arguments.timeout.empty()) {
-    absl::StatusOr<int64_t> timeout_ns = ParseDurationNs(arguments.timeout);
-    if (!timeout_ns.ok()) return At("--timeout", timeout_ns.status());
-    options.timeout_ns = *timeout_ns;
-    options.timeout_text = arguments.timeout;
-  }
-  absl::StatusOr<int64_t> grace_ns = ParseDurationNs(arguments.grace);
-  if (!grace_ns.ok()) return At("--grace", grace_ns.status());
-  options.grace_ns = *grace_ns;
-  options.tag = !arguments.no_tag;
-  options.command = arguments.command;
-  if (options.command.empty() || options.command.front().empty()) {
-    return absl::InvalidArgumentError(
-        "no program to run; write it after the options, as in syncopate launch -n 4 -- ./program");
-  }
-  return options;
-}
-
-absl::StatusOr<std::string> UniqueJob() {
-  uint64_t random[2];
-  if (getrandom(random, sizeof(random), 0) != sizeof(random)) {
-    return absl::UnavailableError("the system gives no random numbers; try again");
-  }
-  return absl::StrFormat("launch-%016x%016x", random[0], random[1]);
-}
-
-int RunLaunch(const LaunchArguments& arguments) {
-  if (arguments.remote) return launch::LaunchRemote(MonotonicClock());
-  absl::StatusOr<launch::LaunchOptions> options = ToOptions(arguments);
-  if (!options.ok()) return Complain("launch", options.status());
-  absl::StatusOr<std::string> job = UniqueJob();
-  if (!job.ok()) return Complain("launch", job.status());
-  options->job = *job;
-  return launch::Launch(*options, MonotonicClock());
-}
-
-}  // namespace
 
 void AddLaunchCommand(CLI::App& app, int& exit_code) {
   CLI::App* launch =
       app.add_subcommand("launch", "Run a program as the ranks of a job, here or on many hosts");
   auto arguments = std::make_shared<LaunchArguments>();
-  launch->add_option("-n,--ranks", arguments->ranks, "How many ranks; with hosts: all their slots")
-      ->type_name("N");
-  auto* hosts = launch->add_option("-H,--host", arguments->hosts, "Hosts and their slots")
-                    ->type_name("HOST[:SLOTS],...");
-  launch->add_option("--hostfile", arguments->host_file, "A file with a host a line: node1 slots=4")
-      ->type_name("FILE")
-      ->excludes(hosts);
-  launch
-      ->add_option("--agent", arguments->agent,
-                   "How to run a command on a host; the default is ssh -o BatchMode=yes -T {host}")
-      ->type_name("\"CMD {host}\"");
-  launch
-      ->add_option("--interface", arguments->interfaces,
-                   "Network interfaces to use, as SYNCOPATE_SOCKET_IFNAME has them")
-      ->type_name("IF");
-  launch
-      ->add_option("--remote-syncopate", arguments->remote_program,
-                   "The syncopate command on the hosts; the default is this one's path")
-      ->type_name("PATH");
-  launch
-      ->add_option(
-          "--start-timeout", arguments->start_timeout,
-          "Longest time for hosts to start, and for all ranks to meet once the first has come")
-      ->type_name("TIME")
-      ->capture_default_str();
-  launch
-      ->add_option("-x,--export", arguments->variables,
-                   "Variables for the ranks on hosts, besides SYNCOPATE_*, UCX_* and OMP_*")
-      ->type_name("NAME[=VALUE]")
-      ->take_all()
-      ->expected(1);
-  launch->add_flag("--remote", arguments->remote)->group("");  // our own other end
-  launch
-      ->add_option("--on-failure", arguments->on_failure,
-                   "When a rank fails: end the others, or let them continue")
-      ->type_name("end|continue")
-      ->capture_default_str();
-  launch->add_option("--timeout", arguments->timeout, "End all if not done by then: 90s, 10m, 2h")
-      ->type_name("TIME");
-  launch
-      ->add_option("--grace", arguments->grace, "Time between asking a rank to end and killing it")
-      ->type_name("TIME")
-      ->capture_default_str();
-  auto* no_tag =
-      launch->add_flag("--no-tag", arguments->no_tag, "Lines of output do not carry their rank");
-  launch->add_flag("--tag-output", arguments->tag, "Lines of output carry their rank (the default)")
-      ->excludes(no_tag);
-  launch->prefix_command();
+  arguments->name = "launch";
+  AddLaunchOptions(*launch, *arguments);
+  auto remote = std::make_shared<bool>(false);
+  launch->add_flag("--remote", *remote)->group("");  // our own other end
   launch->footer(
       "The program and its arguments follow the options, best after \"--\".\n"
       "Each rank gets SYNCOPATE_JOB, _RANK, _SIZE, _LOCAL_RANK and _LOCAL_SIZE; on hosts also\n"
-      "_HOST, and _SERVICE and _KEY, by which the ranks find each other. The first that fails\n"
-      "ends the others. Rank 0 gets the standard input.\n"
+      "_HOST, and _RENDEZVOUS and _KEY, by which the ranks find each other. Rank 0 gets the\n"
+      "standard input. The first rank that fails ends the others, unless --on-failure continue.\n"
       "Exit code: 0 all ranks exited with 0; a failed rank's own; 128 + signal if a signal ended\n"
       "a rank or the launcher; 1 timeout; 2 bad usage or a program that cannot be run.\n"
       "\n"
@@ -232,11 +32,16 @@ void AddLaunchCommand(CLI::App& app, int& exit_code) {
       "  syncopate launch -H node1:4,node2:4 -- ./my_training\n"
       "  syncopate launch --hostfile hosts -n 6 --interface eth1 -x DATA -- ./my_training\n"
       "  syncopate launch -H a,b --agent \"ssh -p 2222 {host}\" -- hostname\n"
+      "  syncopate launch -n 2 -x OMP_NUM_THREADS=1 -- ./my_training\n"
       "  syncopate launch -n 2 --timeout 10m --no-tag -- sh -c 'echo rank $SYNCOPATE_RANK'");
-  launch->callback([launch, arguments, &exit_code] {
+  launch->callback([launch, arguments, remote, &exit_code] {
+    if (*remote) {
+      exit_code = launch::LaunchRemote(MonotonicClock());
+      return;
+    }
     const absl::Status usage = CheckWordsLeft(*launch);
     arguments->command = launch->remaining();
-    exit_code = usage.ok() ? RunLaunch(*arguments) : Complain("launch", usage);
+    exit_code = usage.ok() ? RunLaunch(*arguments) : Complain(arguments->name, usage);
   });
 }
 

@@ -1,7 +1,6 @@
 #include "tools/bench/lab_plan.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "launch/agent_command.h"
 
 namespace syncopate::tools::bench {
@@ -16,13 +15,11 @@ LabPlace PlaceInLab(const lab::Lab& lab, const std::string& syncopate,
   LabPlace place;
   const std::vector<lab::HostAddress> hosts = lab.hosts();
   place.exec = lab.ExecWords(syncopate, hosts.front().name);
-  place.launch = lab.LaunchWords(syncopate, slots);
-  std::vector<std::string> used;
+  place.hosts = lab.HostsWithSlots(slots);
+  place.launch = {syncopate, "launch", "-H", place.hosts, "--agent", lab.Agent(syncopate)};
   for (size_t i = 0; i < hosts.size() && i < slots.size(); ++i) {
-    if (slots[i] > 0) used.push_back(absl::StrCat(hosts[i].name, ":", slots[i]));
     place.host_of.insert(place.host_of.end(), static_cast<size_t>(slots[i]), hosts[i].name);
   }
-  place.hosts = absl::StrJoin(used, ",");
   return place;
 }
 

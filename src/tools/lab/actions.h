@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/launch_options.h"
+
 namespace syncopate::tools::labtool {
 
 struct Arguments {
@@ -15,12 +17,12 @@ struct Arguments {
   std::string as;       // a name for a change
   std::string only;     // check
   std::string seconds;  // check, status
-  std::string workers;  // run -n
   std::string slots;    // run
   bool all = false;     // down
   bool json = false;
   bool keep = false;               // scenario
-  std::vector<std::string> words;  // of a change, exec, run
+  std::vector<std::string> words;  // of a change, exec
+  LaunchArguments launch;          // run
 };
 
 int Up(const Arguments& arguments);
@@ -30,7 +32,7 @@ int Status(const Arguments& arguments);
 int PrintTopology(const Arguments& arguments);
 int Check(const Arguments& arguments);
 
-// Both become the program and return only if they cannot.
+// Becomes the program and returns only if it cannot.
 int Exec(const Arguments& arguments);
 int RunJob(const Arguments& arguments);
 

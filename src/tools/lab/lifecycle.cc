@@ -50,31 +50,39 @@ int Become(const std::vector<std::string>& words) {
   return error == ENOENT ? kNoSuchProgram : kCannotRun;
 }
 
-absl::StatusOr<std::vector<std::string>> JobWords(const Arguments& arguments,
-                                                  const lab::Lab& chosen) {
+// The hosts that the user names are those of the lab; without, all that run workers take part.
+absl::Status ChooseHosts(const lab::Lab& chosen, const std::string& slots_text,
+                         LaunchArguments& launch) {
+  if (NamesHosts(launch)) return absl::OkStatus();
   int workers = 0;
   int slots = 1;
-  if (!arguments.workers.empty()) {
-    const absl::StatusOr<int64_t> number = ParseInt(arguments.workers, 1, limits::kWorkersMax);
+  if (!launch.ranks.empty()) {
+    const absl::StatusOr<int64_t> number = ParseInt(launch.ranks, 1, limits::kWorkersMax);
     if (!number.ok()) return At("-n", number.status());
     workers = static_cast<int>(*number);
   }
-  if (!arguments.slots.empty()) {
-    const absl::StatusOr<int64_t> number = ParseInt(arguments.slots, 1, limits::kLocalWorkersMax);
+  if (!slots_text.empty()) {
+    const absl::StatusOr<int64_t> number = ParseInt(slots_text, 1, limits::kLocalWorkersMax);
     if (!number.ok()) return At("--slots", number.status());
     slots = static_cast<int>(*number);
   }
-  if (arguments.words.empty()) {
-    return absl::InvalidArgumentError(
-        "no program to run; write it after the options, as in syncopate lab run -- ./program");
-  }
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::string self, OwnPath());
   const int hosts = static_cast<int>(chosen.hosts().size());
-  std::vector<std::string> words =
-      chosen.LaunchWords(self, lab::SpreadSlots(hosts, workers, slots));
-  words.push_back("--");
-  words.insert(words.end(), arguments.words.begin(), arguments.words.end());
-  return words;
+  launch.hosts = chosen.HostsWithSlots(lab::SpreadSlots(hosts, workers, slots));
+  return absl::OkStatus();
+}
+
+// The job that `syncopate launch` would run on the lab's hosts.
+absl::StatusOr<LaunchArguments> JobInLab(const Arguments& arguments) {
+  LaunchArguments launch = arguments.launch;
+  SYNCOPATE_RETURN_IF_ERROR(CheckLaunch(launch));
+  SYNCOPATE_ASSIGN_OR_RETURN(const lab::Lab chosen,
+                             lab::Lab::Open(arguments.lab, MonotonicClock()));
+  SYNCOPATE_RETURN_IF_ERROR(ChooseHosts(chosen, arguments.slots, launch));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string self, OwnPath());
+  if (launch.agent.empty()) launch.agent = chosen.Agent(self);
+  // The launcher is on the first host, so that all others reach it.
+  SYNCOPATE_RETURN_IF_ERROR(GoTo(chosen.name(), chosen.hosts().front().name));
+  return launch;
 }
 
 absl::StatusOr<std::vector<std::string>> LabsToTakeDown(const Arguments& arguments) {
@@ -122,7 +130,12 @@ int Down(const Arguments& arguments) {
 
 int List(const Arguments& arguments) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const std::string& name : lab::LabNames()) {
+  const std::vector<std::string> names = lab::LabNames();
+  if (names.empty() && !arguments.json) {
+    std::cout << "no lab is up; start one with syncopate lab up FILE.toml, for example "
+                 "labs/two-racks.toml\n";
+  }
+  for (const std::string& name : names) {
     const absl::StatusOr<lab::State> state = lab::LoadState(name);
     const bool complete = state.ok() && state->complete;
     const size_t hosts = state.ok() ? lab::Hosts(state->spec).size() : 0;
@@ -162,14 +175,8 @@ int Exec(const Arguments& arguments) {
 }
 
 int RunJob(const Arguments& arguments) {
-  const absl::StatusOr<lab::Lab> chosen = lab::Lab::Open(arguments.lab, MonotonicClock());
-  if (!chosen.ok()) return Complain("lab run", chosen.status());
-  const absl::StatusOr<std::vector<std::string>> words = JobWords(arguments, *chosen);
-  if (!words.ok()) return Complain("lab run", words.status());
-  // The launcher is on the first host, so that all others reach it.
-  const absl::Status there = GoTo(chosen->name(), chosen->hosts().front().name);
-  if (!there.ok()) return Complain("lab run", there);
-  return Become(*words);
+  const absl::StatusOr<LaunchArguments> launch = JobInLab(arguments);
+  return launch.ok() ? RunLaunch(*launch) : Complain(arguments.launch.name, launch.status());
 }
 
 }  // namespace syncopate::tools::labtool
