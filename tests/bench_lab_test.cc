@@ -109,9 +109,9 @@ TEST_F(BenchLabTest, SomeAreActiveAndTheOthersHelp) {
 
 TEST_F(BenchLabTest, CtrlCTakesTheLabDown) {
   StartLong();
-  ASSERT_EQ(kill(process_->pid(), SIGINT), 0);
-  EXPECT_EQ(process_->Wait(), 1);
-  EXPECT_THAT(process_->err(), HasSubstr("interrupted"));
+  ASSERT_EQ(kill(process_->pid(), SIGTERM), 0);
+  EXPECT_EQ(process_->Wait(), 128 + SIGTERM);
+  EXPECT_EQ(process_->err(), "syncopate bench: interrupted by SIGTERM\n");
   EXPECT_TRUE(WaitUntilNoneIsLeft(marker_));
   EXPECT_THAT(lab::LabNames(), Not(Contains(lab_)));
 }

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "interrupt_testing.h"
 #include "lab/check.h"
 #include "lab/child_process.h"
 #include "lab/cpu_share.h"
@@ -394,6 +395,19 @@ TEST_F(LabTest, AJobTakesTheOptionsOfLaunch) {
             "--timeout\n");
 }
 
+TEST_F(LabTest, AnInterruptedJobOrCheckLeavesNothing) {
+  ASSERT_EQ(Up("a").code, 0);
+  // The launcher, its supervisor, and for each of two hosts an agent, a supervisor and a rank.
+  syncopate::testing::ExpectCleanEndOnInterrupt(
+      {SYNCOPATE_BINARY, "lab", "run", "--lab", Name("a"), "-n", "2", "--", "sleep", "1000"}, 8,
+      "syncopate lab run: interrupted; ended 2 ranks\n");
+  if (!CheckIperf().ok()) GTEST_SKIP() << CheckIperf();
+  // The command and both ends of a flow.
+  syncopate::testing::ExpectCleanEndOnInterrupt(
+      {SYNCOPATE_BINARY, "lab", "check", Name("a"), "--seconds", "100"}, 3,
+      "syncopate lab check: interrupted\n");
+}
+
 TEST_F(LabTest, AScenarioThatIsInterruptedUndoesItsChanges) {
   ASSERT_EQ(Up("a").code, 0);
   const std::string file = Write("s.toml",
@@ -408,8 +422,9 @@ TEST_F(LabTest, AScenarioThatIsInterruptedUndoesItsChanges) {
   }
   EXPECT_EQ(lab.Changes().value()[0].name, "event2");
   kill(scenario.pid(), SIGINT);
-  EXPECT_EQ(scenario.Wait(), 1);
-  EXPECT_THAT(scenario.err(), HasSubstr("interrupted"));
+  EXPECT_EQ(scenario.Wait(), 128 + SIGINT);
+  EXPECT_EQ(scenario.err(),
+            "syncopate lab scenario: interrupted; what the scenario had changed is undone\n");
   EXPECT_TRUE(lab.Changes().value().empty());
 }
 

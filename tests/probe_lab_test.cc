@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "interrupt_testing.h"
 #include "lab/lab.h"
 #include "lab/lab_testing.h"
 #include "lab/state.h"
@@ -96,6 +97,32 @@ TEST_F(ProbeOfAFileTest, ALabDoesNotOutliveAProbeThatIsKilled) {
   ASSERT_TRUE(Eventually(is_up)) << probe.err();
   ASSERT_EQ(kill(probe.pid(), SIGKILL), 0);
   EXPECT_TRUE(Eventually([&] { return !is_up(); }));
+}
+
+TEST_F(ProbeOfAFileTest, AnInterruptTakesTheLabAway) {
+  for (const bool group : {false, true}) {
+    InterruptedCommand probe({SYNCOPATE_BINARY, "probe", "--lab", file_, "--budget", "100s"});
+    const std::string name = LabOf(probe.process());
+    // The command, the guard of the lab, the launcher, its supervisor, and for each of two hosts an
+    // agent, a supervisor and a rank.
+    ASSERT_TRUE(WaitForProcesses(probe.marker(), 10)) << probe.process().err();
+    probe.Interrupt(SIGINT, group);
+    probe.ExpectCleanEnd(SIGINT, "syncopate probe: interrupted; ended 2 ranks\n");
+    EXPECT_THAT(lab::LabNames(), Not(Contains(name)));
+  }
+}
+
+TEST(ProbeSelfTest, AnInterruptTakesTheLabAway) {
+  if (geteuid() != 0) GTEST_SKIP() << "labs need root";
+  for (const bool group : {false, true}) {
+    InterruptedCommand probe({SYNCOPATE_BINARY, "probe", "--self-test", "1", "--budget", "100s"});
+    const std::string name = absl::StrCat("probe-test-", probe.process().pid());
+    // The command, the guard of the lab, and the workers: there are two hosts at least.
+    ASSERT_TRUE(WaitForProcesses(probe.marker(), 4)) << probe.process().err();
+    probe.Interrupt(SIGINT, group);
+    probe.ExpectCleanEnd(SIGINT, "syncopate probe: interrupted\n");
+    EXPECT_THAT(lab::LabNames(), Not(Contains(name)));
+  }
 }
 
 TEST(ProbeCommandTest, SaysWhatIsMissing) {

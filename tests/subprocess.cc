@@ -152,6 +152,15 @@ std::vector<pid_t> MarkedProcesses(const std::string& marker) {
   return pids;
 }
 
+bool WaitForProcesses(const std::string& marker, size_t count) {
+  const int64_t deadline_ns = MonotonicClock().NowNs() + kDeadlineNs;
+  while (MarkedProcesses(marker).size() < count) {
+    if (MonotonicClock().NowNs() >= deadline_ns) return false;
+    poll(nullptr, 0, 5);  // nothing tells of new processes
+  }
+  return true;
+}
+
 bool WaitUntilNoneIsLeft(const std::string& marker) {
   const int64_t deadline_ns = MonotonicClock().NowNs() + kDeadlineNs;
   for (std::vector<pid_t> pids = MarkedProcesses(marker); !pids.empty();

@@ -62,6 +62,8 @@ class Subprocess {
 std::string UniqueMarker();
 // All live processes that have "NAME=marker" or the like in their environment.
 std::vector<pid_t> MarkedProcesses(const std::string& marker);
+// Waits until there are at least that many; false at the deadline.
+bool WaitForProcesses(const std::string& marker, size_t count);
 // Waits for the end of all of them and of those that come meanwhile; false at the deadline.
 bool WaitUntilNoneIsLeft(const std::string& marker);
 

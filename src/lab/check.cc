@@ -244,7 +244,7 @@ std::string Verdict(const std::vector<TrialResult>& results) {
 
 absl::StatusOr<std::vector<TrialResult>> RunTrials(
     const Plan& plan, const std::vector<Trial>& trials, double seconds, const Clock& clock,
-    const std::function<void(const Trial&, size_t index)>& before) {
+    const std::function<void(const Trial&, size_t index)>& before, int cancel_fd) {
   std::vector<TrialResult> results;
   for (size_t i = 0; i < trials.size(); ++i) {
     if (before) before(trials[i], i);
@@ -253,7 +253,7 @@ absl::StatusOr<std::vector<TrialResult>> RunTrials(
     const bool shared = trials[i].kind == Trial::Kind::kShared;
     SYNCOPATE_ASSIGN_OR_RETURN(
         result.got, MeasureFlows(plan, trials[i].pairs, seconds, shared ? kSharingStreams : 1,
-                                 shared ? kSharingCongestion : "", clock));
+                                 shared ? kSharingCongestion : "", clock, cancel_fd));
     results.push_back(std::move(result));
   }
   return results;

@@ -51,10 +51,11 @@ bool Holds(const TrialResult& result);
 // at once do not.
 std::string Verdict(const std::vector<TrialResult>& results);
 
-// Runs the trials one after the other; `before` is told of each.
+// Runs the trials one after the other; `before` is told of each. Cancelled when `cancel_fd` becomes
+// readable (-1: never).
 absl::StatusOr<std::vector<TrialResult>> RunTrials(
     const Plan& plan, const std::vector<Trial>& trials, double seconds, const Clock& clock,
-    const std::function<void(const Trial&, size_t index)>& before);
+    const std::function<void(const Trial&, size_t index)>& before, int cancel_fd = -1);
 
 }  // namespace syncopate::lab
 

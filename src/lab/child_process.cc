@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -170,14 +171,18 @@ void ChildProcess::End() {
   pid_ = -1;
 }
 
-absl::StatusOr<ProgramResult> ChildProcess::Wait(int64_t deadline_ns) {
+absl::StatusOr<ProgramResult> ChildProcess::Wait(int64_t deadline_ns, int cancel_fd) {
   const UniqueFd process = OpenPidFd(pid_);
-  pollfd watched = {process.get(), POLLIN, 0};
+  pollfd watched[] = {{process.get(), POLLIN, 0}, {cancel_fd, POLLIN, 0}};
   const int timeout_ms = static_cast<int>(std::max<int64_t>(deadline_ns, 0) / 1'000'000);
   int ready = 0;
   do {
-    ready = poll(&watched, 1, timeout_ms);
+    ready = poll(watched, std::size(watched), timeout_ms);
   } while (ready < 0 && errno == EINTR);
+  if (ready > 0 && watched[1].revents != 0) {
+    End();
+    return absl::CancelledError(absl::StrCat(name_, " was ended"));
+  }
   if (ready == 0) {
     End();
     return absl::DeadlineExceededError(

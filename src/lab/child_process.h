@@ -31,8 +31,9 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&&) = delete;
   ~ChildProcess();
 
-  // DeadlineExceeded if it has not ended by then; it is ended in that case.
-  absl::StatusOr<ProgramResult> Wait(int64_t deadline_ns);
+  // DeadlineExceeded if it has not ended by then, Cancelled if `cancel_fd` becomes readable (-1:
+  // never); it is ended in both cases.
+  absl::StatusOr<ProgramResult> Wait(int64_t deadline_ns, int cancel_fd = -1);
 
  private:
   ChildProcess() = default;

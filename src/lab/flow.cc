@@ -134,8 +134,8 @@ absl::StatusOr<std::vector<ProcessId>> StartFlow(const Plan& plan, const Change&
 
 absl::StatusOr<std::vector<double>> MeasureFlows(const Plan& plan, const std::vector<Pair>& pairs,
                                                  double seconds, int streams,
-                                                 const std::string& congestion,
-                                                 const Clock& clock) {
+                                                 const std::string& congestion, const Clock& clock,
+                                                 int cancel_fd) {
   seconds = std::max(1.0, std::ceil(seconds));
   const double whole = seconds + (pairs.size() > 1 ? kTailSeconds : 0);
   std::vector<ChildProcess> servers;
@@ -165,8 +165,8 @@ absl::StatusOr<std::vector<double>> MeasureFlows(const Plan& plan, const std::ve
   std::vector<double> rates;
   for (size_t i = 0; i < pairs.size(); ++i) {
     const int64_t wait_ns = static_cast<int64_t>(seconds * 1e9) + kProgramDeadlineNs;
-    SYNCOPATE_RETURN_IF_ERROR(clients[i].Wait(wait_ns).status());
-    SYNCOPATE_ASSIGN_OR_RETURN(const ProgramResult result, servers[i].Wait(wait_ns));
+    SYNCOPATE_RETURN_IF_ERROR(clients[i].Wait(wait_ns, cancel_fd).status());
+    SYNCOPATE_ASSIGN_OR_RETURN(const ProgramResult result, servers[i].Wait(wait_ns, cancel_fd));
     const absl::StatusOr<double> rate = ReadRate(result.out, kIntervalSeconds, seconds);
     if (!rate.ok()) {
       return At(absl::StrCat("flow ", plan.spec.nodes[pairs[i].from].name, " to ",

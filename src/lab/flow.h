@@ -24,10 +24,12 @@ struct Pair {
 
 // What each pair's receiver got, in bit/s of payload, while all send at once for `seconds` (whole
 // ones, at least 1), the first half second left out. Each pair sends over `streams` connections
-// with that congestion control (empty: the host's).
+// with that congestion control (empty: the host's). Cancelled when `cancel_fd` becomes readable
+// (-1: never).
 absl::StatusOr<std::vector<double>> MeasureFlows(const Plan& plan, const std::vector<Pair>& pairs,
                                                  double seconds, int streams,
-                                                 const std::string& congestion, const Clock& clock);
+                                                 const std::string& congestion, const Clock& clock,
+                                                 int cancel_fd = -1);
 
 }  // namespace syncopate::lab
 

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "absl/strings/match.h"
@@ -14,6 +15,11 @@ namespace {
 std::string SignalText(int signal) {
   const char* name = sigabbrev_np(signal);
   return absl::StrCat("signal ", signal, name == nullptr ? "" : absl::StrCat(" (SIG", name, ")"));
+}
+
+std::string EndedText(int ranks) {
+  if (ranks == 0) return "";
+  return absl::StrCat("; ended ", ranks, ranks == 1 ? " rank" : " ranks");
 }
 
 std::string Remedy(int error) {
@@ -96,11 +102,17 @@ std::string Explain(const Outcome& outcome, int ranks, absl::string_view program
     case Outcome::Kind::kTimedOut:
       return absl::StrCat("not done after ", timeout, all, "; give more time with --timeout");
     case Outcome::Kind::kInterrupted:
-      return absl::StrCat("interrupted by ", SignalText(outcome.number), all);
+      return absl::StrCat(InterruptText(outcome.number), EndedText(outcome.others_ended));
     case Outcome::Kind::kOutputBroken:
       return absl::StrCat("cannot write standard output: ", std::strerror(outcome.number), all);
   }
   return "";
+}
+
+std::string InterruptText(int signal) {
+  const char* name = sigabbrev_np(signal);
+  if (signal == SIGINT || name == nullptr) return "interrupted";
+  return absl::StrCat("interrupted by SIG", name);
 }
 
 }  // namespace syncopate::launch

@@ -44,6 +44,9 @@ int ExitCode(const Outcome& outcome);
 std::string Explain(const Outcome& outcome, int ranks, absl::string_view program,
                     absl::string_view timeout);
 
+// "interrupted" for Ctrl-C (and 0), else "interrupted by SIGTERM".
+std::string InterruptText(int signal);
+
 }  // namespace syncopate::launch
 
 #endif  // SYNCOPATE_LAUNCH_OUTCOME_H_

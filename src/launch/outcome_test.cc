@@ -29,8 +29,9 @@ TEST(OutcomeTest, SaysItInOneLine) {
   EXPECT_EQ(Explain({Kind::kExited, 0, 7, 0}, 1, "p", ""), "rank 0 exited with code 7");
   EXPECT_EQ(Explain({Kind::kTimedOut}, 4, "p", "10m"),
             "not done after 10m; ended all 4 ranks; give more time with --timeout");
-  EXPECT_EQ(Explain({Kind::kInterrupted, -1, SIGINT, 2}, 2, "p", ""),
-            "interrupted by signal 2 (SIGINT); ended all 2 ranks");
+  EXPECT_EQ(Explain({Kind::kInterrupted, -1, SIGINT, 2}, 2, "p", ""), "interrupted; ended 2 ranks");
+  EXPECT_EQ(Explain({Kind::kInterrupted, -1, SIGTERM, 1}, 1, "p", ""),
+            "interrupted by SIGTERM; ended 1 rank");
   EXPECT_THAT(Explain({Kind::kCannotRun, 0, ENOENT}, 2, "no/such", ""),
               ::testing::StartsWith("cannot run \"no/such\": No such file or directory; "));
 }

@@ -246,7 +246,7 @@ class BenchRun {
   // Says what went wrong and goes on.
   void Warn(const absl::Status& what) {
     progress_.Clear();
-    Complain(kCommand, what);
+    Say(kCommand, what.message());
   }
 
   const BenchOptions options_;

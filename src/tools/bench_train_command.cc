@@ -78,6 +78,7 @@ class TrainBench {
  public:
   TrainBench(Flags flags, const Clock& clock, Environment environment)
       : flags_(std::move(flags)), clock_(clock), environment_(std::move(environment)) {}
+  ~TrainBench() { Show(""); }
 
   absl::Status Run() {
     SYNCOPATE_RETURN_IF_ERROR(ReadFlags());
@@ -257,10 +258,9 @@ class TrainBench {
     std::cout << std::flush;
     for (const bench::TrainRow& row : rows) {
       if (row.loss_difference <= kLossDifferenceMax) continue;
-      Complain(kCommand, absl::DataLossError(absl::StrCat(
-                             "note: the losses of ", row.contestant, " differ by up to ",
-                             static_cast<int>(row.loss_difference * 100), " % from those of ",
-                             rows.front().contestant, "; it may not be the same job")));
+      Say(kCommand, absl::StrCat("note: the losses of ", row.contestant, " differ by up to ",
+                                 static_cast<int>(row.loss_difference * 100), " % from those of ",
+                                 rows.front().contestant, "; it may not be the same job"));
     }
   }
 

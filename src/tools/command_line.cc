@@ -13,16 +13,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/parse.h"
+#include "tools/interrupt.h"
 #include "tools/usage_message.h"
 
 namespace syncopate::tools {
 namespace {
-
-void SayOneLine(absl::string_view command, absl::string_view message) {
-  const std::string line = absl::StrJoin(absl::StrSplit(message, '\n', absl::SkipEmpty()), " ");
-  std::cerr << absl::StrCat("syncopate", command.empty() ? "" : " ", command, ": ", line, "\n")
-            << std::flush;
-}
 
 // CLI11 takes a "--" before the program of a prefix command (`launch -n 4 -- sh -c true`) for the
 // end of the sub-command. Without it the program is where the first word stands that is neither an
@@ -68,8 +63,19 @@ void RefuseNegative(CLI::App& app) {
 
 }  // namespace
 
+void Say(absl::string_view command, absl::string_view message) {
+  const std::string line = absl::StrJoin(absl::StrSplit(message, '\n', absl::SkipEmpty()), " ");
+  std::cerr << absl::StrCat("syncopate", command.empty() ? "" : " ", command, ": ", line, "\n")
+            << std::flush;
+}
+
 int Complain(absl::string_view command, const absl::Status& status) {
-  SayOneLine(command, status.message());
+  if (const int signal = InterruptSignal(); signal != 0) {
+    const bool told = absl::StartsWith(status.message(), "interrupted");
+    Say(command, told ? status.message() : Interrupted().message());
+    return kSignalled + signal;
+  }
+  Say(command, status.message());
   return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? kBadUsage : kFailed;
 }
 
@@ -106,7 +112,7 @@ int RunCommandLine(CLI::App& app, int argc, const char* const* argv, const int& 
       return app.exit(error);  // help or version was asked for
     }
     const UsageMessage message = DescribeUsageError(app, {argv + 1, argv + argc}, error);
-    SayOneLine(message.command, message.text);
+    Say(message.command, message.text);
     return kBadUsage;
   }
 }

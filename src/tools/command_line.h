@@ -14,9 +14,14 @@ namespace syncopate::tools {
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kBadUsage = 2;
+inline constexpr int kSignalled = 128;  // added to the signal's number, as shells have it
 
-// Says `syncopate COMMAND: message` in one line on standard error and returns the exit code:
-// kBadUsage for what the user gave (invalid arguments, files not found), else kFailed.
+// Says `syncopate COMMAND: message` in one line on standard error.
+void Say(absl::string_view command, absl::string_view message);
+
+// Says why the command fails and returns its exit code: kBadUsage for what the user gave (invalid
+// arguments, files not found), else kFailed. After an interrupt (tools/interrupt.h) whatever failed
+// did so because of it: then it says so, and the exit code is 128 + signal.
 int Complain(absl::string_view command, const absl::Status& status);
 
 // Checks of an option's value whose messages a user can read, as in

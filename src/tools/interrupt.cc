@@ -6,14 +6,24 @@
 #include <atomic>
 #include <cerrno>
 
+#include "absl/strings/str_cat.h"
+#include "launch/outcome.h"
+
 namespace syncopate::tools {
 namespace {
 
-std::atomic<int> signal_pipe{-1};
+constexpr int kSignalsCaught = 2;
 
-void OnSignal(int) {
+std::atomic<int> signal_pipe{-1};
+std::atomic<int> first_signal{0};
+std::atomic<int> signals_seen{0};
+
+void OnSignal(int signal) {
   const int error = errno;
-  const char byte = 0;
+  int none = 0;
+  first_signal.compare_exchange_strong(none, signal);
+  if (++signals_seen >= kSignalsCaught) ::signal(signal, SIG_DFL);
+  const char byte = static_cast<char>(signal);
   // If the pipe is full, it is readable already.
   [[maybe_unused]] const ssize_t n = write(signal_pipe.load(), &byte, 1);
   errno = error;
@@ -27,7 +37,10 @@ InterruptScope::InterruptScope() {
   signal_pipe.store(pipe_[1]);
   struct sigaction action = {};
   action.sa_handler = OnSignal;
-  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 InterruptScope::~InterruptScope() {
@@ -36,6 +49,18 @@ InterruptScope::~InterruptScope() {
   signal_pipe.store(-1);
   close(pipe_[0]);
   close(pipe_[1]);
+}
+
+int InterruptScope::Take() const {
+  char byte = 0;
+  return read(pipe_[0], &byte, 1) == 1 ? byte : 0;
+}
+
+int InterruptSignal() { return first_signal.load(); }
+
+absl::Status Interrupted(absl::string_view done) {
+  return absl::CancelledError(
+      absl::StrCat(launch::InterruptText(InterruptSignal()), done.empty() ? "" : "; ", done));
 }
 
 }  // namespace syncopate::tools

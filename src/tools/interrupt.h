@@ -1,4 +1,7 @@
-// Ctrl-C and its kin as something that a poll() can wait for, so that the command can clean up.
+// Ctrl-C and its kin as something that a poll() can wait for, so that a command can end what it has
+// started and take away what it has made. All commands that do so end alike: one line that says
+// `syncopate COMMAND: interrupted`, and the exit code 128 + signal (Complain() of
+// tools/command_line.h gives both).
 #ifndef SYNCOPATE_TOOLS_INTERRUPT_H_
 #define SYNCOPATE_TOOLS_INTERRUPT_H_
 
@@ -6,9 +9,14 @@
 
 #include <array>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
 namespace syncopate::tools {
 
-// Catches SIGINT, SIGTERM and SIGHUP while it lives. One at a time in a process.
+// Catches SIGINT, SIGTERM and SIGHUP while it lives, except those that are ignored (nohup). The
+// third signal has its usual effect, should the command be busy with something that does not wait.
+// One at a time in a process.
 class InterruptScope {
  public:
   InterruptScope();
@@ -18,12 +26,21 @@ class InterruptScope {
 
   // Readable from the first signal on.
   int fd() const { return pipe_[0]; }
+  // The next signal that has come and was not taken yet, to pass it on; 0 if there is none. fd() is
+  // readable while there are some.
+  int Take() const;
 
  private:
   static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
   int pipe_[2] = {-1, -1};
   struct sigaction before_[kSignals.size()];
 };
+
+// The first signal that this process has caught by an InterruptScope; 0 if none has come.
+int InterruptSignal();
+
+// Cancelled: "interrupted", or "interrupted by SIGTERM", and what was `done` about it.
+absl::Status Interrupted(absl::string_view done = "");
 
 }  // namespace syncopate::tools
 

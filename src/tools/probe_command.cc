@@ -24,6 +24,7 @@
 #include "picture/network_drawing.h"
 #include "probe/picture.h"
 #include "tools/command_line.h"
+#include "tools/interrupt.h"
 #include "tools/probe/allreduce.h"
 #include "tools/probe/lab_trials.h"
 #include "tools/probe/probe_job.h"
@@ -206,6 +207,8 @@ absl::Status RunTrials(const ProbeArguments& arguments) {
   }
   if (!nic.ok()) return At("--nic", nic.status());
   options.nic_bits = *nic;
+  const InterruptScope interrupt;
+  options.cancel_fd = interrupt.fd();
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<TrialRow> rows,
                              RunLabTrials(options, MonotonicClock(), std::cout));
   int right = 0, capacities = 0, within = 0;

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,12 +28,15 @@
 #include "tools/bench/loaded_topology.h"
 #include "tools/bench/workspace.h"
 #include "tools/command_line.h"
+#include "tools/interrupt.h"
 
 namespace syncopate::tools {
 namespace {
 
-// `syncopate launch` or `syncopate lab run`. `lab` is the name of one that is up, or empty.
-absl::StatusOr<std::vector<std::string>> JobCommand(const JobPlace& place, const std::string& lab,
+// `syncopate launch` or `syncopate lab run`, which speaks in the name of the sub-command `name`.
+// `lab` is the name of one that is up, or empty.
+absl::StatusOr<std::vector<std::string>> JobCommand(const JobPlace& place, const std::string& name,
+                                                    const std::string& lab,
                                                     const std::vector<std::string>& program) {
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string self, OwnPath());
   std::vector<std::string> command = {self};
@@ -50,6 +52,7 @@ absl::StatusOr<std::vector<std::string>> JobCommand(const JobPlace& place, const
     add("--hostfile", place.hostfile);
     add("--agent", place.agent);
   }
+  add("--in-name-of", name);
   if (place.ranks > 0) add("-n", absl::StrCat(place.ranks));
   command.push_back("--");
   command.insert(command.end(), program.begin(), program.end());
@@ -68,45 +71,37 @@ absl::Status Become(std::vector<std::string> words) {
 
 // Runs that command beside this one and returns its exit code. It has a process group of its own: a
 // signal of the terminal comes to it once, from here. It is asked to end when this process dies.
-absl::StatusOr<int> RunChild(const std::string& name, const std::vector<std::string>& command) {
-  sigset_t ending, before;
-  sigemptyset(&ending);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ending, signal);
-  sigprocmask(SIG_BLOCK, &ending, &before);
+absl::StatusOr<int> RunChild(const std::string& name, const std::vector<std::string>& command,
+                             const InterruptScope& interrupt) {
   const pid_t parent = getpid();
   const pid_t job = fork();
+  if (job < 0) return absl::UnavailableError(absl::StrCat("cannot fork: ", strerror(errno)));
   if (job == 0) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(kFailed);
-    sigprocmask(SIG_SETMASK, &before, nullptr);
     _exit(Complain(name, Become(command)));
   }
-  if (job < 0) return absl::UnavailableError(absl::StrCat("cannot fork: ", strerror(errno)));
   setpgid(job, job);  // whichever of the two is first
   const UniqueFd ended = OpenPidFd(job);
-  const UniqueFd signals(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
-  for (pollfd polls[] = {{ended.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}};
-       ended.ok() && polls[0].revents == 0;) {
+  pollfd polls[] = {{ended.get(), POLLIN, 0}, {interrupt.fd(), POLLIN, 0}};
+  while (ended.ok() && polls[0].revents == 0) {
     if (poll(polls, std::size(polls), -1) < 0) continue;
-    signalfd_siginfo info;
-    while (read(signals.get(), &info, sizeof(info)) == sizeof(info)) {
-      kill(job, static_cast<int>(info.ssi_signo));
-    }
+    while (const int signal = interrupt.Take()) kill(job, signal);
   }
   int state = 0;
   while (waitpid(job, &state, 0) < 0) {
     if (errno != EINTR) return absl::InternalError(absl::StrCat("wait: ", strerror(errno)));
   }
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  return WIFEXITED(state) ? WEXITSTATUS(state) : kFailed;
+  if (WIFEXITED(state)) return WEXITSTATUS(state);
+  if (InterruptSignal() != 0) return Interrupted();  // it had no time to say so
+  return kFailed;
 }
 
 // Where the job finds what the lab's file says of its network.
 absl::StatusOr<std::unique_ptr<bench::Workspace>> DeclareTopology(const lab::Spec& spec) {
-  const char* base = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
   SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<bench::Workspace> folder,
-                             bench::Workspace::Make(base));
+                             bench::Workspace::Make(bench::ScratchBase(ProcessEnvironment())));
   const std::string path = absl::StrCat(folder->path(), "/topology.json");
   const int cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   SYNCOPATE_RETURN_IF_ERROR(WriteFile(path, ToJson(bench::LoadedTopology(spec, cores))));
@@ -120,14 +115,16 @@ absl::StatusOr<int> RunInLabOf(const JobPlace& place, const std::string& command
   SYNCOPATE_ASSIGN_OR_RETURN(const lab::Spec spec, lab::ReadLab(place.lab));
   const std::string name = absl::StrCat(command_name, "-", getpid());
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> command,
-                             JobCommand(place, name, program));
+                             JobCommand(place, command_name, name, program));
+  const InterruptScope interrupt;  // until everything else is cleaned up
   std::unique_ptr<bench::Workspace> folder;
   if (place.declared_topology && !ProcessEnvironment()("SYNCOPATE_TOPO_FILE")) {
     SYNCOPATE_ASSIGN_OR_RETURN(folder, DeclareTopology(spec));
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<lab::ScopedLab> lab,
                              lab::ScopedLab::Up(spec, name, MonotonicClock()));
-  return RunChild(command_name, command);
+  if (InterruptSignal() != 0) return Interrupted();
+  return RunChild(command_name, command, interrupt);
 }
 
 }  // namespace
@@ -157,8 +154,9 @@ absl::StatusOr<int> RunProgramAsJob(const JobPlace& place, const std::string& na
                                     const std::vector<std::string>& program) {
   if (IsLabFile(place.lab)) return RunInLabOf(place, name, program);
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> command,
-                             JobCommand(place, place.lab, program));
-  return RunChild(name, command);
+                             JobCommand(place, name, place.lab, program));
+  const InterruptScope interrupt;
+  return RunChild(name, command, interrupt);
 }
 
 absl::StatusOr<int> RunAsJob(const JobPlace& place, const std::vector<std::string>& words) {

@@ -29,8 +29,8 @@ bool IsLabFile(const std::string& lab);
 void AddJobPlaceOptions(CLI::App& command, JobPlace& place);
 
 // Every rank of a new job runs this program with `words` (the sub-command first). Returns the exit
-// code of the job, which has said itself what went wrong. Signals that end this process go to the
-// job instead.
+// code of the job, which has said itself what went wrong. Signals that would end this process go to
+// the job instead (tools/interrupt.h).
 absl::StatusOr<int> RunAsJob(const JobPlace& place, const std::vector<std::string>& words);
 // Every rank of a new job runs `program`, its path first; `name` is that of the sub-command. What
 // is returned is as of RunAsJob().

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "tools/bench/spawn.h"
+#include "tools/interrupt.h"
 
 namespace syncopate::tools::bench {
 namespace {
@@ -183,7 +184,7 @@ absl::Status ContestantProcess::Await(const std::vector<int>& fds, int64_t deadl
     const int n = poll(polled.data(), polled.size(), static_cast<int>(wait_ms));
     if (n < 0 && errno != EINTR) return SystemError("poll");
     if (n > 0) {
-      if (polled.back().revents != 0) return absl::CancelledError("interrupted");
+      if (polled.back().revents != 0) return Interrupted();
       readable->clear();
       for (size_t i = 0; i < fds.size(); ++i) readable->push_back(polled[i].revents != 0);
       return absl::OkStatus();

@@ -19,6 +19,7 @@
 #include "base/pidfd.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "tools/interrupt.h"
 
 extern char** environ;
 
@@ -74,7 +75,7 @@ absl::Status AwaitEnd(pid_t pid, int64_t deadline_ns, int interrupt_fd, const Cl
     if (poll(polled, 2, static_cast<int>(wait_ms)) < 0 && errno != EINTR) {
       return absl::UnavailableError(absl::StrCat("poll: ", std::strerror(errno)));
     }
-    if (polled[1].revents != 0) return absl::CancelledError("interrupted");
+    if (polled[1].revents != 0) return Interrupted();
     if (polled[0].revents != 0) return absl::OkStatus();
   }
 }

@@ -60,7 +60,7 @@ absl::Status Play(lab::Lab& chosen, const std::vector<lab::Event>& events, bool 
   absl::Status status;
   for (const lab::Event& event : events) {
     if (!WaitUntil(begin_ns + event.at_ns, clock, interrupt.fd())) {
-      status = absl::CancelledError("interrupted; what the scenario had changed is undone");
+      status = Interrupted("what the scenario had changed is undone");
       break;
     }
     std::cout << absl::StrFormat("%8.2f s  %s\n",

@@ -18,6 +18,7 @@
 #include "lab/requirements.h"
 #include "nlohmann/json.hpp"
 #include "tools/command_line.h"
+#include "tools/interrupt.h"
 #include "tools/lab/actions.h"
 
 namespace syncopate::tools::labtool {
@@ -182,22 +183,23 @@ absl::StatusOr<bool> RunCheck(const Arguments& arguments) {
                  "measured; undo them to see the rates alone\n";
   }
   const bool show = isatty(STDERR_FILENO) != 0;
-  SYNCOPATE_ASSIGN_OR_RETURN(
-      const std::vector<lab::TrialResult> results,
-      lab::RunTrials(chosen.plan(), trials, seconds, MonotonicClock(),
-                     [&](const lab::Trial& trial, size_t index) {
-                       if (!show) return;
-                       std::cerr << absl::StrFormat(
-                           "\r\033[K%d of %d, about %.0f s left: %s", index + 1, trials.size(),
-                           static_cast<double>(trials.size() - index) * (seconds + 0.3),
-                           trial.what);
-                     }));
+  const InterruptScope interrupt;
+  const absl::StatusOr<std::vector<lab::TrialResult>> results = lab::RunTrials(
+      chosen.plan(), trials, seconds, MonotonicClock(),
+      [&](const lab::Trial& trial, size_t index) {
+        if (!show) return;
+        std::cerr << absl::StrFormat(
+            "\r\033[K%d of %d, about %.0f s left: %s", index + 1, trials.size(),
+            static_cast<double>(trials.size() - index) * (seconds + 0.3), trial.what);
+      },
+      interrupt.fd());
   if (show) std::cerr << "\r\033[K";
-  const bool hold = std::all_of(results.begin(), results.end(), lab::Holds);
+  if (!results.ok()) return results.status();
+  const bool hold = std::all_of(results->begin(), results->end(), lab::Holds);
   if (arguments.json) {
-    std::cout << CheckJson(results, hold).dump(1) << "\n";
+    std::cout << CheckJson(*results, hold).dump(1) << "\n";
   } else {
-    PrintCheck(results);
+    PrintCheck(*results);
   }
   return hold;
 }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -42,14 +43,21 @@ absl::Status Send(const UniqueFd& fd, const std::string& text) {
   return absl::OkStatus();
 }
 
-absl::Status ReceiveBytes(const UniqueFd& fd, char* bytes, size_t size, const Clock& clock,
-                          int64_t deadline_ns) {
+// Until when to wait for a message.
+struct Patience {
+  const Clock& clock;
+  int64_t deadline_ns;
+  int cancel_fd = -1;  // readable: no longer at all
+};
+
+absl::Status ReceiveBytes(const UniqueFd& fd, char* bytes, size_t size, const Patience& patience) {
   while (size > 0) {
-    const int64_t left_ms = (deadline_ns - clock.NowNs()) / 1'000'000;
-    pollfd ready{.fd = fd.get(), .events = POLLIN, .revents = 0};
-    if (left_ms <= 0 || poll(&ready, 1, static_cast<int>(left_ms)) == 0) {
-      return absl::DeadlineExceededError("it did not answer in time");
-    }
+    const int64_t left_ms = (patience.deadline_ns - patience.clock.NowNs()) / 1'000'000;
+    pollfd ready[] = {{fd.get(), POLLIN, 0}, {patience.cancel_fd, POLLIN, 0}};
+    const int count = left_ms <= 0 ? 0 : poll(ready, std::size(ready), static_cast<int>(left_ms));
+    if (count == 0) return absl::DeadlineExceededError("it did not answer in time");
+    if (count < 0) continue;  // EINTR
+    if (ready[1].revents != 0) return absl::CancelledError("it is not waited for any more");
     const ssize_t n = recv(fd.get(), bytes, size, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return absl::UnavailableError("its process ended");
@@ -59,13 +67,13 @@ absl::Status ReceiveBytes(const UniqueFd& fd, char* bytes, size_t size, const Cl
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Receive(const UniqueFd& fd, const Clock& clock, int64_t deadline_ns) {
+absl::StatusOr<std::string> Receive(const UniqueFd& fd, const Patience& patience) {
   uint64_t size = 0;
   SYNCOPATE_RETURN_IF_ERROR(
-      ReceiveBytes(fd, reinterpret_cast<char*>(&size), sizeof(size), clock, deadline_ns));
+      ReceiveBytes(fd, reinterpret_cast<char*>(&size), sizeof(size), patience));
   if (size > kMessageBytesMax) return absl::InvalidArgumentError("its message is too large");
   std::string text(size, '\0');
-  SYNCOPATE_RETURN_IF_ERROR(ReceiveBytes(fd, text.data(), size, clock, deadline_ns));
+  SYNCOPATE_RETURN_IF_ERROR(ReceiveBytes(fd, text.data(), size, patience));
   return text;
 }
 
@@ -78,7 +86,7 @@ struct Place {
 };
 
 absl::StatusOr<std::string> Work(const Place& place, const LabWork& work, const UniqueFd& parent,
-                                 const Clock& clock, int64_t deadline_ns) {
+                                 const Patience& patience) {
   SYNCOPATE_RETURN_IF_ERROR(lab::BecomeHost(place.lab, place.host.name));
   transport::NetOptions options;
   options.job = place.job;
@@ -88,12 +96,12 @@ absl::StatusOr<std::string> Work(const Place& place, const LabWork& work, const 
   options.host = place.host.name;
   options.arena_bytes = 16 << 20;
   SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<transport::NetStart> start,
-                             transport::StartNetTransport(options, clock));
+                             transport::StartNetTransport(options, patience.clock));
   SYNCOPATE_RETURN_IF_ERROR(Send(parent, start->payload()));
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::string key, Receive(parent, clock, deadline_ns));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string key, Receive(parent, patience));
   std::vector<std::string> payloads;
   for (int rank = 0; rank < place.size; ++rank) {
-    SYNCOPATE_ASSIGN_OR_RETURN(std::string payload, Receive(parent, clock, deadline_ns));
+    SYNCOPATE_ASSIGN_OR_RETURN(std::string payload, Receive(parent, patience));
     payloads.push_back(std::move(payload));
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<transport::Transport> transport,
@@ -103,8 +111,9 @@ absl::StatusOr<std::string> Work(const Place& place, const LabWork& work, const 
 
 // In the worker's process; does not return.
 [[noreturn]] void BeWorker(const Place& place, const LabWork& work, const UniqueFd& parent,
-                           const Clock& clock, int64_t deadline_ns) {
-  const absl::StatusOr<std::string> result = Work(place, work, parent, clock, deadline_ns);
+                           const Patience& patience) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);
+  const absl::StatusOr<std::string> result = Work(place, work, parent, patience);
   const std::string text =
       result.ok() ? absl::StrCat("+", *result) : absl::StrCat("-", result.status().message());
   Send(parent, text).IgnoreError();
@@ -124,8 +133,9 @@ struct Workers {
 }  // namespace
 
 absl::StatusOr<std::string> RunInLab(const lab::Lab& lab, const LabWork& work, const Clock& clock,
-                                     int64_t timeout_ns) {
-  const int64_t deadline_ns = clock.NowNs() + timeout_ns;
+                                     int64_t timeout_ns, int cancel_fd) {
+  const Patience patience{
+      .clock = clock, .deadline_ns = clock.NowNs() + timeout_ns, .cancel_fd = cancel_fd};
   const std::vector<lab::HostAddress> hosts = lab.hosts();
   std::string key(kKeyBytes, '\0');
   if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
@@ -151,7 +161,7 @@ absl::StatusOr<std::string> RunInLab(const lab::Lab& lab, const LabWork& work, c
                            .size = static_cast<int>(hosts.size()),
                            .host = hosts[rank],
                            .lab = lab.name()};
-      BeWorker(place, work, theirs, clock, deadline_ns);
+      BeWorker(place, work, theirs, {clock, patience.deadline_ns});
     }
     workers.pids.push_back(pid);
     workers.fds.push_back(std::move(ours));
@@ -161,7 +171,7 @@ absl::StatusOr<std::string> RunInLab(const lab::Lab& lab, const LabWork& work, c
   };
   std::vector<std::string> payloads;
   for (size_t rank = 0; rank < hosts.size(); ++rank) {
-    absl::StatusOr<std::string> payload = Receive(workers.fds[rank], clock, deadline_ns);
+    absl::StatusOr<std::string> payload = Receive(workers.fds[rank], patience);
     if (!payload.ok()) return at(rank, payload.status());
     if (!payload->empty() && payload->front() == '-') {
       return at(rank, absl::FailedPreconditionError(payload->substr(1)));
@@ -176,7 +186,8 @@ absl::StatusOr<std::string> RunInLab(const lab::Lab& lab, const LabWork& work, c
   std::string result;
   std::vector<std::string> errors;  // one often follows from another: all are told
   for (size_t rank = 0; rank < hosts.size(); ++rank) {
-    const absl::StatusOr<std::string> text = Receive(workers.fds[rank], clock, deadline_ns);
+    const absl::StatusOr<std::string> text = Receive(workers.fds[rank], patience);
+    if (absl::IsCancelled(text.status())) return text.status();
     if (!text.ok()) {
       errors.push_back(std::string(at(rank, text.status()).message()));
     } else if (text->empty() || text->front() != '+') {

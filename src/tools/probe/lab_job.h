@@ -19,9 +19,10 @@ using LabWork = std::function<absl::StatusOr<std::string>(transport::Transport& 
 
 // One worker a host, in the order of the lab's hosts. Returns when all have ended, at the latest
 // after `timeout_ns`; whatever happens, none is left. The first error of a worker names its host.
-// The calling process must have one thread only.
+// Cancelled when `cancel_fd` becomes readable (-1: never). The calling process must have one thread
+// only.
 absl::StatusOr<std::string> RunInLab(const lab::Lab& lab, const LabWork& work, const Clock& clock,
-                                     int64_t timeout_ns);
+                                     int64_t timeout_ns, int cancel_fd);
 
 }  // namespace syncopate::tools
 

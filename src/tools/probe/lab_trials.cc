@@ -76,7 +76,8 @@ absl::StatusOr<TrialRow> TryOne(const TrialsOptions& options, uint64_t seed, con
   };
   const int64_t timeout_ns = static_cast<int64_t>(
       (3 * std::max(options.budget_seconds, probe::DefaultBudgetSeconds(row.hosts)) + 60) * 1e9);
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, RunInLab(**lab, work, clock, timeout_ns));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string text,
+                             RunInLab(**lab, work, clock, timeout_ns, options.cancel_fd));
   SYNCOPATE_RETURN_IF_ERROR(Decode(text, row));
   return row;
 }

@@ -19,6 +19,7 @@ struct TrialsOptions {
   uint64_t seed = 1;
   int64_t nic_bits = 200'000'000;  // bit/s of most hosts
   double budget_seconds = 0;       // chosen by the number of hosts
+  int cancel_fd = -1;              // readable: no more of it
 };
 
 struct TrialRow {
