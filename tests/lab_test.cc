@@ -393,6 +393,11 @@ TEST_F(LabTest, AJobTakesTheOptionsOfLaunch) {
   EXPECT_EQ(late.err,
             "syncopate lab run: not done after 300ms; ended all 4 ranks; give more time with "
             "--timeout\n");
+  const Outcome lost = Syncopate({"run", "--lab", Name("a"), "-n", "2", "--on-failure", "continue",
+                                  "--", "sh", "-c", "[ $RANK = 0 ] || kill -9 $$"});
+  EXPECT_EQ(lost.code, 0);
+  EXPECT_THAT(lost.err,
+              ::testing::StartsWith("syncopate lab run: rank 1 on h1 was killed by signal 9"));
 }
 
 TEST_F(LabTest, AnInterruptedJobOrCheckLeavesNothing) {

@@ -149,6 +149,25 @@ TEST(LaunchTest, LabRunSpeaksForItself) {
   }
 }
 
+TEST(LaunchTest, SurvivorsDecideTheExitCodeIfTheyContinue) {
+  const std::vector<std::string> options = {"-n", "4", "--on-failure", "continue"};
+  Subprocess lost(Launch(options, "[ $RANK = 2 ] && kill -9 $$; exit 0"));
+  EXPECT_EQ(lost.Wait(), 0);
+  EXPECT_THAT(Lines(lost.err()), SizeIs(1));
+  EXPECT_THAT(lost.err(), StartsWith("syncopate launch: rank 2 was killed by signal 9 (SIGKILL)"));
+
+  // A rank that says itself that it failed is believed, whether one was lost before it or after.
+  Subprocess failed(
+      Launch(options, "[ $RANK = 2 ] && kill -9 $$; [ $RANK = 3 ] && exit 5; exit 0"));
+  EXPECT_EQ(failed.Wait(), 5);
+  EXPECT_THAT(Lines(failed.err()), SizeIs(2));
+  EXPECT_THAT(failed.err(), HasSubstr("rank 3 exited with code 5"));
+
+  Subprocess nobody(Launch({"-n", "2", "--on-failure", "continue"}, "kill -9 $$"));
+  EXPECT_EQ(nobody.Wait(), 137);
+  EXPECT_THAT(Lines(nobody.err()), SizeIs(2));
+}
+
 TEST(LaunchTest, TheFirstFailureEndsTheOthers) {
   const std::string marker = UniqueMarker();
   Subprocess launch(Launch({"-n", "4"}, "[ $SYNCOPATE_RANK = 2 ] && exit 7; sleep 1000"),
@@ -185,6 +204,18 @@ class LaunchedPairTest : public ::testing::Test {
 
   std::string folder_;
 };
+
+TEST_F(LaunchedPairTest, SaysAtOnceThatOneIsLostAndTheOtherGoesOn) {
+  Subprocess launch(Launch({"-n", "2", "--on-failure", "continue"},
+                           absl::StrCat("if [ $RANK = 1 ]; then kill -9 $$; fi; read x < ", folder_,
+                                        "/ready; echo $x")));
+  ASSERT_TRUE(launch.ReadUntil([&] { return absl::StrContains(launch.err(), "\n"); }));
+  EXPECT_EQ(launch.err(),
+            "syncopate launch: rank 1 was killed by signal 9 (SIGKILL); the other goes on\n");
+  std::ofstream(folder_ + "/ready") << "done\n";
+  EXPECT_EQ(launch.Wait(), 0);
+  EXPECT_EQ(launch.out(), "[0] done\n");
+}
 
 TEST_F(LaunchedPairTest, ARankThatDoesNotWantToEndIsKilledAfterTheGrace) {
   const int64_t begin_ns = MonotonicClock().NowNs();
@@ -291,8 +322,7 @@ TEST_F(LaunchedFamilyTest, LeavesNothingBehindWhenInterrupted) {
   Start();
   kill(launch_.pid(), SIGINT);
   EXPECT_EQ(launch_.Wait(), 130);
-  EXPECT_EQ(launch_.err(),
-            "syncopate launch: interrupted; ended 2 ranks\n");
+  EXPECT_EQ(launch_.err(), "syncopate launch: interrupted; ended 2 ranks\n");
   EXPECT_THAT(MarkedProcesses(marker_), IsEmpty());
 }
 

@@ -11,9 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/mutex.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "base/wait_notice.h"
 #include "control/door.h"
 #include "control/grpc_setup.h"
 #include "control/rendezvous_wire.h"
@@ -52,7 +54,12 @@ void Rest(int64_t ns) {
 absl::StatusOr<Welcome> FindServer(const MeetingOptions& options,
                                    const std::vector<std::string>& addresses, const Clock& clock) {
   absl::Status last = absl::UnavailableError("no time was left to ask");
+  WaitNotice notice(clock.NowNs());
   while (true) {
+    if (notice.Due(clock.NowNs())) {
+      Log(LogLevel::kWarn, "waiting for the rendezvous at ", addresses.front(), ": ",
+          last.message());
+    }
     for (const std::string& address : addresses) {
       const int64_t now_ns = clock.NowNs();
       if (now_ns >= options.deadline_ns) {

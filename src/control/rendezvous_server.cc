@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "base/wait_notice.h"
 #include "control/door.h"
 #include "control/grpc_setup.h"
 #include "control/interfaces.h"
@@ -87,6 +89,7 @@ class Server final : public RendezvousServer {
 
   void Serve();
   void Drain();
+  int64_t TellWaiting();
   void Apply(const services::RendezvousEvent& event);
   void Answer(services::CallId id, const absl::Status& status);
   void SendAnswers();
@@ -108,6 +111,7 @@ class Server final : public RendezvousServer {
   // The serving thread's own.
   services::RendezvousState state_;
   services::CallId next_call_ = 1;
+  std::optional<WaitNotice> notice_;  // since the first worker came
   std::map<services::CallId, JoinCall*> waiting_;
   struct Decided {
     JoinCall* call;
@@ -232,7 +236,7 @@ absl::Status Server::Listen() {
 void Server::Serve() {
   new JoinCall(*this);
   while (!stopping_) {
-    const int64_t next_ns = services::NextDeadlineNs(state_);
+    const int64_t next_ns = std::min(services::NextDeadlineNs(state_), TellWaiting());
     void* tag = nullptr;
     bool ok = false;
     const auto status = queue_->AsyncNext(
@@ -251,6 +255,27 @@ void Server::Serve() {
   SendAnswers();
   server_->Shutdown(GrpcTimeout(kShutdownNs));
   Drain();
+}
+
+// Says who is missing if that is due. Returns when to ask again.
+int64_t Server::TellWaiting() {
+  const bool waiting =
+      state_.phase == services::RendezvousState::Phase::kGathering && state_.taken > 0;
+  if (!waiting) {
+    notice_.reset();
+    return INT64_MAX;
+  }
+  const int64_t now_ns = clock_.NowNs();
+  if (!notice_.has_value()) notice_.emplace(now_ns);
+  if (notice_->Due(now_ns)) {
+    const std::string missing = DescribeMissing(state_);
+    if (options_.on_waiting) {
+      options_.on_waiting(missing);
+    } else {
+      Log(LogLevel::kWarn, "waiting for ", missing);
+    }
+  }
+  return notice_->next_ns();
 }
 
 void Server::Drain() {

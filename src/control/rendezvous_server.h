@@ -23,6 +23,9 @@ struct RendezvousServerOptions {
   std::vector<std::string> hosts;  // by rank, where workers are expected; empty if unknown
   // Called after every step that changed something, from the server's thread; may be empty.
   std::function<void(const services::RendezvousState&)> on_step;
+  // Called with "rank 2 on h2" when some have come and others have not for a while, from the
+  // server's thread (base/wait_notice.h says when); empty: the log is told.
+  std::function<void(const std::string& missing)> on_waiting = {};
 };
 
 // Serves from Start() to its destruction. A wrong key, nonsense on the port or a stranger's

@@ -164,7 +164,7 @@ TEST(RendezvousServerTest, TheDeadlineNamesTheMissing) {
   ASSERT_FALSE(meeting.ok());
   EXPECT_TRUE(absl::IsDeadlineExceeded(meeting.status()));
   EXPECT_THAT(std::string(meeting.status().message()),
-              AllOf(HasSubstr("rank 0 (a)"), HasSubstr("rank 2 (c)")));
+              AllOf(HasSubstr("rank 0 on a"), HasSubstr("rank 2 on c")));
   EXPECT_TRUE(server->WaitUntilAnswered(MonotonicClock().NowNs() + kLongNs));
 }
 

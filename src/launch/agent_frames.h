@@ -38,8 +38,9 @@ enum class FrameKind : uint32_t {
   kInputTaken,   // bytes: how much of the input the rank has taken, as text
   kProblem,      // bytes: why nothing can be started
   kDone,         // nothing of the job is left there
+  kWhyEnded,     // bytes: why another rank has ended it; comes before kEnded
 };
-inline constexpr uint32_t kFrameKindMax = static_cast<uint32_t>(FrameKind::kDone);
+inline constexpr uint32_t kFrameKindMax = static_cast<uint32_t>(FrameKind::kWhyEnded);
 
 struct Frame {
   FrameKind kind = FrameKind::kDone;

@@ -44,6 +44,11 @@ AgentLink::AgentLink(HostRanks place, WorkerProcess process, UniqueFd to_agent)
       to_agent_(to_agent_fd_.get()),
       err_tagger_(absl::StrCat("[", place_.host, "] ")) {}
 
+std::string AgentLink::Name() const {
+  return absl::StrCat("host ", place_.host, place_.ranks == 1 ? " (rank " : " (ranks ", Ranks(),
+                      ")");
+}
+
 std::string AgentLink::Ranks() const {
   if (place_.ranks == 1) return absl::StrCat(place_.first_rank);
   return absl::StrCat(place_.first_rank, "-", place_.first_rank + place_.ranks - 1);

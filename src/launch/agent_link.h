@@ -39,6 +39,7 @@ class AgentLink {
 
   const HostRanks& place() const { return place_; }
   std::string Ranks() const;  // "4-7"
+  std::string Name() const;   // "host node2 (ranks 4-7)"
   pid_t pid() const { return process_.pid; }
   int out() const { return out_open() ? process_.out.get() : -1; }
   int err() const { return process_.err.ok() ? process_.err.get() : -1; }

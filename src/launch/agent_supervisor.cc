@@ -148,7 +148,7 @@ void AgentSupervisor::StartRanks(const RemoteStart& start) {
   const UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!signals_.ok() || !nothing.ok()) error = errno;
   const std::vector<std::string> inherited =
-      WithVariables(InheritedEnvironment(), start.environment);
+      WithVariables(WithVariables(InheritedEnvironment(), start.environment), notes_.Variables());
   for (int local = 0; local < start.ranks; ++local) {
     const int rank = start.first_rank + local;
     WorkerProcess worker;
@@ -190,6 +190,8 @@ void AgentSupervisor::ReadExecErrors() {
 void AgentSupervisor::Reap() {
   ranks_.Reap([this](int number, int wait_status) {
     if (exec_errors_.ok()) ReadExecErrors();  // that tells more than its exit code
+    const std::string why = notes_.WhyEnded(ranks_.pid(number));
+    if (!why.empty()) Say(FrameKind::kWhyEnded, first_rank_ + number, why);
     Say(FrameKind::kEnded, first_rank_ + number, absl::StrCat(wait_status));
   });
 }

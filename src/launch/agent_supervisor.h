@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "control/launcher_notes.h"
 #include "launch/agent_frames.h"
 #include "launch/output_queue.h"
 #include "launch/rank_processes.h"
@@ -70,6 +71,7 @@ class AgentSupervisor {
   int first_rank_ = 0;
   int64_t grace_ns_ = 0;
   int64_t kill_at_ns_ = INT64_MAX;
+  control::LauncherNotes notes_;
   RankProcesses ranks_;
   std::vector<Stream> streams_;
   std::vector<pollfd> polls_;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/own_path.h"
 #include "base/parse.h"
 #include "launch/agent_command.h"
@@ -33,7 +34,8 @@ int NumberIn(const std::string& text) {
 
 HostsSupervisor::HostsSupervisor(const LaunchOptions& options, const Clock& clock,
                                  UniqueFd launcher, UniqueFd input, const sigset_t& user_mask)
-    : JobSupervisor(options, clock, std::move(launcher), std::move(input), user_mask) {}
+    : JobSupervisor(options, clock, std::move(launcher), std::move(input), user_mask),
+      start_notice_(clock.NowNs()) {}
 
 int HostsSupervisor::Run() {
   const int64_t now_ns = clock_.NowNs();
@@ -63,7 +65,10 @@ int HostsSupervisor::Run() {
   EndDescendants(clock_, clock_.NowNs() + kKillNs);
   PassOnTheRest();
   rendezvous_.reset();
-  Report();
+  JudgeSurvivors();
+  TellOutcome();
+  TellLastWords(last_words_);
+  PassOnTheRest();
   return ExitCode(outcome_);
 }
 
@@ -133,7 +138,8 @@ void HostsSupervisor::SendStarts() {
 
 int64_t HostsSupervisor::NextDeadlineNs() const {
   if (ending_) return NextEndingNs();
-  return std::min({settle_at_ns_, start_by_ns_, meet_by_ns_, timeout_at_ns_});
+  const int64_t notice_ns = start_by_ns_ == INT64_MAX ? INT64_MAX : start_notice_.next_ns();
+  return std::min({settle_at_ns_, start_by_ns_, meet_by_ns_, timeout_at_ns_, notice_ns});
 }
 
 void HostsSupervisor::Step() {
@@ -223,8 +229,15 @@ void HostsSupervisor::Hear(AgentLink& agent, const Frame& frame) {
       rank.ended = true;
       if (frame.rank == 0) input_.Reset();
       outcome = OutcomeOf(frame.rank, NumberIn(frame.bytes));
-      if (outcome.kind == Outcome::Kind::kDone) return;
+      if (outcome.kind == Outcome::Kind::kDone) {
+        ++done_ranks_;
+        return;
+      }
+      outcome.detail = rank.why_ended;
       break;
+    case FrameKind::kWhyEnded:
+      rank.why_ended = frame.bytes;
+      return;
     case FrameKind::kCannotRun:
     case FrameKind::kCannotStart:
       outcome.kind = frame.kind == FrameKind::kCannotRun ? Outcome::Kind::kCannotRun
@@ -256,6 +269,8 @@ void HostsSupervisor::ReadInput() {
 
 void HostsSupervisor::ReadNews() {
   rendezvous_->TakeNews();
+  const std::string missing = rendezvous_->TakeWaiting();
+  if (!missing.empty() && !ending_) Tell(absl::StrCat("waiting for ", missing));
   if (rendezvous_->IsOver()) {
     meet_by_ns_ = INT64_MAX;
   } else if (rendezvous_->AnyCame() && meet_by_ns_ == INT64_MAX) {
@@ -296,6 +311,7 @@ void HostsSupervisor::FailHost(const AgentLink& agent, std::string detail) {
   outcome.host = agent.place().host;
   outcome.ranks = agent.Ranks();
   outcome.detail = std::move(detail);
+  outcome.lost = agent.started;
   Fail(std::move(outcome), agent.tail().Lines(absl::StrCat("  ", agent.place().host, ": ")));
 }
 
@@ -312,13 +328,17 @@ void HostsSupervisor::FailRank(Outcome outcome) {
 
 void HostsSupervisor::Fail(Outcome outcome, std::string last_words) {
   if (ending_) return;
+  if (!options_.end_on_failure) {
+    GoOnWithout(outcome);
+    TellLastWords(last_words);
+    return;
+  }
   const bool better = outcome_.kind == Outcome::Kind::kExited &&
                       outcome.kind != Outcome::Kind::kExited && settle_at_ns_ != INT64_MAX;
   if (failed_ && !better) return;
   failed_ = true;
   outcome_ = std::move(outcome);
   last_words_ = std::move(last_words);
-  if (!options_.end_on_failure) return;
   const bool settle = outcome_.kind == Outcome::Kind::kExited;
   settle_at_ns_ = clock_.NowNs() + (settle ? kSettleNs : 0);
 }
@@ -333,9 +353,19 @@ void HostsSupervisor::CheckDeadlines() {
       End({.kind = Outcome::Kind::kTimedOut}, SIGTERM);
     } else if (now_ns >= start_by_ns_ || now_ns >= meet_by_ns_) {
       NameMissing();
+    } else if (start_by_ns_ != INT64_MAX && start_notice_.Due(now_ns)) {
+      TellWaitingForHosts();
     }
   }
   if (ending_ && now_ns >= kill_at_ns_) Kill();
+}
+
+void HostsSupervisor::TellWaitingForHosts() {
+  std::vector<std::string> waiting;
+  for (const auto& agent : agents_) {
+    if (!agent->started && !agent->judged) waiting.push_back(agent->Name());
+  }
+  if (!waiting.empty()) Tell(absl::StrCat("waiting for ", absl::StrJoin(waiting, ", ")));
 }
 
 // A start deadline has passed: names the host or the rank that is missing.
@@ -403,7 +433,8 @@ void HostsSupervisor::PassOnTheRest() {
   };
   const int64_t give_up_at_ns = clock_.NowNs() + kFlushNs;
   while (anything_left() && outcome_.kind != Outcome::Kind::kLauncherGone) {
-    if ((ending_ || failed_) && clock_.NowNs() >= give_up_at_ns) return;
+    if ((ending_ || outcome_.kind != Outcome::Kind::kDone) && clock_.NowNs() >= give_up_at_ns)
+      return;
     kill_at_ns_ = ending_ ? give_up_at_ns : INT64_MAX;
     Step();
   }
@@ -413,13 +444,8 @@ void HostsSupervisor::PassOnTheRest() {
   }
 }
 
-void HostsSupervisor::Report() {
-  const std::string line = Explanation();
-  if (!line.empty()) {
-    absl::StrAppend(&err_.bytes(), "syncopate ", options_.name, ": ", line, "\n");
-    if (!last_words_.empty()) absl::StrAppend(&err_.bytes(), "its last output:\n", last_words_);
-  }
-  PassOnTheRest();
+void HostsSupervisor::TellLastWords(const std::string& words) {
+  if (!words.empty()) absl::StrAppend(&err_.bytes(), "its last output:\n", words);
 }
 
 }  // namespace syncopate::launch

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "base/wait_notice.h"
 #include "launch/agent_link.h"
 #include "launch/job_rendezvous.h"
 #include "launch/job_supervisor.h"
@@ -39,6 +40,7 @@ class HostsSupervisor final : public JobSupervisor {
     LineTagger out = LineTagger("");
     LineTagger err = LineTagger("");
     Tail tail = {};
+    std::string why_ended = {};  // as its host said, if it did
   };
   // Returns an outcome only if the job cannot begin.
   std::optional<Outcome> StartAgents();
@@ -59,10 +61,11 @@ class HostsSupervisor final : public JobSupervisor {
   void FailHost(const AgentLink& agent, std::string detail);
   void FailRank(Outcome outcome);
   void NameMissing();
+  void TellWaitingForHosts();
   std::string WaitText(int wait_status) const;
   bool AgentsRun() const;
   void PassOnTheRest();
-  void Report();
+  void TellLastWords(const std::string& words);
 
   void AskToEnd(int signal) override;
   void KillAll() override;
@@ -78,6 +81,7 @@ class HostsSupervisor final : public JobSupervisor {
   bool failed_ = false;               // the outcome is one of the job's own
   int64_t settle_at_ns_ = INT64_MAX;  // when the failure that was seen counts
   int64_t start_by_ns_ = INT64_MAX;   // when all agents must have started their ranks
+  WaitNotice start_notice_;           // until then
   int64_t meet_by_ns_ = INT64_MAX;    // when all ranks must have come to the rendezvous
 };
 

@@ -66,8 +66,12 @@ absl::StatusOr<std::unique_ptr<JobRendezvous>> JobRendezvous::Start(const Launch
       if (state.seats[rank].taken) job->came_[rank] = job->any_came_ = true;
     }
     if (state.phase != services::RendezvousState::Phase::kGathering) job->over_ = true;
-    const uint64_t one = 1;
-    (void)!write(job->news_ready_.get(), &one, sizeof(one));
+    job->TellNews();
+  };
+  server.on_waiting = [job = job.get()](const std::string& missing) {
+    MutexLock lock(&job->mutex_);
+    job->waiting_ = missing;
+    job->TellNews();
   };
   SYNCOPATE_ASSIGN_OR_RETURN(job->server_,
                              control::RendezvousServer::Start(std::move(server), clock));
@@ -82,6 +86,16 @@ std::vector<std::string> JobRendezvous::Variables() const {
 void JobRendezvous::TakeNews() {
   uint64_t count = 0;
   (void)!read(news_ready_.get(), &count, sizeof(count));
+}
+
+void JobRendezvous::TellNews() {
+  const uint64_t one = 1;
+  (void)!write(news_ready_.get(), &one, sizeof(one));
+}
+
+std::string JobRendezvous::TakeWaiting() {
+  MutexLock lock(&mutex_);
+  return std::exchange(waiting_, "");
 }
 
 bool JobRendezvous::AnyCame() const {

@@ -35,9 +35,12 @@ class JobRendezvous {
   bool AnyCame() const;
   bool IsOver() const;  // all have met, or they never will
   std::vector<int> Missing() const;
+  // "rank 2 on h2" if it is time to tell the user who is missing; else empty. Once each time.
+  std::string TakeWaiting();
 
  private:
   JobRendezvous() = default;
+  void TellNews();
 
   std::string key_;
   UniqueFd news_ready_;  // an eventfd
@@ -45,6 +48,7 @@ class JobRendezvous {
   std::vector<bool> came_ ABSL_GUARDED_BY(mutex_);
   bool any_came_ ABSL_GUARDED_BY(mutex_) = false;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string waiting_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<control::RendezvousServer> server_;  // last: its thread uses the others
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "launch/supervisor_waits.h"
 
 namespace syncopate::launch {
@@ -24,6 +25,7 @@ void JobSupervisor::End(Outcome outcome, int signal) {
   ending_ = true;
   outcome.others_ended = RunningRanks();
   outcome_ = std::move(outcome);
+  told_ = false;
   AskToEnd(signal);
 }
 
@@ -75,8 +77,34 @@ void JobSupervisor::LauncherGone() {
   Kill();
 }
 
-std::string JobSupervisor::Explanation() const {
-  return Explain(outcome_, options_.ranks, options_.command.front(), options_.timeout_text);
+std::string JobSupervisor::Explanation(const Outcome& outcome) const {
+  return Explain(outcome, options_.ranks, options_.command.front(), options_.timeout_text);
+}
+
+void JobSupervisor::Tell(absl::string_view line) {
+  absl::StrAppend(&err_.bytes(), "syncopate ", options_.name, ": ", line, "\n");
+}
+
+void JobSupervisor::TellOutcome() {
+  const std::string line = told_ ? "" : Explanation(outcome_);
+  if (!line.empty()) Tell(line);
+  told_ = true;
+}
+
+void JobSupervisor::GoOnWithout(const Outcome& outcome) {
+  const int others = RunningRanks();
+  std::string line = Explanation(outcome);
+  if (others == 1) line += "; the other goes on";
+  if (others > 1) absl::StrAppend(&line, "; the other ", others, " go on");
+  Tell(line);
+  // What ranks say of themselves tells more about the job than that some were lost.
+  if (outcome_.kind != Outcome::Kind::kDone && (!outcome_.lost || outcome.lost)) return;
+  outcome_ = outcome;
+  told_ = true;
+}
+
+void JobSupervisor::JudgeSurvivors() {
+  if (!ending_ && outcome_.lost && done_ranks_ > 0) outcome_ = {};
 }
 
 }  // namespace syncopate::launch

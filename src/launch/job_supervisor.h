@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "launch/launcher.h"
@@ -61,8 +62,19 @@ class JobSupervisor {
   // The launcher has died: nobody wants the job any more.
   void LauncherGone();
 
-  // The line that tells the user why the job failed; empty if it did not.
-  std::string Explanation() const;
+  // Says `syncopate launch: line` on standard error.
+  void Tell(absl::string_view line);
+  // Says why the job failed, unless that was said when it happened; and nothing if it did not.
+  void TellOutcome();
+  // What `outcome` is for the user, in one line.
+  std::string Explanation(const Outcome& outcome) const;
+
+  // With --on-failure continue: `outcome` is that of a rank or host, and the others go on. Says so
+  // at once.
+  void GoOnWithout(const Outcome& outcome);
+  // To be called when all have ended: the job is done if some ranks exited with 0, all others that
+  // ended by themselves did so too, and the rest was lost.
+  void JudgeSurvivors();
 
   const LaunchOptions& options_;
   const Clock& clock_;
@@ -77,6 +89,8 @@ class JobSupervisor {
   std::vector<pollfd> polls_;  // kept to save its memory
 
   Outcome outcome_;
+  bool told_ = false;      // the outcome has been said
+  int done_ranks_ = 0;     // ranks that exited with 0
   bool ending_ = false;    // the outcome is fixed
   bool draining_ = false;  // nobody writes any more: a stream without bytes is at its end
   int64_t timeout_at_ns_ = INT64_MAX;

@@ -30,11 +30,9 @@ int LocalSupervisor::Run() {
   }
   EndDescendants(clock_, clock_.NowNs() + kKillNs);
   PassOnTheRest();
-  const std::string line = Explanation();
-  if (!line.empty()) {
-    absl::StrAppend(&err_.bytes(), "syncopate ", options_.name, ": ", line, "\n");
-    PassOnTheRest();
-  }
+  JudgeSurvivors();
+  TellOutcome();
+  PassOnTheRest();
   return ExitCode(outcome_);
 }
 
@@ -46,7 +44,7 @@ void LocalSupervisor::StartRanks() {
   const UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!signals_.ok() || !nothing.ok()) error = errno;
   const std::vector<std::string> inherited =
-      WithVariables(InheritedEnvironment(), options_.variables);
+      WithVariables(WithVariables(InheritedEnvironment(), options_.variables), notes_.Variables());
   for (int rank = 0; rank < options_.ranks; ++rank) {
     WorkerProcess worker;
     if (error == 0) {
@@ -119,21 +117,21 @@ void LocalSupervisor::ReadStream(Stream& stream) {
 void LocalSupervisor::Reap() {
   std::optional<Outcome> first;
   ranks_.Reap([&](int rank, int wait_status) {
-    const Outcome outcome = OutcomeOf(rank, wait_status);
-    if (outcome.kind == Outcome::Kind::kDone) return;
+    Outcome outcome = OutcomeOf(rank, wait_status);
+    if (outcome.kind == Outcome::Kind::kDone) {
+      ++done_ranks_;
+      return;
+    }
+    ReadExecErrors();  // that tells more than its exit code
+    outcome.detail = notes_.WhyEnded(ranks_.pid(rank));
+    if (!options_.end_on_failure && !ending_) return GoOnWithout(outcome);
     // Of several that ended meanwhile the killed one is the cause, not those that noticed it.
     if (!first.has_value() ||
         (first->kind == Outcome::Kind::kExited && outcome.kind == Outcome::Kind::kKilled)) {
       first = outcome;
     }
   });
-  if (!first.has_value()) return;
-  ReadExecErrors();  // that tells more than its exit code
-  if (!options_.end_on_failure && !ending_) {
-    if (outcome_.kind == Outcome::Kind::kDone) outcome_ = *first;  // the others go on
-    return;
-  }
-  End(*first, SIGTERM);
+  if (first.has_value()) End(*first, SIGTERM);
 }
 
 void LocalSupervisor::CheckDeadlines() {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "control/launcher_notes.h"
 #include "launch/job_supervisor.h"
 #include "launch/launcher.h"
 #include "launch/line_tagger.h"
@@ -48,6 +49,7 @@ class LocalSupervisor final : public JobSupervisor {
   void Reap() override;
   int RunningRanks() const override { return ranks_.Running(); }
 
+  control::LauncherNotes notes_;
   RankProcesses ranks_;
   std::vector<Stream> streams_;
 };

@@ -37,7 +37,10 @@ std::string Remedy(int error) {
 
 Outcome OutcomeOf(int rank, int wait_status) {
   if (WIFSIGNALED(wait_status)) {
-    return {.kind = Outcome::Kind::kKilled, .rank = rank, .number = WTERMSIG(wait_status)};
+    return {.kind = Outcome::Kind::kKilled,
+            .rank = rank,
+            .number = WTERMSIG(wait_status),
+            .lost = true};
   }
   const int code = WEXITSTATUS(wait_status);
   if (code == 0) return {};
@@ -90,8 +93,11 @@ std::string Explain(const Outcome& outcome, int ranks, absl::string_view program
       return absl::StrCat("rank ", outcome.rank, where, " exited with code ", outcome.number,
                           others);
     case Outcome::Kind::kKilled:
-      return absl::StrCat("rank ", outcome.rank, where, " was killed by ",
-                          SignalText(outcome.number), others);
+      return absl::StrCat("rank ", outcome.rank, where, " ",
+                          outcome.detail.empty()
+                              ? absl::StrCat("was killed by ", SignalText(outcome.number))
+                              : outcome.detail,
+                          others);
     case Outcome::Kind::kCannotRun:
       return absl::StrCat("cannot run \"", program, "\"", where, ": ",
                           std::strerror(outcome.number), "; ", Remedy(outcome.number));

@@ -13,7 +13,7 @@ struct Outcome {
   enum class Kind {
     kDone,          // every rank exited with 0
     kExited,        // `rank` exited with `number`, its exit code
-    kKilled,        // `rank` was killed by signal `number`
+    kKilled,        // `rank` was killed by signal `number`; `detail` says why, if that is known
     kCannotRun,     // the program cannot be executed; `number` is an errno
     kCannotStart,   // a process or pipe for `rank` cannot be made; `number` is an errno
     kTimedOut,      // the user's limit of time has passed
@@ -28,6 +28,7 @@ struct Outcome {
   int rank = -1;
   int number = 0;
   int others_ended = 0;    // ranks that ran still and were ended because of this
+  bool lost = false;       // what failed ran and has not ended by itself
   std::string host = {};   // of the rank, in a job of many hosts
   std::string ranks = {};  // "4-7"
   std::string detail = {};

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -15,6 +16,7 @@ class RankProcesses {
  public:
   void Add(pid_t pid) { ranks_.push_back({.pid = pid, .running = true}); }
   int Running() const;
+  pid_t pid(int number) const { return ranks_[static_cast<size_t>(number)].pid; }
   // Sends a signal to the process groups of all ranks that still run.
   void Signal(int signal) const;
   // Reaps all children of this process that have ended, and calls `ended` for those that were ranks.

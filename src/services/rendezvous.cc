@@ -18,7 +18,7 @@ using Seat = RendezvousState::Seat;
 constexpr size_t kNamedMax = 8;
 
 std::string RankAt(int rank, const std::string& host) {
-  return host.empty() ? absl::StrCat("rank ", rank) : absl::StrCat("rank ", rank, " (", host, ")");
+  return host.empty() ? absl::StrCat("rank ", rank) : absl::StrCat("rank ", rank, " on ", host);
 }
 
 std::string Workers(size_t count) {

@@ -77,7 +77,7 @@ RendezvousStep Step(int64_t now_ns, const RendezvousEvent& event, RendezvousStat
 // When Step() wants a TimeEvent; INT64_MAX if nobody waits.
 int64_t NextDeadlineNs(const RendezvousState& state);
 
-// "rank 2 (h1) and rank 5 (h3)", "ranks 4-9": those that have not come. Of many, the first ones.
+// "rank 2 on h1, rank 5 on h3", "ranks 4-9": those that have not come. Of many, the first ones.
 std::string DescribeMissing(const RendezvousState& state);
 
 }  // namespace syncopate::services

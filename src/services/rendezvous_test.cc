@@ -114,7 +114,7 @@ TEST(RendezvousTest, TellsLatecomersWhatHappened) {
   Step(0, Join(0, 3), failed);
   Step(0, LeaveEvent{100}, failed);
   EXPECT_THAT(OnlyMessage(Step(0, Join(1, 3), failed)),
-              AllOf(HasSubstr("too late"), HasSubstr("rank 0 (h0) left")));
+              AllOf(HasSubstr("too late"), HasSubstr("rank 0 on h0 left")));
 }
 
 TEST(RendezvousTest, TheWorkersMayMeetAgain) {
@@ -146,7 +146,7 @@ TEST(RendezvousTest, WhoLeavesEarlyIsNamedToTheOthers) {
   EXPECT_EQ(step.answers[0].call, 100u);
   EXPECT_TRUE(absl::IsUnavailable(step.answers[0].status));
   EXPECT_THAT(step.reason,
-              AllOf(HasSubstr("rank 1 (h0) left"), HasSubstr("rank 2 (b), rank 3 (b) had not")));
+              AllOf(HasSubstr("rank 1 on h0 left"), HasSubstr("rank 2 on b, rank 3 on b had not")));
   EXPECT_EQ(state.phase, Phase::kFailed);
 }
 
@@ -176,7 +176,7 @@ TEST(RendezvousTest, TheFirstDeadlineEndsItAndNamesTheMissing) {
     EXPECT_TRUE(absl::IsDeadlineExceeded(answer.status));
   }
   EXPECT_THAT(step.reason,
-              AllOf(HasSubstr("only 2 of 4"), HasSubstr("missing: rank 1 (a), rank 3 (b)")));
+              AllOf(HasSubstr("only 2 of 4"), HasSubstr("missing: rank 1 on a, rank 3 on b")));
   EXPECT_EQ(NextDeadlineNs(state), INT64_MAX);
 }
 
@@ -187,13 +187,13 @@ TEST(RendezvousTest, ADeadlineTellsWhoWasTurnedAway) {
   Step(0, first, state);
   Step(0, Join(1, 5), state);
   EXPECT_THAT(Step(10, TimeEvent{}, state).reason,
-              HasSubstr("rank 1 (h0) says that the job has 5"));
+              HasSubstr("rank 1 on h0 says that the job has 5"));
 }
 
 TEST(RendezvousTest, NamesManyMissingBriefly) {
   EXPECT_EQ(DescribeMissing(New(300)), "ranks 0-299");
   const std::string text = DescribeMissing(New(300, std::vector<std::string>(300, "h")));
-  EXPECT_THAT(text, HasSubstr("rank 7 (h) and 292 more"));
+  EXPECT_THAT(text, HasSubstr("rank 7 on h and 292 more"));
 }
 
 TEST(RendezvousTest, RefusesImpossibleJobs) {

@@ -14,6 +14,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 #include "control/interfaces.h"
+#include "control/launcher_notes.h"
 #include "control/meeting.h"
 #include "transport/net/endpoint.h"
 #include "transport/net/net_transport.h"
@@ -104,6 +105,13 @@ absl::StatusOr<int> ResolveSocketBuffer(const Environment& environment) {
   return static_cast<int>(*bytes);
 }
 
+// A launcher sees only that a signal killed the process.
+transport::OnEnding TellLauncher(const Environment& environment, int rank) {
+  return [environment, rank](int pid, const std::string& cause) {
+    control::NoteEnding(environment, pid, rank, cause);
+  };
+}
+
 absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
                           const std::string& terms, StartedTransport& started) {
   const Job& job = started.job;
@@ -114,7 +122,8 @@ absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
                                    .wire = environment("SYNCOPATE_TRANSPORT").value_or("auto"),
                                    .arena_bytes = arena_bytes,
                                    .cores = AvailableCores(),
-                                   .terms = terms};
+                                   .terms = terms,
+                                   .on_ending = TellLauncher(environment, job.rank)};
   if (options.wire == "auto") options.wire = "tcp";
   options.host = environment("SYNCOPATE_HOST").value_or(transport::net::ThisHostName());
   options.machine = environment("SYNCOPATE_MACHINE").value_or("");
@@ -157,15 +166,17 @@ absl::StatusOr<StartedTransport> StartTransport(const Options& options,
     SYNCOPATE_RETURN_IF_ERROR(StartNetwork(environment, arena_bytes, terms, started));
     return started;
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(started.transport,
-                             transport::StartShmTransport({.job = job.id,
-                                                           .rank = job.rank,
-                                                           .size = job.size,
-                                                           .arena_bytes = arena_bytes,
-                                                           .cores = AvailableCores(),
-                                                           .terms = terms,
-                                                           .start_timeout_ns = started.timeout_ns},
-                                                          MonotonicClock()));
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      started.transport,
+      transport::StartShmTransport({.job = job.id,
+                                    .rank = job.rank,
+                                    .size = job.size,
+                                    .arena_bytes = arena_bytes,
+                                    .cores = AvailableCores(),
+                                    .terms = terms,
+                                    .start_timeout_ns = started.timeout_ns,
+                                    .on_ending = TellLauncher(environment, job.rank)},
+                                   MonotonicClock()));
   return started;
 }
 

@@ -121,7 +121,8 @@ class Start final : public NetStart {
                               .arena_bytes = options_.arena_bytes,
                               .cores = options_.cores,
                               .bell = true,
-                              .start_timeout_ns = deadline_ns - clock_.NowNs()},
+                              .start_timeout_ns = deadline_ns - clock_.NowNs(),
+                              .on_ending = options_.on_ending},
                              clock_);
   }
 

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "transport/net/loss_consensus.h"
+#include "transport/shm/shm_transport.h"
 #include "transport/transport.h"
 
 namespace syncopate::transport {
@@ -33,6 +34,7 @@ struct NetOptions {
   int cores = 1;                // the cores shared with the workers of this host
   std::string terms = {};       // what all workers must agree on (transport/terms.h)
   int64_t start_timeout_ns = 60'000'000'000;
+  OnEnding on_ending = nullptr;              // of a worker of this host
   net::LossConsensusOptions consensus = {};  // rank and size are filled in
 };
 

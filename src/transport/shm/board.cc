@@ -4,6 +4,10 @@
 
 namespace syncopate::transport::shm {
 
+std::string WhyEnded(Cause cause) {
+  return cause == Cause::kStuck ? "no heartbeat" : "it did not go on in time";
+}
+
 std::string Describe(Cause cause) {
   switch (cause) {
     case Cause::kLeft:

@@ -20,6 +20,8 @@ enum class Cause : uint8_t {
 };
 
 std::string Describe(Cause cause);
+// Of kStuck and kLate: what was seen of it.
+std::string WhyEnded(Cause cause);
 
 // Gives the verdict that `rank` is lost. The first verdict on a rank stays. True if it was this
 // one.

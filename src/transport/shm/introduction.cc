@@ -10,8 +10,11 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
 #include <iterator>
 #include <list>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +23,7 @@
 #include "base/parse.h"
 #include "base/pidfd.h"
 #include "base/status.h"
+#include "base/wait_notice.h"
 #include "transport/shm/control.h"
 #include "transport/terms.h"
 
@@ -65,8 +69,25 @@ constexpr size_t kSilentMax = 64;
 // The pause when the system has no more file descriptors.
 constexpr int64_t kPauseNs = 50'000'000;
 
+std::string SocketName(const Digest& job, int rank) {
+  return absl::StrCat("syncopate/", getuid(), "/", job.ToString(), "/", rank);
+}
+
+// The ranks of a job that listen, as the kernel's list of sockets has them.
+std::set<int> Listening(const Digest& job, int size) {
+  std::map<std::string, int> ranks;
+  for (int rank = 0; rank < size; ++rank) ranks[absl::StrCat("@", SocketName(job, rank))] = rank;
+  std::set<int> listening;
+  std::ifstream list("/proc/self/net/unix");
+  for (std::string line; std::getline(list, line);) {
+    const auto found = ranks.find(line.substr(line.rfind(' ') + 1));
+    if (found != ranks.end()) listening.insert(found->second);
+  }
+  return listening;
+}
+
 sockaddr_un Address(const Digest& job, int rank, socklen_t& length) {
-  const std::string name = absl::StrCat("syncopate/", getuid(), "/", job.ToString(), "/", rank);
+  const std::string name = SocketName(job, rank);
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path + 1, name.data(), name.size());  // a leading zero: abstract
@@ -166,13 +187,14 @@ class Meeting {
         deadline_ns_(deadline_ns),
         job_(DigestOf(spec.job)),
         hello_(MakeHello(spec, job_)),
+        notice_(clock.NowNs()),
         peers_(static_cast<size_t>(spec.size)) {}
 
   absl::StatusOr<std::vector<Introduction>> Run() {
     if (spec_.size == 1) return std::move(peers_);
     SYNCOPATE_RETURN_IF_ERROR(Listen());
     for (int rank = 0; rank < spec_.rank; ++rank) SYNCOPATE_RETURN_IF_ERROR(Connect(rank));
-    while (Missing() > 0) SYNCOPATE_RETURN_IF_ERROR(Hear());
+    while (!Missing().empty()) SYNCOPATE_RETURN_IF_ERROR(Hear());
     return std::move(peers_);
   }
 
@@ -225,6 +247,7 @@ class Meeting {
         if (greeting.ok()) return Admit(*std::move(greeting), rank);
       }
       if (LeftNs() <= 0) return TooLate();
+      TellWaiting();
       poll(nullptr, 0, static_cast<int>(std::min(pause_ns, LeftNs()) / 1'000'000) + 1);
     }
   }
@@ -232,9 +255,10 @@ class Meeting {
   // Hears all that have connected at once, so that those who say nothing hold nobody up.
   absl::Status Hear() {
     if (LeftNs() <= 0) return TooLate();
+    TellWaiting();
     const int64_t now_ns = clock_.NowNs();
     const bool pausing = now_ns < accept_again_ns_;
-    int64_t wake_ns = now_ns + LeftNs();
+    int64_t wake_ns = std::min(now_ns + LeftNs(), notice_.next_ns());
     if (pausing) wake_ns = std::min(wake_ns, accept_again_ns_);
     std::vector<pollfd> polls = {
         {.fd = pausing ? -1 : listener_.get(), .events = POLLIN, .revents = 0}};
@@ -311,19 +335,30 @@ class Meeting {
     return absl::OkStatus();
   }
 
-  int Missing() const {
-    return static_cast<int>(std::count_if(peers_.begin(), peers_.end(),
-                                          [](const Introduction& p) { return !p.control.ok(); })) -
-           1;  // this worker itself
-  }
-
-  absl::Status TooLate() const {
+  std::vector<int> Missing() const {
     std::vector<int> missing;
     for (int rank = 0; rank < spec_.size; ++rank) {
       if (rank != spec_.rank && !peers_[static_cast<size_t>(rank)].control.ok()) {
         missing.push_back(rank);
       }
     }
+    return missing;
+  }
+
+  // Now and then the first of those that are there says who is missing.
+  void TellWaiting() {
+    if (!notice_.Due(clock_.NowNs())) return;
+    const std::set<int> there = Listening(job_, spec_.size);
+    if (!there.empty() && *there.begin() < spec_.rank) return;
+    std::vector<int> missing = Missing();
+    std::erase_if(missing, [&](int rank) { return there.count(rank) > 0; });
+    if (missing.empty()) return;  // they are just meeting
+    Log(LogLevel::kWarn, "waiting for ", missing.size() == 1 ? "rank " : "ranks ",
+        FormatRanks(missing));
+  }
+
+  absl::Status TooLate() const {
+    const std::vector<int> missing = Missing();
     return WithBlast(absl::DeadlineExceededError(
                          absl::StrCat("workers ", FormatRanks(missing), " of job \"", spec_.job,
                                       "\" did not come in time; were all ", spec_.size,
@@ -341,6 +376,7 @@ class Meeting {
   const int64_t deadline_ns_;
   const Digest job_;
   const HelloMessage hello_;
+  WaitNotice notice_;
   UniqueFd listener_;
   std::list<Silent> silent_;  // oldest first
   int64_t accept_again_ns_ = 0;

@@ -40,6 +40,7 @@ Peers::Peers(const ShmOptions& options, const Clock& clock, MemoryFile control, 
       control_memory_(std::move(control)),
       arena_(std::move(arena)),
       processes_(static_cast<size_t>(options.size)),
+      pids_(static_cast<size_t>(options.size)),
       bells_(static_cast<size_t>(options.size)),
       controls_(static_cast<size_t>(options.size)),
       arenas_(static_cast<size_t>(options.size)),
@@ -100,6 +101,7 @@ absl::Status Peers::Connect() {
     arenas_[rank] = arena.data();
     arena_bytes_[rank] = arena.bytes();
     bells_[rank] = std::move(peer.bell);
+    pids_[rank] = peer.pid;
     if (peer.pid != getpid()) processes_[rank] = std::move(peer.process);
     mapped_.push_back(std::move(control));
     mapped_.push_back(std::move(arena));
@@ -135,9 +137,10 @@ void Peers::RingAll() {
   for (int rank = 0; rank < options_.size; ++rank) Ring(rank);
 }
 
-void Peers::Fence(int rank) {
+void Peers::Fence(int rank, Cause cause) {
   const UniqueFd& process = processes_[static_cast<size_t>(rank)];
   if (!process.ok()) return;
+  if (options_.on_ending) options_.on_ending(pids_[static_cast<size_t>(rank)], WhyEnded(cause));
   SendSignal(process, SIGKILL);
   pollfd gone{.fd = process.get(), .events = POLLIN, .revents = 0};
   if (poll(&gone, 1, kFenceMs) != 1) {
@@ -147,7 +150,7 @@ void Peers::Fence(int rank) {
 
 void Peers::Expel(int rank, Cause cause) {
   if (IsLost(board(), rank)) return;
-  if (cause != Cause::kDied) Fence(rank);
+  if (cause != Cause::kDied) Fence(rank, cause);
   if (Pronounce(board(), rank, cause, options_.rank)) {
     Log(LogLevel::kInfo, "worker ", rank, " ", Describe(cause));
   }

@@ -52,7 +52,7 @@ class Peers {
   absl::Status Connect();
   void Watch();  // the sentry thread
   // Ends the process of a lost worker and waits until it is gone: from then on it writes nothing.
-  void Fence(int rank);
+  void Fence(int rank, Cause cause);
 
   const ShmOptions options_;
   const Clock& clock_;
@@ -61,6 +61,7 @@ class Peers {
   std::vector<MemoryFile> mapped_;  // peers' memory
   // Pidfds by rank; invalid for this process and where there is none.
   std::vector<UniqueFd> processes_;
+  std::vector<int> pids_;
   std::vector<UniqueFd> bells_;  // eventfds by rank
   std::vector<Control*> controls_;
   std::vector<std::byte*> arenas_;

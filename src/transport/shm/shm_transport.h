@@ -7,6 +7,7 @@
 #define SYNCOPATE_TRANSPORT_SHM_SHM_TRANSPORT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,6 +16,10 @@
 #include "transport/transport.h"
 
 namespace syncopate::transport {
+
+// Called before a worker ends the process of another that is stuck, from any thread; `cause` is what
+// was seen of it, as in "no heartbeat".
+using OnEnding = std::function<void(int pid, const std::string& cause)>;
 
 struct ShmOptions {
   std::string job;  // the same on all workers, different from other jobs of this user on this host
@@ -27,6 +32,7 @@ struct ShmOptions {
   int64_t start_timeout_ns = 60'000'000'000;  // all workers must have come by then
   int64_t beat_ns = 200'000'000;              // the time between heartbeats
   int64_t stuck_ns = 3'500'000'000;           // a worker without a heartbeat for this long is stuck
+  OnEnding on_ending = nullptr;               // may be empty
 };
 
 // Thread safety: see Transport. The clock must outlive the transport.
