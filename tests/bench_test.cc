@@ -20,23 +20,30 @@ namespace syncopate::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 std::vector<std::string> Lines(const std::string& text) {
   return absl::StrSplit(text, '\n', absl::SkipEmpty());
 }
 
+bool HasLine(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 class BenchTest : public ::testing::Test {
  protected:
   // Starts `syncopate bench` with these words.
-  void Start(const std::vector<std::string>& words) {
+  void Start(const std::vector<std::string>& words, const std::string& progress = "off") {
     std::vector<std::string> command = {SYNCOPATE_BINARY, "bench"};
     command.insert(command.end(), words.begin(), words.end());
     process_.emplace(command,
                      Subprocess::Options{.environment = {absl::StrCat("MARK=", marker_),
-                                                         absl::StrCat("TMPDIR=", folder_)}});
+                                                         absl::StrCat("TMPDIR=", folder_),
+                                                         "SYNCOPATE_PROGRESS=" + progress}});
   }
 
   // A benchmark that has printed its first row and is far from the end of its second.
@@ -107,6 +114,32 @@ TEST_F(BenchTest, PrintsOneObjectPerSizeAndContestant) {
     EXPECT_EQ(row.contains("ratio"), i % 2 == 1);
   }
   ExpectNothingLeft();
+}
+
+// Without a terminal it says beforehand how long it will take, then every so often how far it is;
+// what it prints for programs has nothing of that.
+TEST_F(BenchTest, SaysHowLongItTakesAndHowFarItIs) {
+  Start({"allreduce", "-n", "2", "-b", "4K", "-e", "4M", "-f", "1024", "--iters", "5", "--rounds",
+         "1000", "--json"},
+        "100ms");
+  ASSERT_TRUE(
+      process_->ReadUntil([&] { return HasLine(process_->err(), " left: 4 KiB, round "); }));
+  ASSERT_EQ(kill(process_->pid(), SIGINT), 0);
+  process_->Wait();
+  const std::vector<std::string> said = Lines(process_->err());
+  EXPECT_THAT(said[0], AllOf(StartsWith("syncopate bench: about "),
+                             EndsWith("(1 contestant, 2 sizes, 1000 rounds)")));
+  for (const std::string& line : said) EXPECT_THAT(line, StartsWith("syncopate bench: "));
+  for (const std::string& line : Lines(process_->out())) {
+    EXPECT_EQ(nlohmann::json::parse(line).at("contestant"), "syncopate");
+  }
+  ExpectNothingLeft();
+}
+
+TEST_F(BenchTest, RefusesAPeriodThatIsNone) {
+  Start({"allreduce", "-n", "2"}, "often");
+  EXPECT_EQ(process_->Wait(), 2);
+  EXPECT_THAT(process_->err(), HasSubstr("SYNCOPATE_PROGRESS: \"often\" is neither a time"));
 }
 
 TEST_F(BenchTest, EveryCollectiveIsRightInEveryTypeAndMemory) {

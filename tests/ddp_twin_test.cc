@@ -19,6 +19,7 @@
 namespace syncopate::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -130,11 +131,13 @@ TEST_F(DdpTwinTest, LearnsTheSameAndTakesTurnsWithOurs) {
 
 TEST_F(DdpTwinTest, LeavesNothingBehindWhenItIsEnded) {
   Subprocess::Options options = options_;
-  options.terminal = true;  // where it tells its rounds
+  options.environment.push_back("SYNCOPATE_PROGRESS=10ms");
   Subprocess bench({SYNCOPATE_BINARY, "bench", "train", "-n", "2", "--model", "mlp", "--iterations",
                     "1", "--rounds", "1000", "--schedule", "wfbp,none"},
                    options);
-  ASSERT_TRUE(bench.ReadUntil([&] { return bench.Count("round 2 ") > 0; }));
+  ASSERT_TRUE(bench.ReadUntil([&] { return bench.err().find("round 2 ") != std::string::npos; }));
+  EXPECT_THAT(bench.err(), AllOf(HasSubstr("2000 runs of 1 iterations; the first will tell"),
+                                 HasSubstr("1999 more runs, if all take as long as the first")));
   kill(bench.pid(), SIGTERM);
   EXPECT_EQ(bench.Wait(), 1);
   EXPECT_TRUE(WaitUntilNoneIsLeft(marker_));

@@ -12,17 +12,23 @@
 namespace syncopate::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 std::string Scratch(const std::string& name) {
   return ::testing::TempDir() + "/syncopate-replay-" + std::to_string(getpid()) + "-" + name;
 }
 
+// How far a command is goes to standard error, here often.
+Subprocess::Options OftenSaid() { return {.environment = {"SYNCOPATE_PROGRESS=50ms"}}; }
+
 TEST(AllReduceProbeSystemTest, MeasuresPrintsAndSavesCostsThatPlansRead) {
   const std::string file = Scratch("costs.json");
-  Subprocess probe({SYNCOPATE_BINARY, "probe", "--allreduce", "-n", "2", "--budget", "1s", "-o",
-                    file, "--json"});
+  Subprocess probe(
+      {SYNCOPATE_BINARY, "probe", "--allreduce", "-n", "2", "--budget", "1s", "-o", file, "--json"},
+      OftenSaid());
   ASSERT_EQ(probe.Wait(), 0) << probe.err();
+  EXPECT_THAT(probe.err(), ContainsRegex("syncopate probe: [0-9]+ %, .*measuring all-reduces"));
   const nlohmann::json json = nlohmann::json::parse(probe.out());
   EXPECT_EQ(json["workers"], 2);
   EXPECT_EQ(json["costs"]["gamma"].size(), 4u);
@@ -49,8 +55,10 @@ TEST(AllReduceProbeSystemTest, SaysWhatIsWrong) {
 TEST(ReplaySystemTest, ComparesAllSchedulesInOneJob) {
   Subprocess replay({SYNCOPATE_BINARY, "replay", "--model", "vgg-16", "-n", "2", "--bytes-scale",
                      "0.001", "--time-scale", "0.02", "--iterations", "4", "--rounds", "2",
-                     "--costs-time", "500ms", "--json"});
+                     "--costs-time", "500ms", "--json"},
+                    OftenSaid());
   ASSERT_EQ(replay.Wait(), 0) << replay.err();
+  EXPECT_THAT(replay.err(), ContainsRegex("syncopate replay: [0-9]+ %, .*vgg-16, "));
   const nlohmann::json json = nlohmann::json::parse(replay.out());
   EXPECT_EQ(json["workers"], 2);
   ASSERT_EQ(json["models"].size(), 1u);

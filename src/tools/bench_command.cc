@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <numeric>
@@ -12,12 +11,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/limits.h"
 #include "base/own_path.h"
 #include "base/parse.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "lab/lab.h"
 #include "lab/requirements.h"
@@ -25,7 +25,9 @@
 #include "lab/spec.h"
 #include "model/topology.h"
 #include "plan/forest/forest.h"
+#include "probe/infer.h"
 #include "tools/bench/contestant_process.h"
+#include "tools/bench/estimate.h"
 #include "tools/bench/lab_plan.h"
 #include "tools/bench/launch_plan.h"
 #include "tools/bench/loaded_topology.h"
@@ -59,32 +61,11 @@ constexpr const char* kExamples = R"(Examples:
   syncopate bench allreduce --lab labs/two-racks.toml --slots 2 -b 10M -e 10M
   syncopate bench allreduce --lab labs/pairs-8.toml --active 0-2,4,7 -b 20M -e 20M --against gloo)";
 
-// One line on a terminal that is drawn over and over; nothing elsewhere.
-class ProgressLine {
- public:
-  explicit ProgressLine(const Clock& clock)
-      : clock_(clock), on_(isatty(STDERR_FILENO) == 1), start_ns_(clock.NowNs()) {}
-  ~ProgressLine() { Clear(); }
-
-  void Show(uint64_t bytes, int round, const std::string& name, double part) {
-    if (!on_) return;
-    const double elapsed_s = static_cast<double>(clock_.NowNs() - start_ns_) * 1e-9;
-    std::string line = absl::StrFormat("%3.0f %%  %s  %s  %s", part * 100, FormatBytes(bytes),
-                                       round == 0 ? "trial" : absl::StrCat("round ", round), name);
-    if (part > 0.02) {
-      absl::StrAppend(&line, absl::StrFormat("  about %.0f s left", elapsed_s / part - elapsed_s));
-    }
-    std::cerr << "\r\033[K" << line << std::flush;
-  }
-  void Clear() {
-    if (on_) std::cerr << "\r\033[K" << std::flush;
-  }
-
- private:
-  const Clock& clock_;
-  const bool on_;
-  const int64_t start_ns_;
-};
+// What starting takes before anything is measured.
+constexpr double kStartSeconds = 1, kStartInLabSeconds = 2;
+// A call in a lab, in which all hosts share this machine's cores, takes about this much more than
+// its network's bound.
+constexpr double kLabCallSeconds = 5e-3, kTimesBound = 1.2;
 
 int Cores() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
 
@@ -92,12 +73,12 @@ class BenchRun {
  public:
   // `spec` is the lab's; nothing: this machine as it is.
   BenchRun(BenchOptions options, std::optional<lab::Spec> spec, const Clock& clock,
-           Environment environment)
+           Environment environment, ProgressOptions progress)
       : options_(std::move(options)),
         spec_(std::move(spec)),
         clock_(clock),
         environment_(std::move(environment)),
-        progress_(clock) {}
+        progress_("syncopate bench", progress, clock, std::cerr) {}
 
   absl::Status Run() {
     SYNCOPATE_ASSIGN_OR_RETURN(workspace_,
@@ -112,9 +93,11 @@ class BenchRun {
       SYNCOPATE_ASSIGN_OR_RETURN(auto plan, PlanFor(name));
       plans.push_back(std::move(plan));
     }
+    Announce();
+    if (spec_) SYNCOPATE_RETURN_IF_ERROR(LearnNetwork());
     std::vector<std::unique_ptr<bench::Entrant>> entrants;
     for (const auto& [settings, plan] : plans) {
-      progress_.Show(options_.sizes.front(), 0, absl::StrCat("starting ", settings.name), 0);
+      progress_.Show(absl::StrCat("starting ", settings.name));
       auto entrant = bench::ContestantProcess::Start(settings, plan, clock_);
       if (entrant.ok()) {
         entrants.push_back(*std::move(entrant));
@@ -125,8 +108,9 @@ class BenchRun {
       }
     }
     if (entrants.empty()) return absl::UnavailableError("no contestant started");
+    progress_.Clear();
     if (!options_.json) std::cout << TableHead(options_) << std::flush;
-    SYNCOPATE_RETURN_IF_ERROR(bench::RunRounds(options_, std::move(entrants), Observer()));
+    SYNCOPATE_RETURN_IF_ERROR(bench::RunRounds(options_, std::move(entrants), Guess(), Observer()));
     if (wrong_ > 0) {
       return absl::DataLossError(absl::StrCat(wrong_, " elements of our results were wrong"));
     }
@@ -134,15 +118,50 @@ class BenchRun {
   }
 
  private:
+  // Of a call, before anything has run.
+  bench::CallGuess Guess() const {
+    if (!bound_) return bench::GuessOnHost(options_.workers);
+    return [this](uint64_t bytes) {
+      const std::optional<double> bound_s = bound_->Seconds(options_.collective, bytes);
+      return bound_s ? kLabCallSeconds + kTimesBound * *bound_s
+                     : kLabCallSeconds + bench::GuessOnHost(options_.workers)(bytes);
+    };
+  }
+
+  // Says how long it will take.
+  void Announce() {
+    const size_t contestants = options_.contestants.size();
+    double seconds =
+        bench::Estimate(options_, Guess(), contestants).SecondsLeft() +
+        static_cast<double>(contestants) * (spec_ ? kStartInLabSeconds : kStartSeconds);
+    if (options_.topology == bench::kTopologyProbe) seconds += ProbeSeconds();
+    const auto count = [](size_t number, absl::string_view what) {
+      return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
+    };
+    progress_.Announce(seconds, absl::StrCat(count(contestants, "contestant"), ", ",
+                                             count(options_.sizes.size(), "size"), ", ",
+                                             count(static_cast<size_t>(options_.rounds), "round")));
+  }
+
+  double ProbeSeconds() const {
+    return probe::DefaultBudgetSeconds(static_cast<int>(lab::WorkerHosts(*spec_).size()));
+  }
+
   absl::Status StartLab() {
-    progress_.Show(options_.sizes.front(), 0, absl::StrCat("starting lab ", spec_->name), 0);
     const std::string warning = lab::CpuLimitWarning(*spec_, Cores());
     if (!warning.empty()) Warn(absl::UnavailableError(absl::StrCat("note: ", warning)));
     SYNCOPATE_ASSIGN_OR_RETURN(lab_, lab::ScopedLab::Up(*spec_, workspace_->LabName(), clock_));
     bound_.emplace(*spec_, options_.slots, options_.active);
     place_ = bench::PlaceInLab(**lab_, self_, options_.slots);
     place_->agent = absl::StrCat(workspace_->path(), "/agent");
-    SYNCOPATE_RETURN_IF_ERROR(WriteFile(place_->agent, bench::AgentScript((*lab_)->name(), self_)));
+    if (options_.topology != bench::kTopologyNone) {
+      place_->topology = absl::StrCat(workspace_->path(), "/topology.json");
+    }
+    return WriteFile(place_->agent, bench::AgentScript((*lab_)->name(), self_));
+  }
+
+  // What ours shall know of the lab's network, and what is proved of that.
+  absl::Status LearnNetwork() {
     SYNCOPATE_RETURN_IF_ERROR(ChooseTopology());
     return Certify();
   }
@@ -172,7 +191,6 @@ class BenchRun {
   // What ours shall know of the lab's network.
   absl::Status ChooseTopology() {
     if (options_.topology == bench::kTopologyNone) return absl::OkStatus();
-    place_->topology = absl::StrCat(workspace_->path(), "/topology.json");
     if (options_.topology == bench::kTopologyDeclared) {
       return WriteFile(place_->topology, ToJson(bench::LoadedTopology(*spec_, Cores())));
     }
@@ -185,7 +203,7 @@ class BenchRun {
 
   // Measures the lab before anything else runs in it.
   absl::Status Probe() {
-    progress_.Show(options_.sizes.front(), 0, absl::StrCat("probing lab ", spec_->name), 0);
+    progress_.ShowTimed(absl::StrCat("probing lab ", spec_->name), ProbeSeconds());
     bench::LaunchPlan plan;
     plan.arguments = {self_, "probe", "--lab", (*lab_)->name(), "--topology-out", place_->topology};
     const absl::Status status =
@@ -238,7 +256,9 @@ class BenchRun {
       Warn(absl::UnavailableError(absl::StrCat(why.message(), "; going on without ", name)));
     };
     observer.on_progress = [this](uint64_t bytes, int round, const std::string& name, double part) {
-      progress_.Show(bytes, round, name, part);
+      progress_.Show(absl::StrCat(FormatBytes(bytes), ", ",
+                                  round == 0 ? "trial" : absl::StrCat("round ", round), ", ", name),
+                     part);
     };
     return observer;
   }
@@ -261,7 +281,7 @@ class BenchRun {
   double certified_seconds_per_byte_ = 0;  // 0: nothing is proved
   std::string self_;                       // this command's path
   std::string drivers_;
-  ProgressLine progress_;
+  Progress progress_;
   uint64_t wrong_ = 0;
 };
 
@@ -273,7 +293,9 @@ absl::Status Run(const BenchFlags& flags) {
     hosts = static_cast<int>(lab::WorkerHosts(*spec).size());
   }
   SYNCOPATE_ASSIGN_OR_RETURN(BenchOptions options, bench::ReadFlags(flags, hosts));
-  return BenchRun(std::move(options), std::move(spec), MonotonicClock(), ProcessEnvironment())
+  SYNCOPATE_ASSIGN_OR_RETURN(const ProgressOptions progress, ProgressOfThisProcess());
+  return BenchRun(std::move(options), std::move(spec), MonotonicClock(), ProcessEnvironment(),
+                  progress)
       .Run();
 }
 

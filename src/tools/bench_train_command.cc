@@ -20,6 +20,7 @@
 #include "base/limits.h"
 #include "base/own_path.h"
 #include "base/parse.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "lab/lab.h"
 #include "lab/scoped_lab.h"
@@ -76,9 +77,11 @@ struct Flags {
 
 class TrainBench {
  public:
-  TrainBench(Flags flags, const Clock& clock, Environment environment)
-      : flags_(std::move(flags)), clock_(clock), environment_(std::move(environment)) {}
-  ~TrainBench() { Show(""); }
+  TrainBench(Flags flags, const Clock& clock, Environment environment, ProgressOptions progress)
+      : flags_(std::move(flags)),
+        clock_(clock),
+        environment_(std::move(environment)),
+        progress_("syncopate bench train", progress, clock, std::cerr) {}
 
   absl::Status Run() {
     SYNCOPATE_RETURN_IF_ERROR(ReadFlags());
@@ -87,11 +90,23 @@ class TrainBench {
     SYNCOPATE_RETURN_IF_ERROR(FindPrograms());
     SYNCOPATE_RETURN_IF_ERROR(PrepareData());
     if (spec_) SYNCOPATE_RETURN_IF_ERROR(StartLab());
+    const size_t runs = static_cast<size_t>(flags_.rounds) * contestants_.size();
+    progress_.Say(absl::StrCat(runs, " runs of ", flags_.options.iterations,
+                               " iterations; the first will tell how long they take"));
+    size_t done = 0;
     for (int round = 0; round < flags_.rounds; ++round) {
       for (size_t i = 0; i < contestants_.size(); ++i) {
         // Another contestant is first in each round.
         const size_t turn = (i + static_cast<size_t>(round)) % contestants_.size();
+        progress_.Show(
+            absl::StrCat("round ", round + 1, " of ", flags_.rounds, ", ", contestants_[turn].name),
+            static_cast<double>(done) / static_cast<double>(runs));
+        const int64_t begin_ns = clock_.NowNs();
         SYNCOPATE_RETURN_IF_ERROR(RunOne(contestants_[turn], round));
+        if (++done > 1 || runs == 1) continue;
+        const double seconds = static_cast<double>(clock_.NowNs() - begin_ns) * 1e-9;
+        progress_.Announce(seconds * static_cast<double>(runs - 1),
+                           absl::StrCat(runs - 1, " more runs, if all take as long as the first"));
       }
     }
     Report();
@@ -168,9 +183,7 @@ class TrainBench {
     train::LoadOptions load;
     SYNCOPATE_ASSIGN_OR_RETURN(load.cache_folder, train::CacheFolder(environment_));
     load.synthetic.train_samples = flags_.options.synthetic_samples;
-    load.say = [](absl::string_view line) {
-      if (isatty(STDERR_FILENO) == 1) std::cerr << line << "\n";
-    };
+    load.say = [this](absl::string_view line) { progress_.Say(line); };
     SYNCOPATE_ASSIGN_OR_RETURN(const train::Dataset data,
                                train::LoadDataset(flags_.options.data, load));
     for (const train::DataSource& source : train::DataSources()) {
@@ -195,7 +208,6 @@ class TrainBench {
   }
 
   absl::Status RunOne(TrainContestant& contestant, int round) {
-    Show(absl::StrCat("round ", round + 1, " of ", flags_.rounds, ", ", contestant.name));
     SYNCOPATE_ASSIGN_OR_RETURN(const std::string folder, workspace_->MakeFolder(absl::StrCat(
                                                              contestant.name, "-", round + 1)));
     TrainOptions options = flags_.options;
@@ -244,7 +256,7 @@ class TrainBench {
   }
 
   void Report() {
-    Show("");
+    progress_.Clear();
     const std::vector<bench::TrainRow> rows = bench::TrainRows(contestants_);
     if (flags_.json) {
       for (const bench::TrainRow& row : rows) std::cout << bench::TrainJsonLine(row);
@@ -264,11 +276,6 @@ class TrainBench {
     }
   }
 
-  // One line on a terminal that is drawn over and over.
-  static void Show(const std::string& line) {
-    if (isatty(STDERR_FILENO) == 1) std::cerr << "\r\033[K" << line << std::flush;
-  }
-
   const Flags flags_;
   const Clock& clock_;
   const Environment environment_;
@@ -282,7 +289,13 @@ class TrainBench {
   std::optional<bench::LabPlace> place_;
   std::string self_, worker_, twin_;  // paths of programs
   std::string data_file_;
+  Progress progress_;
 };
+
+absl::Status RunTrainBench(const Flags& flags) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const ProgressOptions progress, ProgressOfThisProcess());
+  return TrainBench(flags, MonotonicClock(), ProcessEnvironment(), progress).Run();
+}
 
 }  // namespace
 
@@ -327,7 +340,7 @@ void AddBenchTrainCommand(CLI::App& bench, int& exit_code) {
   command->add_flag("--json", flags->json, "One JSON object a contestant");
   command->footer(kExamples);
   command->callback([flags, &exit_code] {
-    const absl::Status status = TrainBench(*flags, MonotonicClock(), ProcessEnvironment()).Run();
+    const absl::Status status = RunTrainBench(*flags);
     exit_code = status.ok() ? kDone : Complain(kCommand, status);
   });
 }

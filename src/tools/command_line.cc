@@ -1,5 +1,7 @@
 #include "tools/command_line.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <iostream>
@@ -12,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/environment.h"
 #include "base/parse.h"
 #include "tools/interrupt.h"
 #include "tools/usage_message.h"
@@ -94,6 +97,10 @@ CLI::Validator WholeNumberFrom(int64_t min) {
         return absl::StrCat("\"", text, "\" is not a whole number of at least ", min);
       },
       absl::StrCat(">=", min));
+}
+
+absl::StatusOr<ProgressOptions> ProgressOfThisProcess() {
+  return ProgressOptionsFor(ProcessEnvironment(), isatty(STDERR_FILENO) == 1);
 }
 
 int RunCommandLine(CLI::App& app, int argc, const char* const* argv, const int& exit_code) {

@@ -7,7 +7,9 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/progress.h"
 
 namespace syncopate::tools {
 
@@ -29,6 +31,9 @@ int Complain(absl::string_view command, const absl::Status& status);
 // Those of the library name bounds of the machine's numbers.
 CLI::Validator WholeNumber(int64_t min, int64_t max);
 CLI::Validator WholeNumberFrom(int64_t min);
+
+// How this process shows the progress of what takes long (base/progress.h).
+absl::StatusOr<ProgressOptions> ProgressOfThisProcess();
 
 // Parses and runs. Wrong usage becomes one line and kBadUsage; no arguments print the help.
 // `exit_code` is the one that the sub-commands set; returns what the process shall exit with.

@@ -18,6 +18,7 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "lab/spec.h"
 #include "nlohmann/json.hpp"
@@ -63,25 +64,6 @@ absl::StatusOr<double> Budget(const ProbeArguments& arguments) {
   if (!budget_ns.ok()) return At("--budget", budget_ns.status());
   return static_cast<double>(*budget_ns) * 1e-9;
 }
-
-// One line that is written again and again, on a terminal only.
-class ProgressLine {
- public:
-  void Show(absl::string_view step, double part) {
-    if (!terminal_) return;
-    std::cerr << absl::StrFormat("\r\x1b[Kprobe: %s, %d %% of the time", step,
-                                 static_cast<int>(100 * part))
-              << std::flush;
-    shown_ = true;
-  }
-  ~ProgressLine() {
-    if (shown_) std::cerr << "\r\x1b[K" << std::flush;
-  }
-
- private:
-  const bool terminal_ = isatty(STDERR_FILENO) == 1;
-  bool shown_ = false;
-};
 
 std::string ToJson(const probe::Inference& found) {
   nlohmann::ordered_json json;
@@ -169,12 +151,13 @@ absl::Status RunInJob(const ProbeArguments& arguments) {
   SYNCOPATE_ASSIGN_OR_RETURN(const worker::StartedTransport started,
                              worker::StartTransport({}, environment));
   const std::string host = environment("SYNCOPATE_HOST").value_or(transport::net::ThisHostName());
+  SYNCOPATE_ASSIGN_OR_RETURN(const ProgressOptions style, ProgressOfThisProcess());
   std::optional<probe::Inference> found;
   {
-    ProgressLine line;
-    options.progress = [&](absl::string_view step, double part) { line.Show(step, part); };
-    SYNCOPATE_ASSIGN_OR_RETURN(found, ProbeTogether(*started.transport, MonotonicClock(), host,
-                                                    transport::net::ThisMachine(), options));
+    Progress progress("syncopate probe", style, MonotonicClock(), std::cerr);
+    SYNCOPATE_ASSIGN_OR_RETURN(found,
+                               ProbeTogether(*started.transport, MonotonicClock(), host,
+                                             transport::net::ThisMachine(), options, &progress));
   }
   return found ? Report(arguments, *found) : absl::OkStatus();
 }
@@ -207,10 +190,13 @@ absl::Status RunTrials(const ProbeArguments& arguments) {
   }
   if (!nic.ok()) return At("--nic", nic.status());
   options.nic_bits = *nic;
+  SYNCOPATE_ASSIGN_OR_RETURN(ProgressOptions style, ProgressOfThisProcess());
+  style.thread = false;
+  Progress progress("syncopate probe", style, MonotonicClock(), std::cerr);
   const InterruptScope interrupt;
   options.cancel_fd = interrupt.fd();
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<TrialRow> rows,
-                             RunLabTrials(options, MonotonicClock(), std::cout));
+                             RunLabTrials(options, MonotonicClock(), progress, std::cout));
   int right = 0, capacities = 0, within = 0;
   double seconds = 0;
   for (const TrialRow& row : rows) {

@@ -1,13 +1,10 @@
 #include "tools/reproduce_command.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/status.h"
@@ -45,18 +42,11 @@ absl::StatusOr<reproduce::FigureOptions> MakeOptions(const ReproduceForestArgume
 }
 
 absl::Status Reproduce(const ReproduceForestArguments& arguments,
-                       const reproduce::ForestTimer& timer, bool show_progress, std::ostream& out,
-                       std::ostream& err) {
+                       const reproduce::ForestTimer& timer, Progress& progress, std::ostream& out) {
   SYNCOPATE_ASSIGN_OR_RETURN(const reproduce::FigureOptions options, MakeOptions(arguments));
-  const auto progress = [&](size_t done, size_t of, absl::string_view setting) {
-    if (!show_progress) return;
-    err << "\r\033[K";
-    if (done < of) err << absl::StrFormat("%d of %d  %s", done, of, setting);
-    err << std::flush;
-  };
-  absl::StatusOr<std::vector<reproduce::Figure>> figures =
+  const absl::StatusOr<std::vector<reproduce::Figure>> figures =
       reproduce::MakeFigures(options, timer, progress);
-  if (!figures.ok() && show_progress) err << "\r\033[K" << std::flush;
+  progress.Clear();
   if (!figures.ok()) return figures.status();
   if (!arguments.svg.empty()) {
     SYNCOPATE_RETURN_IF_ERROR(WriteFile(arguments.svg, reproduce::FiguresToSvg(*figures)));
@@ -95,9 +85,9 @@ void AddAscWfbp(CLI::App& reproduce, int& exit_code) {
 }  // namespace
 
 int RunReproduceForest(const ReproduceForestArguments& arguments,
-                       const reproduce::ForestTimer& timer, bool show_progress, std::ostream& out,
+                       const reproduce::ForestTimer& timer, Progress& progress, std::ostream& out,
                        std::ostream& err) {
-  const absl::Status status = Reproduce(arguments, timer, show_progress, out, err);
+  const absl::Status status = Reproduce(arguments, timer, progress, out);
   if (status.ok()) return kDone;
   err << "syncopate reproduce forest: " << std::string(status.message()) << "\n";
   return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? kBadUsage : kFailed;
@@ -140,8 +130,14 @@ void AddReproduceCommand(CLI::App& app, int& exit_code) {
   forest->add_option("--svg", arguments->svg, "file for a picture of all bars");
   forest->footer(kExamples);
   forest->callback([arguments, &exit_code] {
+    const absl::StatusOr<ProgressOptions> style = ProgressOfThisProcess();
+    if (!style.ok()) {
+      exit_code = Complain("reproduce forest", style.status());
+      return;
+    }
+    Progress progress("syncopate reproduce forest", *style, MonotonicClock(), std::cerr);
     exit_code = RunReproduceForest(*arguments, reproduce::MakeForestTimer(MonotonicClock()),
-                                   isatty(STDERR_FILENO) == 1, std::cout, std::cerr);
+                                   progress, std::cout, std::cerr);
   });
   AddAscWfbp(*reproduce, exit_code);
 }

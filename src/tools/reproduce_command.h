@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "base/progress.h"
 #include "tools/reproduce/forest_figures.h"
 
 namespace syncopate::tools {
@@ -22,9 +23,9 @@ struct ReproduceForestArguments {
 };
 
 // Does what the arguments say and returns the exit code: 0 done, 1 failed, 2 bad input. Errors are
-// one line on `err`, on which there is also a line of progress if `show_progress`.
+// one line on `err`.
 int RunReproduceForest(const ReproduceForestArguments& arguments,
-                       const reproduce::ForestTimer& timer, bool show_progress, std::ostream& out,
+                       const reproduce::ForestTimer& timer, Progress& progress, std::ostream& out,
                        std::ostream& err);
 
 // As on the command line.

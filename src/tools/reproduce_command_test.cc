@@ -13,8 +13,10 @@
 namespace syncopate::tools {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 // Says 10 ms overlapped and 12.5 ms separate to every setting.
 absl::StatusOr<reproduce::ForestTime> FixedTime(const Topology&, absl::Span<const int>,
@@ -32,8 +34,11 @@ struct Outcome {
 };
 
 Outcome Reproduce(const ReproduceForestArguments& arguments,
-                  const reproduce::ForestTimer& timer = FixedTime, bool progress = false) {
+                  const reproduce::ForestTimer& timer = FixedTime,
+                  ProgressOptions::Style style = ProgressOptions::Style::kSilent) {
   std::ostringstream out, err;
+  const ManualClock clock;
+  Progress progress("syncopate reproduce forest", {.style = style, .thread = false}, clock, err);
   const int code = RunReproduceForest(arguments, timer, progress, out, err);
   return {code, out.str(), err.str()};
 }
@@ -116,9 +121,11 @@ TEST(ReproduceCommandTest, AFailureNamesItsSetting) {
 TEST(ReproduceCommandTest, ProgressIsOneLineThatGoesAway) {
   ReproduceForestArguments arguments;
   arguments.figures = {6};
-  const Outcome outcome = Reproduce(arguments, FixedTime, true);
-  EXPECT_THAT(outcome.err, HasSubstr("3 of 10  figure 6, 8x8 at 100 Gb/s 4,4"));
-  EXPECT_EQ(outcome.err.find('\n'), std::string::npos);
+  const Outcome outcome = Reproduce(arguments, FixedTime, ProgressOptions::Style::kRedrawn);
+  EXPECT_THAT(outcome.err,
+              StartsWith("syncopate reproduce forest: about 1 min 20 s (10 settings)\n"));
+  EXPECT_THAT(outcome.err, ContainsRegex("30 %.*: figure 6, 8x8 at 100 Gb/s 4,4"));
+  EXPECT_EQ(outcome.err.find('\n'), outcome.err.rfind('\n'));
   EXPECT_EQ(outcome.err.substr(outcome.err.size() - 4), "\r\033[K");
 }
 

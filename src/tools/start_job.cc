@@ -20,6 +20,7 @@
 #include "base/own_path.h"
 #include "base/parse.h"
 #include "base/pidfd.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "lab/scoped_lab.h"
@@ -32,6 +33,8 @@
 
 namespace syncopate::tools {
 namespace {
+
+constexpr const char* kProgressOnTerminal = "5s";
 
 // `syncopate launch` or `syncopate lab run`, which speaks in the name of the sub-command `name`.
 // `lab` is the name of one that is up, or empty.
@@ -152,6 +155,9 @@ void AddJobPlaceOptions(CLI::App& command, JobPlace& place) {
 
 absl::StatusOr<int> RunProgramAsJob(const JobPlace& place, const std::string& name,
                                     const std::vector<std::string>& program) {
+  // The ranks write to a pipe, line by line. Where these lines end up on a terminal, more of them
+  // are welcome.
+  if (isatty(STDERR_FILENO) == 1) setenv(kProgressVariable, kProgressOnTerminal, 0);
   if (IsLabFile(place.lab)) return RunInLabOf(place, name, program);
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> command,
                              JobCommand(place, name, place.lab, program));

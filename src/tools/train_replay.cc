@@ -14,6 +14,7 @@
 #include "base/environment.h"
 #include "base/limits.h"
 #include "base/parse.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "observe/breakdown.h"
 #include "observe/recorder.h"
@@ -133,10 +134,11 @@ absl::StatusOr<ReplayPlan> MakePlan(const ReplayArguments& arguments) {
 // One model by all schedules. Every rank of the job comes here.
 class ModelReplay {
  public:
-  ModelReplay(Worker& worker, const ReplayPlan& plan, const TensorTable& table)
+  ModelReplay(Worker& worker, const ReplayPlan& plan, const TensorTable& table, Progress& progress)
       : worker_(worker),
         plan_(plan),
         table_(table),
+        progress_(progress),
         recorder_(MonotonicClock(), worker.rank(),
                   ProcessEnvironment()("SYNCOPATE_HOST").value_or("here")) {}
 
@@ -146,24 +148,38 @@ class ModelReplay {
     if (plan_.costs) {
       result.costs.fit.costs = *plan_.costs;
     } else {
+      progress_.ShowTimed(absl::StrCat(table_.model, ", measuring what transfers cost"),
+                          plan_.probe.budget_seconds);
       SYNCOPATE_ASSIGN_OR_RETURN(result.costs, sync::MeasureCosts(worker_, plan_.probe));
     }
+    progress_.Show(absl::StrCat(table_.model, ", planning"));
     SYNCOPATE_RETURN_IF_ERROR(MakeSchedules(result));
+    for (const ReplayedSchedule& row : result.schedules) {
+      seconds_left_ += row.predicted_seconds * IterationsOf(plan_);
+    }
+    seconds_all_ = seconds_left_;
+    progress_.Announce(seconds_all_, absl::StrCat(table_.model, " as predicted, ",
+                                                  schedules_.size(), " schedules, ", plan_.rounds,
+                                                  " rounds of ", plan_.iterations, " iterations"));
     SYNCOPATE_ASSIGN_OR_RETURN(
         replay_,
         sync::Replay::Make(worker_, table_, schedules_.front(),
                            {.overlap_forward = plan_.overlap_forward, .recorder = &recorder_}));
-    for (const Schedule& schedule : schedules_) {
-      SYNCOPATE_RETURN_IF_ERROR(replay_->SetSchedule(schedule));
+    for (size_t i = 0; i < schedules_.size(); ++i) {
+      SYNCOPATE_RETURN_IF_ERROR(replay_->SetSchedule(schedules_[i]));
+      ShowTurn("warming up", result.schedules[i]);
       SYNCOPATE_RETURN_IF_ERROR(replay_->Run(kWarmUpFirst).status());
+      seconds_left_ -= kWarmUpFirst * result.schedules[i].predicted_seconds;
     }
     std::vector<std::vector<double>> seconds(schedules_.size());
     for (int round = 0; round < plan_.rounds; ++round) {
       for (size_t i = 0; i < schedules_.size(); ++i) {
         // Another schedule is first in every round.
         const size_t turn = (i + static_cast<size_t>(round)) % schedules_.size();
+        ShowTurn(absl::StrCat("round ", round + 1), result.schedules[turn]);
         SYNCOPATE_RETURN_IF_ERROR(
             TakeTurn(turn, round + 1 == plan_.rounds, result.schedules[turn], seconds[turn]));
+        seconds_left_ -= (kWarmUp + plan_.iterations) * result.schedules[turn].predicted_seconds;
       }
     }
     for (size_t i = 0; i < schedules_.size(); ++i) {
@@ -172,7 +188,17 @@ class ModelReplay {
     return result;
   }
 
+  // All iterations of one schedule.
+  static int IterationsOf(const ReplayPlan& plan) {
+    return kWarmUpFirst + plan.rounds * (kWarmUp + plan.iterations);
+  }
+
  private:
+  void ShowTurn(absl::string_view what, const ReplayedSchedule& row) {
+    progress_.Show(absl::StrCat(table_.model, ", ", what, ", ", row.name),
+                   seconds_all_ > 0 ? 1 - seconds_left_ / seconds_all_ : 0);
+  }
+
   absl::Status MakeSchedules(ReplayedModel& result) {
     const cost::CommunicationCosts& costs = result.costs.fit.costs;
     if (plan_.schedule) schedules_.push_back(*plan_.schedule);
@@ -244,6 +270,9 @@ class ModelReplay {
   Worker& worker_;
   const ReplayPlan& plan_;
   const TensorTable& table_;
+  Progress& progress_;
+  double seconds_all_ = 0;  // of all iterations, as predicted
+  double seconds_left_ = 0;
   observe::Recorder recorder_;
   std::vector<Schedule> schedules_;
   std::unique_ptr<sync::Replay> replay_;
@@ -268,6 +297,19 @@ std::vector<std::string> JobWords(const ReplayArguments& arguments) {
   return words;
 }
 
+// What is known before the job has measured anything.
+void AnnounceAll(const ReplayPlan& plan, Progress& progress) {
+  const size_t schedules = plan.schedule ? 1 : plan.planners.size();
+  double seconds = 0;
+  for (const TensorTable& table : plan.tables) {
+    if (!plan.costs) seconds += plan.probe.budget_seconds;
+    seconds += static_cast<double>(schedules) * ModelReplay::IterationsOf(plan) *
+               (table.forward_seconds() + table.backward_seconds());
+  }
+  progress.Announce(seconds, absl::StrCat("at least: ", plan.tables.size(), " models, ", schedules,
+                                          " schedules; waiting for transfers comes on top"));
+}
+
 absl::StatusOr<int> Run(const ReplayArguments& arguments) {
   SYNCOPATE_ASSIGN_OR_RETURN(const ReplayPlan plan, MakePlan(arguments));
   if (arguments.place.given()) {
@@ -275,10 +317,16 @@ absl::StatusOr<int> Run(const ReplayArguments& arguments) {
     place.declared_topology = true;
     return RunAsJob(place, JobWords(arguments));
   }
+  SYNCOPATE_ASSIGN_OR_RETURN(ProgressOptions style, ProgressOfThisProcess());
   SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<Worker> worker, Worker::Start());
+  if (worker->rank() != 0) style.style = ProgressOptions::Style::kSilent;
+  Progress progress("syncopate replay", style, MonotonicClock(), std::cerr);
+  AnnounceAll(plan, progress);
   std::vector<ReplayedModel> models;
   for (const TensorTable& table : plan.tables) {
-    SYNCOPATE_ASSIGN_OR_RETURN(ReplayedModel model, ModelReplay(*worker, plan, table).Run());
+    SYNCOPATE_ASSIGN_OR_RETURN(ReplayedModel model,
+                               ModelReplay(*worker, plan, table, progress).Run());
+    progress.Clear();
     if (worker->rank() == 0 && !arguments.json) std::cout << ToTable(model) << std::flush;
     models.push_back(std::move(model));
   }

@@ -13,17 +13,14 @@
 namespace syncopate::tools::bench {
 namespace {
 
-// The trial is short: it only has to tell the order of magnitude of an iteration.
-constexpr int64_t kTrialIterations = 5;
-constexpr int64_t kTrialWarmup = 1;
-
 class Rounds {
  public:
   Rounds(const BenchOptions& options, std::vector<std::unique_ptr<Entrant>> entrants,
-         const RoundsObserver& observer)
-      : options_(options), entrants_(std::move(entrants)), observer_(observer) {
-    for (const uint64_t bytes : options_.sizes) work_ += WorkOf(bytes);
-  }
+         const CallGuess& guess, const RoundsObserver& observer)
+      : options_(options),
+        entrants_(std::move(entrants)),
+        observer_(observer),
+        estimate_(options, guess, entrants_.size()) {}
 
   absl::Status RunAll() {
     for (const uint64_t bytes : options_.sizes) SYNCOPATE_RETURN_IF_ERROR(RunSize(bytes));
@@ -31,27 +28,16 @@ class Rounds {
   }
 
  private:
-  struct Plan {
-    int64_t warmup = 0;
-    int64_t iterations = 0;
-  };
-
-  // A guess at how long a size takes, relative to the others, for the display of progress.
-  static double WorkOf(uint64_t bytes) { return 1 + static_cast<double>(bytes) / (8 << 20); }
-
   absl::Status RunSize(uint64_t bytes) {
-    std::vector<Plan> plans(entrants_.size());
+    std::vector<RunPlan> plans(entrants_.size());
     std::vector<Measurement> measurements(entrants_.size());
     for (size_t i = 0; i < entrants_.size(); ++i) {
       if (entrants_[i] == nullptr) continue;
       measurements[i].contestant = entrants_[i]->name();
-      RunRequest trial = Request(bytes);
-      trial.warmup = kTrialWarmup;
-      trial.iterations = kTrialIterations;
-      SYNCOPATE_RETURN_IF_ERROR(RunOne(i, trial, 0, measurements[i]));
+      SYNCOPATE_RETURN_IF_ERROR(RunOne(i, Request(bytes, PlanTrial(options_)), 0, measurements[i]));
       // The trial dropped the contestant: it has no samples to plan by.
       if (measurements[i].rounds_us.empty()) continue;
-      plans[i] = PlanFor(Quantile(measurements[i].rounds_us[0], 0.5));
+      plans[i] = PlanRound(options_, Quantile(measurements[i].rounds_us[0], 0.5));
       measurements[i].rounds_us.clear();
     }
     for (int round = 0; round < options_.rounds; ++round) {
@@ -59,10 +45,7 @@ class Rounds {
         // The order is rotated by one in each round.
         const size_t i = (k + static_cast<size_t>(round)) % entrants_.size();
         if (entrants_[i] == nullptr) continue;
-        RunRequest request = Request(bytes);
-        request.warmup = plans[i].warmup;
-        request.iterations = plans[i].iterations;
-        SYNCOPATE_RETURN_IF_ERROR(RunOne(i, request, round + 1, measurements[i]));
+        SYNCOPATE_RETURN_IF_ERROR(RunOne(i, Request(bytes, plans[i]), round + 1, measurements[i]));
       }
     }
     // A contestant that left in the middle has no row.
@@ -71,11 +54,11 @@ class Rounds {
       if (entrants_[i] != nullptr) complete.push_back(std::move(measurements[i]));
     }
     observer_.on_rows(RowsOf(options_, bytes, complete));
-    work_done_ += WorkOf(bytes);
+    estimate_.NextSize();
     return absl::OkStatus();
   }
 
-  RunRequest Request(uint64_t bytes) const {
+  RunRequest Request(uint64_t bytes, const RunPlan& plan) const {
     RunRequest request;
     request.collective = options_.collective;
     request.bytes = bytes;
@@ -83,25 +66,19 @@ class Rounds {
     request.op = options_.op;
     request.check = options_.check;
     request.active = options_.active;
+    request.warmup = plan.warmup;
+    request.iterations = plan.iterations;
     return request;
-  }
-
-  Plan PlanFor(double iteration_us) const {
-    Plan plan;
-    plan.iterations = options_.iterations.value_or(IterationsFor(iteration_us));
-    plan.warmup = options_.warmup.value_or(std::max<int64_t>(1, plan.iterations / 10));
-    return plan;
   }
 
   // One run; adds to `measurement`, or drops the contestant.
   absl::Status RunOne(size_t i, const RunRequest& request, int round, Measurement& measurement) {
-    const double steps = static_cast<double>(options_.rounds + 1);
-    const double here = static_cast<double>(round) / steps * WorkOf(request.bytes);
-    observer_.on_progress(request.bytes, round, entrants_[i]->name(), (work_done_ + here) / work_);
+    observer_.on_progress(request.bytes, round, entrants_[i]->name(), estimate_.Part());
     absl::StatusOr<std::vector<RankResult>> ranks = entrants_[i]->Run(request);
     absl::StatusOr<std::vector<double>> samples =
         ranks.ok() ? OverRanks(request.collective, *ranks) : ranks.status();
     if (!samples.ok()) return Drop(i, request, samples.status());
+    estimate_.Ran(i, Quantile(*samples, 0.5) * 1e-6);
     measurement.rounds_us.push_back(*std::move(samples));
     for (const RankResult& rank : *ranks) measurement.wrong += rank.wrong;
     return absl::OkStatus();
@@ -114,6 +91,7 @@ class Rounds {
     const std::string name = entrants_[i]->name();
     const absl::Status placed = At(absl::StrCat(name, " at ", FormatBytes(request.bytes)), why);
     entrants_[i] = nullptr;
+    estimate_.Left(i);
     const bool nobody = std::all_of(entrants_.begin(), entrants_.end(),
                                     [](const auto& entrant) { return entrant == nullptr; });
     if (name == kOurs || nobody) return placed;
@@ -124,16 +102,15 @@ class Rounds {
   const BenchOptions& options_;
   std::vector<std::unique_ptr<Entrant>> entrants_;  // null: it has left
   const RoundsObserver& observer_;
-  double work_ = 0;
-  double work_done_ = 0;
+  Estimate estimate_;
 };
 
 }  // namespace
 
 absl::Status RunRounds(const BenchOptions& options, std::vector<std::unique_ptr<Entrant>> entrants,
-                       const RoundsObserver& observer) {
+                       const CallGuess& guess, const RoundsObserver& observer) {
   if (entrants.empty()) return absl::InvalidArgumentError("there is no contestant");
-  return Rounds(options, std::move(entrants), observer).RunAll();
+  return Rounds(options, std::move(entrants), guess, observer).RunAll();
 }
 
 }  // namespace syncopate::tools::bench

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tools/bench/estimate.h"
 #include "tools/bench/options.h"
 #include "tools/bench/protocol.h"
 #include "tools/bench/statistics.h"
@@ -36,9 +37,9 @@ struct RoundsObserver {
   std::function<void(uint64_t bytes, int round, const std::string& name, double part)> on_progress;
 };
 
-// Fails if our contestant leaves, if none is left, or if the user wants to stop.
+// `guess` is for the estimate of what is done. Fails if our contestant leaves, if none is left, or if the user wants to stop.
 absl::Status RunRounds(const BenchOptions& options, std::vector<std::unique_ptr<Entrant>> entrants,
-                       const RoundsObserver& observer);
+                       const CallGuess& guess, const RoundsObserver& observer);
 
 }  // namespace syncopate::tools::bench
 

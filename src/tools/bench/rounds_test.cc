@@ -61,7 +61,9 @@ class RoundsTest : public ::testing::Test {
     entrants_.push_back(std::move(entrant));
     return raw;
   }
-  absl::Status Run() { return RunRounds(options_, std::move(entrants_), observer_); }
+  absl::Status Run() {
+    return RunRounds(options_, std::move(entrants_), GuessOnHost(2), observer_);
+  }
 
   BenchOptions options_;
   RoundsObserver observer_;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "lab/check.h"
 #include "lab/child_process.h"
@@ -26,6 +27,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Load = std::vector<std::array<double, 2>>;
+
+// What each measurement of a check takes besides its own time.
+constexpr double kTrialStartSeconds = 0.3;
 
 Json DirectionJson(const lab::Setting& setting, double load) {
   return {{"bits_per_second", setting.rate > 0 ? Json(setting.rate) : Json(nullptr)},
@@ -182,24 +186,26 @@ absl::StatusOr<bool> RunCheck(const Arguments& arguments) {
     std::cerr << "syncopate lab check: note: flows in the background take their part of what is "
                  "measured; undo them to see the rates alone\n";
   }
-  const bool show = isatty(STDERR_FILENO) != 0;
+  SYNCOPATE_ASSIGN_OR_RETURN(ProgressOptions style, ProgressOfThisProcess());
+  style.thread = false;  // iperf3 is forked into the hosts
   const InterruptScope interrupt;
-  const absl::StatusOr<std::vector<lab::TrialResult>> results = lab::RunTrials(
-      chosen.plan(), trials, seconds, MonotonicClock(),
-      [&](const lab::Trial& trial, size_t index) {
-        if (!show) return;
-        std::cerr << absl::StrFormat(
-            "\r\033[K%d of %d, about %.0f s left: %s", index + 1, trials.size(),
-            static_cast<double>(trials.size() - index) * (seconds + 0.3), trial.what);
-      },
-      interrupt.fd());
-  if (show) std::cerr << "\r\033[K";
-  if (!results.ok()) return results.status();
-  const bool hold = std::all_of(results->begin(), results->end(), lab::Holds);
+  Progress progress("syncopate lab check", style, MonotonicClock(), std::cerr);
+  const double count = static_cast<double>(trials.size());
+  progress.Announce(count * (seconds + kTrialStartSeconds),
+                    absl::StrFormat("%d measurements of %g s", trials.size(), seconds));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<lab::TrialResult> results,
+                             lab::RunTrials(
+                                 chosen.plan(), trials, seconds, MonotonicClock(),
+                                 [&](const lab::Trial& trial, size_t index) {
+                                   progress.Show(trial.what, static_cast<double>(index) / count);
+                                 },
+                                 interrupt.fd()));
+  progress.Clear();
+  const bool hold = std::all_of(results.begin(), results.end(), lab::Holds);
   if (arguments.json) {
-    std::cout << CheckJson(*results, hold).dump(1) << "\n";
+    std::cout << CheckJson(results, hold).dump(1) << "\n";
   } else {
-    PrintCheck(*results);
+    PrintCheck(results);
   }
   return hold;
 }

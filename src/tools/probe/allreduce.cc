@@ -6,11 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/clock.h"
 #include "base/parse.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "base/units.h"
 #include "nlohmann/json.hpp"
 #include "syncopate/syncopate.h"
+#include "tools/command_line.h"
 
 namespace syncopate::tools {
 namespace {
@@ -69,8 +72,16 @@ absl::Status ProbeAllReduce(const AllReduceProbe& options) {
   }
   sync::CostProbeOptions probe;
   probe.budget_seconds = options.budget_seconds > 0 ? options.budget_seconds : kBudgetSeconds;
-  SYNCOPATE_ASSIGN_OR_RETURN(const sync::CostMeasurement measured,
-                             sync::MeasureCosts(*worker, probe));
+  SYNCOPATE_ASSIGN_OR_RETURN(ProgressOptions style, ProgressOfThisProcess());
+  if (worker->rank() != 0) style.style = ProgressOptions::Style::kSilent;
+  sync::CostMeasurement measured;
+  {
+    Progress progress("syncopate probe", style, MonotonicClock(), std::cerr);
+    progress.Announce(probe.budget_seconds,
+                      absl::StrCat("all-reduces among ", worker->size(), " workers"));
+    progress.ShowTimed("measuring all-reduces", probe.budget_seconds);
+    SYNCOPATE_ASSIGN_OR_RETURN(measured, sync::MeasureCosts(*worker, probe));
+  }
   if (worker->rank() != 0) return absl::OkStatus();
   if (!options.out.empty()) {
     SYNCOPATE_RETURN_IF_ERROR(WriteFile(options.out, ToJson(measured.fit.costs)));

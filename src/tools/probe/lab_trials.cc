@@ -70,7 +70,7 @@ absl::StatusOr<TrialRow> TryOne(const TrialsOptions& options, uint64_t seed, con
     probe::InferOptions infer;
     infer.budget_seconds = options.budget_seconds;
     SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<probe::Inference> found,
-                               ProbeTogether(transport, clock, host, host, infer));
+                               ProbeTogether(transport, clock, host, host, infer, nullptr));
     if (!found) return std::string();
     return Encode(*found, probe::Compare(truth, found->shape));
   };
@@ -110,13 +110,23 @@ lab::Spec LabOf(const probe::NetworkShape& shape, const std::string& name) {
 }
 
 absl::StatusOr<std::vector<TrialRow>> RunLabTrials(const TrialsOptions& options, const Clock& clock,
-                                                   std::ostream& out) {
+                                                   Progress& progress, std::ostream& out) {
+  double seconds = 0;
+  for (int i = 0; i < options.labs; ++i) {
+    const uint64_t seed = options.seed + static_cast<uint64_t>(i);
+    const size_t hosts = probe::RandomNetwork(seed, probe::TrialOptions()).hosts.size();
+    seconds += options.budget_seconds > 0 ? options.budget_seconds
+                                          : probe::DefaultBudgetSeconds(static_cast<int>(hosts));
+  }
+  progress.Announce(seconds, absl::StrCat("at most, for ", options.labs, " labs"));
   out << absl::StrFormat("%8s %6s %6s %8s %12s %8s %12s\n", "seed", "hosts", "racks", "right?",
                          "within 10 %", "seconds", "experiments");
   std::vector<TrialRow> rows;
   for (int i = 0; i < options.labs; ++i) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(i);
+    progress.Show(absl::StrCat("lab of seed ", seed), static_cast<double>(i) / options.labs);
     absl::StatusOr<TrialRow> row = TryOne(options, seed, clock);
+    progress.Clear();
     if (!row.ok()) return At(absl::StrCat("lab of seed ", seed), row.status());
     out << absl::StrFormat("%8d %6d %6d %8s %12s %8.1f %12d\n", row->seed, row->hosts, row->racks,
                            row->racks_right ? "yes" : "NO",

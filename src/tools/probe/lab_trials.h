@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/progress.h"
 #include "lab/spec.h"
 #include "probe/shape.h"
 
@@ -38,9 +39,9 @@ struct TrialRow {
 lab::Spec LabOf(const probe::NetworkShape& shape, const std::string& name);
 
 // Makes the labs one after the other, probes each and takes it down; a line for each as it comes.
-// Needs root.
+// `progress` must have no thread: the workers are forked. Needs root.
 absl::StatusOr<std::vector<TrialRow>> RunLabTrials(const TrialsOptions& options, const Clock& clock,
-                                                   std::ostream& out);
+                                                   Progress& progress, std::ostream& out);
 
 }  // namespace syncopate::tools
 

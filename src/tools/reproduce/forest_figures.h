@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/progress.h"
 #include "plan/forest/paper_topologies.h"
 #include "tools/reproduce/baseline_times.h"
 
@@ -62,11 +63,9 @@ struct Figure {
   std::vector<FigureRow> rows;
 };
 
-// `progress` is told how many of how many settings are done. Errors of the timer are passed on with
-// the setting.
-absl::StatusOr<std::vector<Figure>> MakeFigures(
-    const FigureOptions& options, const ForestTimer& timer,
-    const std::function<void(size_t done, size_t of, absl::string_view setting)>& progress);
+// Errors of the timer are passed on with the setting.
+absl::StatusOr<std::vector<Figure>> MakeFigures(const FigureOptions& options,
+                                                const ForestTimer& timer, Progress& progress);
 
 // What is assumed where the text is silent, and how times are computed, a sentence each.
 std::vector<std::string> Assumptions(const FigureOptions& options);
