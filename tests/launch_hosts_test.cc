@@ -181,7 +181,7 @@ TEST(LaunchHostsTest, TheOthersMayContinue) {
                                  "[ $RANK = 3 ] && exit 7; sleep 0.3; echo done"));
   EXPECT_EQ(launch.Wait(), 7);
   EXPECT_EQ(launch.Count("done"), 3);
-  EXPECT_THAT(launch.err(), HasSubstr("rank 3 on b exited with code 7; the other 3 go on\n"));
+  EXPECT_THAT(launch.err(), HasSubstr("rank 3 on b exited with code 7"));
   Subprocess here(Launch({"-n", "2", "--on-failure", "continue"},
                          {"sh", "-c", "[ $RANK = 1 ] && kill -9 $$; sleep 0.3; echo done"}));
   EXPECT_EQ(here.Wait(), 0);
@@ -189,8 +189,9 @@ TEST(LaunchHostsTest, TheOthersMayContinue) {
   Subprocess lost(Launch({"-H", "a,b", "--on-failure", "continue", "--agent", kAgent},
                          {"sh", "-c", "[ $RANK = 1 ] && kill -9 $$; sleep 0.3; echo done"}));
   EXPECT_EQ(lost.Wait(), 0);
-  EXPECT_EQ(lost.err(),
-            "syncopate launch: rank 1 on b was killed by signal 9 (SIGKILL); the other goes on\n");
+  EXPECT_EQ(Lines(lost.err()).size(), 1u) << lost.err();
+  EXPECT_THAT(lost.err(),
+              StartsWith("syncopate launch: rank 1 on b was killed by signal 9 (SIGKILL)"));
 }
 
 TEST(LaunchHostsTest, AHostThatCannotBeReachedIsNamed) {
