@@ -24,6 +24,7 @@ namespace syncopate::testing {
 namespace {
 
 using ::testing::Contains;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -111,7 +112,7 @@ TEST_F(BenchLabTest, CtrlCTakesTheLabDown) {
   StartLong();
   ASSERT_EQ(kill(process_->pid(), SIGTERM), 0);
   EXPECT_EQ(process_->Wait(), 128 + SIGTERM);
-  EXPECT_EQ(process_->err(), "syncopate bench: interrupted by SIGTERM\n");
+  EXPECT_THAT(process_->err(), EndsWith("\nsyncopate bench: interrupted by SIGTERM\n"));
   EXPECT_TRUE(WaitUntilNoneIsLeft(marker_));
   EXPECT_THAT(lab::LabNames(), Not(Contains(lab_)));
 }

@@ -27,7 +27,8 @@ class InterruptedCommand {
   explicit InterruptedCommand(const std::vector<std::string>& command)
       : folder_(MakeFolder()),
         process_(command,
-                 {.environment = {absl::StrCat("MARK=", marker_), absl::StrCat("TMPDIR=", folder_)},
+                 {.environment = {absl::StrCat("MARK=", marker_), absl::StrCat("TMPDIR=", folder_),
+                                  "SYNCOPATE_PROGRESS=off"},
                   // As a shell with a terminal does it.
                   .before_exec = [] { setpgid(0, 0); }}) {}
   ~InterruptedCommand() { std::filesystem::remove_all(folder_); }
