@@ -197,7 +197,9 @@ TEST_F(LabTest, AskingForMoreThanTheCpuCarriesIsReported) {
   const Outcome up = Syncopate({"up", file, "--name", Name("fast")});
   ASSERT_EQ(up.code, 0) << up.err;
   EXPECT_THAT(up.err, HasSubstr("Gbit/s in all, more than"));
-  EXPECT_THAT(Syncopate({"status", Name("fast")}).out, HasSubstr("note: the hosts can ask for"));
+  const std::string status = Syncopate({"status", Name("fast")}).out;
+  EXPECT_THAT(status, HasSubstr(": 4 hosts, 1 switch, 4 links\n"));
+  EXPECT_THAT(status, HasSubstr("note: the hosts can ask for"));
 }
 
 TEST_F(LabTest, TwoLabsStandSideBySide) {

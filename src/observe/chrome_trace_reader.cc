@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/figures.h"
 #include "base/limits.h"
 #include "nlohmann/json.hpp"
 #include "observe/chrome_trace.h"
@@ -69,10 +70,11 @@ class Reader {
     ChromeTraceContents contents;
     if (cut_) contents.notes.push_back("the last line is cut off and was left out");
     if (malformed_ > 0) {
-      contents.notes.push_back(absl::StrCat(malformed_, " lines could not be read"));
+      contents.notes.push_back(absl::StrCat(CountOf(malformed_, "line"), " could not be read"));
     }
     if (foreign_ > 0) {
-      contents.notes.push_back(absl::StrCat(foreign_, " events are not ours and were skipped"));
+      contents.notes.push_back(
+          absl::StrCat("left out ", CountOf(foreign_, "event"), " of other programs"));
     }
     for (auto& [rank, reading] : workers_) {
       WorkerTrace& trace = reading.trace;
@@ -85,8 +87,9 @@ class Reader {
       std::erase_if(trace.spans,
                     [](const Span& span) { return span.begin_ns < 0 || span.end_ns > kTimeNsMax; });
       if (trace.spans.size() < count) {
-        contents.notes.push_back(absl::StrCat(count - trace.spans.size(), " events of rank ", rank,
-                                              " lie outside of all time"));
+        contents.notes.push_back(absl::StrCat("left out ",
+                                              CountOf(count - trace.spans.size(), "event"),
+                                              " of rank ", rank, " outside of all time"));
       }
       const absl::Status status = Validate(trace);
       if (!status.ok()) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/figures.h"
 #include "nlohmann/json.hpp"
 
 namespace syncopate::observe {
@@ -81,7 +82,8 @@ MetricsContents ReadMetrics(absl::string_view text) {
       ++malformed;
     }
   }
-  if (malformed > 0) contents.notes.push_back(absl::StrCat(malformed, " lines could not be read"));
+  if (malformed > 0)
+    contents.notes.push_back(absl::StrCat(CountOf(malformed, "line"), " could not be read"));
   if (!text.empty()) {
     contents.notes.push_back(absl::StrCat("only the first ", kMetricsMax, " lines were read"));
   }

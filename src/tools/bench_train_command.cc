@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "base/clock.h"
 #include "base/environment.h"
+#include "base/figures.h"
 #include "base/limits.h"
 #include "base/own_path.h"
 #include "base/parse.h"
@@ -263,8 +264,10 @@ class TrainBench {
     } else {
       const TrainOptions& options = flags_.options;
       std::cout << absl::StrCat("# ", options.model, " on ", options.data, ", batch ",
-                                options.batch, " over ", workers_, " workers, ", options.iterations,
-                                " iterations, ", flags_.rounds, " rounds\n")
+                                options.batch, " over ",
+                                CountOf(static_cast<uint64_t>(workers_), "worker"), ", ",
+                                CountOf(static_cast<uint64_t>(options.iterations), "iteration"),
+                                ", ", CountOf(static_cast<uint64_t>(flags_.rounds), "round"), "\n")
                 << bench::TrainTable(rows);
     }
     std::cout << std::flush;

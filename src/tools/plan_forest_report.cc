@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/figures.h"
 #include "base/parse.h"
 #include "base/units.h"
 #include "nlohmann/json.hpp"
@@ -31,7 +32,7 @@ std::string RateText(double rate) {
   return std::isfinite(rate) ? FormatRate(rate) : "any: nothing crosses the network";
 }
 
-std::string Percent(double part) { return absl::StrFormat("%.2f %%", 100 * part); }
+std::string Percent(double part) { return absl::StrCat(Fixed(100 * part, 2), " %"); }
 
 // How much slower it became for the sake of fewer or shallower trees.
 double LossOf(const plan::ForestPlan& plan) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/figures.h"
 #include "base/parse.h"
 #include "base/units.h"
 #include "model/program_checks.h"
@@ -255,9 +256,9 @@ std::string PlanToSvg(const PlanReport& report) {
     }
     picture.title =
         plan.seconds_per_byte > 0
-            ? absl::StrFormat("forest: %s of a worker's data, at most %s are possible, gap %.2f %%",
+            ? absl::StrFormat("forest: %s of a worker's data, at most %s are possible, gap %s %%",
                               FormatRate(report.forest->rate()), FormatRate(report.forest->bound()),
-                              100 * plan.certificate.gap())
+                              Fixed(100 * plan.certificate.gap(), 2))
             : "forest: nothing crosses the network";
   } else {
     const cost::ProgramCost& cost = report.selection.cost;

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/figures.h"
 #include "base/parse.h"
 #include "base/units.h"
 #include "nlohmann/json.hpp"
@@ -86,14 +87,14 @@ Json TransfersToJson(const ScheduleReport& report, const PlannedSchedule& planne
 
 std::string FormatScheduleSummary(const ScheduleReport& report) {
   std::string text = absl::StrFormat(
-      "%s: %d tensors, %d parameters, %s; forward %s, backward %s\n"
+      "%s: %s, %s, %s; forward %s, backward %s\n"
       "an all-reduce: %s to start up, %.4g ns a byte, gamma %s\n\n"
       "%-9s %12s %12s %10s %8s %9s\n",
-      report.table.model, report.table.size(), report.table.elements(),
-      FormatBytes(report.table.bytes()), FormatSeconds(report.table.forward_seconds()),
-      FormatSeconds(report.table.backward_seconds()), FormatSeconds(report.costs.a),
-      report.costs.b * 1e9, absl::StrJoin(report.costs.gamma, ", "), "schedule", "iteration ms",
-      "exposed ms", "transfers", "at once", "speed-up");
+      report.table.model, CountOf(static_cast<uint64_t>(report.table.size()), "tensor"),
+      CountOf(report.table.elements(), "parameter"), FormatBytes(report.table.bytes()),
+      FormatSeconds(report.table.forward_seconds()), FormatSeconds(report.table.backward_seconds()),
+      FormatSeconds(report.costs.a), report.costs.b * 1e9, absl::StrJoin(report.costs.gamma, ", "),
+      "schedule", "iteration ms", "exposed ms", "transfers", "at once", "speed-up");
   const double slowest =
       std::max_element(report.schedules.begin(), report.schedules.end(),
                        [](const PlannedSchedule& x, const PlannedSchedule& y) {
@@ -110,11 +111,12 @@ std::string FormatScheduleSummary(const ScheduleReport& report) {
   }
   if (report.bound_seconds > 0) {
     absl::StrAppend(
-        &text, absl::StrFormat(
-                   "no schedule takes less than %s ms; %s is within %.1f %% "
-                   "of that\n",
-                   Milliseconds(report.bound_seconds), Best(report).schedule.planner,
-                   100 * (Best(report).timeline.iteration_seconds / report.bound_seconds - 1)));
+        &text,
+        absl::StrFormat(
+            "no schedule takes less than %s ms; %s is within %s %% "
+            "of that\n",
+            Milliseconds(report.bound_seconds), Best(report).schedule.planner,
+            Fixed(100 * (Best(report).timeline.iteration_seconds / report.bound_seconds - 1), 1)));
   }
   return text;
 }

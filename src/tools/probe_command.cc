@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/environment.h"
+#include "base/figures.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/progress.h"
@@ -105,12 +106,13 @@ std::string ToJson(const probe::Inference& found) {
 
 std::string Summary(const probe::Inference& found) {
   const size_t hosts = found.shape.hosts.size(), racks = found.shape.racks.size();
-  std::string text = absl::StrFormat("%d host%s", hosts, hosts == 1 ? "" : "s");
+  std::string text = CountOf(hosts, "host");
   if (racks > 1) absl::StrAppend(&text, " in ", racks, " racks");
   if (found.shape.pods.size() > 1) absl::StrAppend(&text, " in ", found.shape.pods.size(), " pods");
   if (found.experiments > 0) {
-    absl::StrAppendFormat(&text, ", measured in %.1f s by %d experiments (%d flows)", found.seconds,
-                          found.experiments, found.flows);
+    absl::StrAppendFormat(&text, ", measured in %.1f s by %s (%s)", found.seconds,
+                          CountOf(static_cast<uint64_t>(found.experiments), "experiment"),
+                          CountOf(static_cast<uint64_t>(found.flows), "flow"));
   }
   if (!found.complete) {
     absl::StrAppend(&text, "\nThe time did not suffice to be sure of all racks; give a longer ",

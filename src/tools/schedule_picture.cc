@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/figures.h"
 #include "base/parse.h"
 #include "picture/chart_parts.h"
 #include "picture/svg.h"
@@ -56,7 +57,8 @@ class Picture {
 
   std::string Draw() {
     svg_.Words(kLeft, 24,
-               absl::StrFormat("%s: %d tensors, %s", report_.table.model, report_.table.size(),
+               absl::StrFormat("%s: %s, %s", report_.table.model,
+                               CountOf(static_cast<uint64_t>(report_.table.size()), "tensor"),
                                FormatBytes(report_.table.bytes())),
                {.size = 16, .bold = true});
     DrawLegend();
@@ -84,9 +86,9 @@ class Picture {
     const size_t lane_count = 1 + *std::max_element(lanes.begin(), lanes.end());
     const double height = static_cast<double>(1 + lane_count) * (kLane + kLaneGap);
     svg_.Words(kLeft, y + 14,
-               absl::StrFormat("%s   %.1f ms, %.1f ms exposed, %d transfers",
-                               planned.schedule.planner, timeline.iteration_seconds * 1e3,
-                               timeline.exposed_seconds * 1e3, timeline.transfers.size()),
+               absl::StrFormat("%s   %.1f ms, %.1f ms exposed, %s", planned.schedule.planner,
+                               timeline.iteration_seconds * 1e3, timeline.exposed_seconds * 1e3,
+                               CountOf(timeline.transfers.size(), "transfer")),
                {.size = 13, .bold = true});
     y += kPanelHead;
     DrawTicks(y, height);

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/figures.h"
 #include "base/parse.h"
 #include "base/units.h"
 #include "nlohmann/json.hpp"
@@ -46,7 +47,8 @@ std::string ToTable(const ReplayedModel& model) {
   const TensorTable& table = model.table;
   const cost::CommunicationCosts& costs = model.costs.fit.costs;
   std::string text = absl::StrFormat(
-      "%s: %d tensors, %s, computing %s\n", table.model, table.size(), FormatBytes(table.bytes()),
+      "%s: %s, %s, computing %s\n", table.model,
+      CountOf(static_cast<uint64_t>(table.size()), "tensor"), FormatBytes(table.bytes()),
       FormatSeconds(table.forward_seconds() + table.backward_seconds()));
   absl::StrAppendFormat(&text, "costs: a %s, b %.4g ns a byte, gamma %s", FormatSeconds(costs.a),
                         1e9 * costs.b,
@@ -63,10 +65,10 @@ std::string ToTable(const ReplayedModel& model) {
   for (const ReplayedSchedule& row : model.schedules) {
     const SpeedUp speed_up = SpeedUpOf(ours, row);
     absl::StrAppendFormat(
-        &text, "%-10s %9d %7d %13.1f %12.1f %+5.1f %% %12.1f   %.2f (%.2f to %.2f)\n", row.name,
+        &text, "%-10s %9d %7d %13.1f %12.1f %5s %% %12.1f   %.2f (%.2f to %.2f)\n", row.name,
         row.transfers, row.at_once_max, Ms(row.predicted_seconds), Ms(row.measured_seconds),
-        100 * row.Off(), row.summary.exposed_comm_ms_p50.value_or(0), speed_up.p50, speed_up.min,
-        speed_up.max);
+        FixedSigned(100 * row.Off(), 1), row.summary.exposed_comm_ms_p50.value_or(0), speed_up.p50,
+        speed_up.min, speed_up.max);
   }
   return text + "\n";
 }

@@ -41,11 +41,17 @@ TEST(ReplayReportTest, SpeedUpsAreOfTheSameRound) {
 
 TEST(ReplayReportTest, TheTableHasPredictedBesideMeasured) {
   const std::string text = ToTable(Model());
-  EXPECT_THAT(text, HasSubstr("m: 1 tensors, 4 KiB, computing 300 ms"));
+  EXPECT_THAT(text, HasSubstr("m: 1 tensor, 4 KiB, computing 300 ms"));
   EXPECT_THAT(text, HasSubstr("900.0"));
   EXPECT_THAT(text, HasSubstr("1000.0"));
   EXPECT_THAT(text, HasSubstr("+11.1 %"));
   EXPECT_THAT(text, HasSubstr("2.00 (1.60 to 3.00)"));
+}
+
+TEST(ReplayReportTest, APredictionThatIsRightIsNotOffByMinusZero) {
+  ReplayedModel model = Model();
+  model.schedules[1].predicted_seconds = 0.5 * (1 + 1e-6);
+  EXPECT_THAT(ToTable(model), HasSubstr(" +0.0 % "));
 }
 
 TEST(ReplayReportTest, TheJsonHasTheSame) {

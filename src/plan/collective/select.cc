@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/digest.h"
+#include "base/figures.h"
 #include "base/status.h"
 #include "base/units.h"
 #include "plan/collective/planners.h"
@@ -235,7 +236,8 @@ std::string Selector::WhatLimits() const {
   }
   if (most >= kBusy) return absl::StrFormat("it is limited by %s, %.0f %% busy", name, 100 * most);
   return absl::StrCat("most of that is waiting, in a chain of ",
-                      selection_.cost.critical_chain.size(), " steps that follow one another");
+                      CountOf(selection_.cost.critical_chain.size(), "step"),
+                      " that follow one another");
 }
 
 std::string Selector::Why() const {

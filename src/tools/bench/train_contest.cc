@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/figures.h"
 #include "nlohmann/json.hpp"
 #include "tools/bench/statistics.h"
 
@@ -110,7 +111,7 @@ std::string TrainTable(const std::vector<TrainRow>& rows) {
         absl::StrFormat("%-22s %12.1f %11.1f %11.1f  %-21s %-21s %9.4f %10s\n", row.contestant,
                         row.iteration_ms, row.compute_ms, row.exposed_ms, Text(row.ratio, 1, 2),
                         Text(row.exposed_share, 100, 0), row.loss,
-                        row.ratio ? absl::StrFormat("%.3f %%", row.loss_difference * 100) : ""));
+                        row.ratio ? absl::StrCat(Fixed(row.loss_difference * 100, 3), " %") : ""));
   }
   return text;
 }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/figures.h"
 #include "base/limits.h"
 #include "base/own_path.h"
 #include "base/parse.h"
@@ -107,7 +108,7 @@ int Up(const Arguments& arguments) {
   const std::string warning = lab::CpuLimitWarning(*spec, cores);
   if (!warning.empty()) std::cerr << absl::StrCat("syncopate lab up: note: ", warning, "\n");
   const std::vector<lab::HostAddress> hosts = made->hosts();
-  std::cout << absl::StrCat("lab ", made->name(), " is up: ", hosts.size(), " hosts, ",
+  std::cout << absl::StrCat("lab ", made->name(), " is up: ", CountOf(hosts.size(), "host"), ", ",
                             hosts.front().name, " (", hosts.front().address, ") to ",
                             hosts.back().name, " (", hosts.back().address, ")\n");
   return kDone;
@@ -143,7 +144,8 @@ int List(const Arguments& arguments) {
     if (arguments.json) {
       rows.push_back({{"lab", name}, {"up", complete}, {"hosts", hosts}, {"changes", changes}});
     } else if (complete) {
-      std::cout << absl::StrCat(name, "  ", hosts, " hosts, ", changes, " changes\n");
+      std::cout << absl::StrCat(name, "  ", CountOf(hosts, "host"), ", ",
+                                CountOf(changes, "change"), "\n");
     } else {
       std::cout << absl::StrCat(name, "  half made; clean up with syncopate lab down ", name, "\n");
     }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/figures.h"
 #include "base/parse.h"
 #include "base/progress.h"
 #include "base/status.h"
@@ -78,8 +79,9 @@ Json StatusJson(const lab::Plan& plan, const std::vector<lab::Change>& changes, 
 void PrintStatus(const lab::Plan& plan, const std::vector<lab::Change>& changes, const Load& load) {
   const lab::Spec& spec = plan.spec;
   const size_t hosts = lab::Hosts(spec).size();
-  std::cout << absl::StrCat("lab ", spec.name, ": ", hosts, " hosts, ", spec.nodes.size() - hosts,
-                            " switches, ", spec.links.size(), " links\n\n",
+  std::cout << absl::StrCat("lab ", spec.name, ": ", CountOf(hosts, "host"), ", ",
+                            CountOf(spec.nodes.size() - hosts, "switch", "switches"), ", ",
+                            CountOf(spec.links.size(), "link"), "\n\n",
                             lab::Picture(plan, lab::Effective(spec, changes), load));
   if (!changes.empty()) std::cout << "\nchanges\n";
   for (const lab::Change& change : changes) {

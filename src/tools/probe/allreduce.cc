@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
+#include "base/figures.h"
 #include "base/parse.h"
 #include "base/progress.h"
 #include "base/status.h"
@@ -24,15 +25,16 @@ constexpr double kBudgetSeconds = 5;
 
 std::string ToTable(const sync::CostMeasurement& measured, int workers) {
   const cost::CostFit& fit = measured.fit;
-  std::string text = absl::StrFormat("all-reduce among %d workers, measured in %.1f s\n\n", workers,
-                                     measured.seconds);
+  std::string text =
+      absl::StrFormat("all-reduce among %s, measured in %.1f s\n\n",
+                      CountOf(static_cast<uint64_t>(workers), "worker"), measured.seconds);
   absl::StrAppendFormat(&text, "%10s  %7s  %11s  %11s  %8s\n", "size", "at once", "measured",
                         "fitted", "residual");
   for (size_t i = 0; i < fit.points.size(); ++i) {
     const cost::CostPoint& point = fit.points[i];
-    absl::StrAppendFormat(&text, "%10s  %7d  %11s  %11s  %+6.1f %%\n", FormatBytes(point.bytes),
+    absl::StrAppendFormat(&text, "%10s  %7d  %11s  %11s  %6s %%\n", FormatBytes(point.bytes),
                           point.at_once, FormatSeconds(point.seconds), FormatSeconds(fit.fitted[i]),
-                          100 * fit.Residual(i));
+                          FixedSigned(100 * fit.Residual(i), 1));
   }
   absl::StrAppendFormat(&text, "\na      %s to start up\n", FormatSeconds(fit.costs.a));
   absl::StrAppendFormat(&text, "b      %.4g ns a byte (%s)\n", 1e9 * fit.costs.b,
