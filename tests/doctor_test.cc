@@ -1,5 +1,7 @@
 // `syncopate doctor` as a user meets it. The machine that runs the tests is usable.
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -37,6 +39,21 @@ TEST(DoctorSystemTest, SaysWhatToDoWhereSharedMemoryCannotWork) {
   EXPECT_EQ(doctor.Wait(), 1);
   EXPECT_THAT(doctor.out(), HasSubstr("-> raise the limit on file sizes: ulimit -f unlimited"));
   EXPECT_THAT(doctor.out(), EndsWith("not usable: workers on this machine cannot share memory\n"));
+}
+
+TEST(DoctorSystemTest, SaysWhatNeedsRoot) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  Subprocess::Options options;
+  options.before_exec = [] { (void)!setuid(65534); };
+  // Nobody may not look into the build folder; the copy that is open already runs all the same.
+  const int program = open(SYNCOPATE_BINARY, O_PATH);
+  ASSERT_GE(program, 0);
+  Subprocess doctor({"/proc/self/fd/" + std::to_string(program), "doctor"}, options);
+  EXPECT_EQ(doctor.Wait(), 0) << doctor.err();
+  close(program);
+  EXPECT_THAT(
+      doctor.out(),
+      HasSubstr("-> only syncopate lab and --lab of train, replay, bench and probe need it\n"));
 }
 
 }  // namespace

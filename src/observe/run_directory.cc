@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -57,7 +58,27 @@ std::string RunPath(absl::string_view name_or_path) {
   if (absl::StrContains(name_or_path, '/') || name_or_path == "." || name_or_path == "..") {
     return std::string(name_or_path);
   }
-  return absl::StrCat("runs/", name_or_path);
+  return absl::StrCat(kRunsFolder, "/", name_or_path);
+}
+
+std::vector<std::string> RunNames(const std::string& runs_path) {
+  std::vector<std::pair<std::filesystem::file_time_type, std::string>> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator each(runs_path, error), end; !error && each != end;
+       each.increment(error)) {
+    const std::vector<std::string> files = RunFiles(each->path().string());
+    if (files.empty()) continue;
+    std::error_code gone;  // it may be deleted meanwhile
+    std::filesystem::file_time_type last = std::filesystem::file_time_type::min();
+    for (const std::string& file : files) {
+      last = std::max(last, std::filesystem::last_write_time(each->path() / file, gone));
+    }
+    found.emplace_back(last, each->path().filename().string());
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> names;
+  for (auto& [time, name] : found) names.push_back(std::move(name));
+  return names;
 }
 
 std::string TimelineStem(const std::string& run_path, int rank) {

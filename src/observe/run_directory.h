@@ -32,6 +32,9 @@
 
 namespace syncopate::observe {
 
+// The folder, below the working directory, of runs that are given by name.
+inline constexpr char kRunsFolder[] = "runs";
+
 // A name becomes runs/NAME; what has a '/' in it is a path and stays as it is.
 std::string RunPath(absl::string_view name_or_path);
 
@@ -84,6 +87,9 @@ class RunDirectory {
 
 // The path of a worker's timeline without ".json".
 std::string TimelineStem(const std::string& run_path, int rank);
+
+// The names of all runs in the folder `runs_path`, the one that was written last first.
+std::vector<std::string> RunNames(const std::string& runs_path);
 
 // The names of all files and folders in `run_path` that belong to a run, sorted. Nothing if it is no
 // folder.

@@ -155,8 +155,7 @@ std::vector<std::vector<WorkerTrace>> ReadEarlierParts(const std::string& path) 
 absl::StatusOr<RunRecord> ReadRun(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) {
-    return absl::NotFoundError(absl::StrCat(
-        path, " is not a folder; name the run directory that `syncopate train` printed"));
+    return absl::NotFoundError(absl::StrCat(path, " is not a folder"));
   }
   const std::vector<std::string> files = RunFiles(path);
   if (files.empty()) {

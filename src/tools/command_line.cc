@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <iostream>
 #include <limits>
 #include <string>
@@ -64,6 +65,20 @@ void RefuseNegative(CLI::App& app) {
   }
 }
 
+// What a command printed may not have arrived: the disk is full, or nobody reads it. The command
+// that the user called is named, with its sub-command (`lab status`).
+int CheckOutput(const CLI::App& app, int exit_code) {
+  std::cout.flush();
+  if (std::cout.good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  std::string command;
+  for (const CLI::App* each = &app; !each->get_subcommands().empty();) {
+    each = each->get_subcommands().front();
+    absl::StrAppend(&command, command.empty() ? "" : " ", each->get_name());
+  }
+  Say(command, "cannot write to standard output; is its disk full?");
+  return exit_code == kDone ? kFailed : exit_code;
+}
+
 }  // namespace
 
 void Say(absl::string_view command, absl::string_view message) {
@@ -105,18 +120,18 @@ absl::StatusOr<ProgressOptions> ProgressOfThisProcess() {
 
 int RunCommandLine(CLI::App& app, int argc, const char* const* argv, const int& exit_code) {
   if (argc <= 1) {
-    std::cout << app.help() << std::flush;
-    return kDone;
+    std::cout << app.help();
+    return CheckOutput(app, kDone);
   }
   RefuseNegative(app);
   try {
     std::vector<std::string> words = WithoutMark(app, {argv + 1, argv + argc});
     std::reverse(words.begin(), words.end());  // as CLI11 wants them
     app.parse(std::move(words));
-    return exit_code;
+    return CheckOutput(app, exit_code);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-      return app.exit(error);  // help or version was asked for
+      return CheckOutput(app, app.exit(error));  // help or version was asked for
     }
     const UsageMessage message = DescribeUsageError(app, {argv + 1, argv + argc}, error);
     Say(message.command, message.text);

@@ -36,7 +36,8 @@ CLI::Validator WholeNumberFrom(int64_t min);
 absl::StatusOr<ProgressOptions> ProgressOfThisProcess();
 
 // Parses and runs. Wrong usage becomes one line and kBadUsage; no arguments print the help.
-// `exit_code` is the one that the sub-commands set; returns what the process shall exit with.
+// `exit_code` is the one that the sub-commands set; returns what the process shall exit with, which
+// is kFailed, with a line, if standard output could not be written (a full disk).
 int RunCommandLine(CLI::App& app, int argc, const char* const* argv, const int& exit_code);
 
 }  // namespace syncopate::tools

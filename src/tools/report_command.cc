@@ -1,5 +1,6 @@
 #include "tools/report_command.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "observe/html_report.h"
@@ -26,10 +28,26 @@ constexpr const char* kExamples =
     "  syncopate report runs/wfbp runs/search      # a row a run\n"
     "  syncopate report first --json";
 
-// A path, or a name as `syncopate train` takes it.
-std::string FindRun(const std::string& given) {
+constexpr size_t kRunsNamed = 8;  // in a message of one line
+
+bool IsFolder(const std::string& path) {
   std::error_code error;
-  return std::filesystem::is_directory(given, error) ? given : observe::RunPath(given);
+  return std::filesystem::is_directory(path, error);
+}
+
+// A path, or a name as `syncopate train` takes it. Where there is none: which runs there are.
+absl::StatusOr<std::string> FindRun(const std::string& given) {
+  const std::string path = IsFolder(given) ? given : observe::RunPath(given);
+  if (IsFolder(path)) return path;
+  std::vector<std::string> names = observe::RunNames(observe::kRunsFolder);
+  const size_t more = names.size() - std::min(names.size(), kRunsNamed);
+  names.resize(names.size() - more);
+  const std::string there =
+      names.empty() ? "there are none in runs/ yet; syncopate train --run NAME leaves one there"
+                    : absl::StrCat("runs/ has ", absl::StrJoin(names, ", "),
+                                   more == 0 ? "" : absl::StrCat(" and ", more, " more"));
+  return absl::NotFoundError(
+      absl::StrCat("there is no run \"", given, "\": ", path, " is not a folder; ", there));
 }
 
 }  // namespace
@@ -37,7 +55,9 @@ std::string FindRun(const std::string& given) {
 int RunReport(const ReportArguments& arguments, std::ostream& out) {
   std::vector<observe::RunRecord> runs;
   for (const std::string& given : arguments.runs) {
-    absl::StatusOr<observe::RunRecord> run = observe::ReadRun(FindRun(given));
+    const absl::StatusOr<std::string> path = FindRun(given);
+    if (!path.ok()) return Complain(kCommand, path.status());
+    absl::StatusOr<observe::RunRecord> run = observe::ReadRun(*path);
     if (!run.ok()) return Complain(kCommand, run.status());
     runs.push_back(*std::move(run));
   }

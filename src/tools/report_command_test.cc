@@ -72,7 +72,8 @@ TEST_F(ReportCommandTest, WhatCannotBeReadOrWrittenIsSaid) {
   EXPECT_EQ(Run({{folder_}, false, ""}), kBadUsage);
   EXPECT_EQ(Run({{one_}, false, absl::StrCat(folder_, "/no/where.html")}), kFailed);
   const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr("syncopate report: "));
+  EXPECT_THAT(said, HasSubstr(absl::StrCat("syncopate report: there is no run \"", folder_,
+                                           "/none\": ", folder_, "/none is not a folder; ")));
   EXPECT_THAT(said, HasSubstr("holds no run"));
   EXPECT_THAT(said, HasSubstr("--html: cannot write"));
 }

@@ -166,7 +166,7 @@ Finding Labs() {
   const absl::Status basics = lab::CheckBasics();
   if (basics.ok()) return {"labs", Level::kOk, "this machine can carry emulated clusters", ""};
   return {"labs", Level::kMissing, std::string(basics.message()),
-          "only syncopate lab, bench --lab and probe --lab need it"};
+          "only syncopate lab and --lab of train, replay, bench and probe need it"};
 }
 
 }  // namespace
