@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -47,6 +48,14 @@ void BecomeProgram(const WorkerStart& start, pid_t parent, int out, int err) {
   (void)!write(start.exec_errors, &report, sizeof(report));
   _exit(127);
 }
+
+// Threads of OpenMP that have nothing to do spin for milliseconds before they sleep, and so do
+// those of LibTorch, which uses it. With more threads than cores (another job on this machine, a
+// second rank) they keep the cores from those that have work to do, and both jobs become many times
+// slower. Passive threads sleep at once. A user who has said how threads shall wait is obeyed; the
+// last two are what GNU's and LLVM's OpenMP add to the standard's variable.
+constexpr const char* kWaitVariables[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"};
+constexpr const char* kPassiveWaits = "OMP_WAIT_POLICY=passive";
 
 absl::string_view NameOf(absl::string_view variable) {
   return variable.substr(0, variable.find('='));
@@ -92,16 +101,18 @@ std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inher
     });
   };
   std::vector<std::string> environment;
-  bool common_set = false;
+  bool common_set = false, waits_set = false;
   for (const std::string& variable : inherited) {
     if (names_one_of(variable, own)) continue;
     common_set = common_set || names_one_of(variable, common);
+    waits_set = waits_set || absl::c_linear_search(kWaitVariables, NameOf(variable));
     environment.push_back(variable);
   }
   for (const auto& [name, value] : own) environment.push_back(absl::StrCat(name, "=", value));
   if (!common_set) {
     for (const auto& [name, value] : common) environment.push_back(absl::StrCat(name, "=", value));
   }
+  if (!waits_set) environment.push_back(kPassiveWaits);
   return environment;
 }
 

@@ -25,7 +25,7 @@ struct WorkerIdentity {
 std::vector<std::string> InheritedEnvironment();
 
 // `inherited` with the variables of docs/launch.md for this rank. Those that torchrun uses as well
-// are added only if the user has set none of them.
+// are added only if the user has set none of them, and so is how OpenMP's threads wait.
 std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& inherited,
                                            const WorkerIdentity& worker);
 

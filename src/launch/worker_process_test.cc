@@ -12,10 +12,20 @@ using ::testing::ElementsAre;
 using ::testing::Not;
 
 TEST(WorkerEnvironmentTest, NamesTheRank) {
-  EXPECT_THAT(WorkerEnvironment({"HOME=/h"}, {"j", 5, 8, 1, 4}),
-              ElementsAre("HOME=/h", "SYNCOPATE_JOB=j", "SYNCOPATE_RANK=5", "SYNCOPATE_SIZE=8",
-                          "SYNCOPATE_LOCAL_RANK=1", "SYNCOPATE_LOCAL_SIZE=4", "RANK=5",
-                          "WORLD_SIZE=8", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=4"));
+  EXPECT_THAT(
+      WorkerEnvironment({"HOME=/h"}, {"j", 5, 8, 1, 4}),
+      ElementsAre("HOME=/h", "SYNCOPATE_JOB=j", "SYNCOPATE_RANK=5", "SYNCOPATE_SIZE=8",
+                  "SYNCOPATE_LOCAL_RANK=1", "SYNCOPATE_LOCAL_SIZE=4", "RANK=5", "WORLD_SIZE=8",
+                  "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=4", "OMP_WAIT_POLICY=passive"));
+}
+
+TEST(WorkerEnvironmentTest, ThreadsWaitAsTheUserSays) {
+  for (const char* said : {"OMP_WAIT_POLICY=active", "GOMP_SPINCOUNT=1000", "KMP_BLOCKTIME=200"}) {
+    EXPECT_THAT(WorkerEnvironment({said}, {"j", 0, 2, 0, 2}),
+                AllOf(Contains(said), Not(Contains("OMP_WAIT_POLICY=passive"))));
+  }
+  EXPECT_THAT(WorkerEnvironment({"OMP_NUM_THREADS=2"}, {"j", 0, 2, 0, 2}),
+              Contains("OMP_WAIT_POLICY=passive"));
 }
 
 TEST(WorkerEnvironmentTest, ReplacesTheVariablesOfAJobAround) {

@@ -26,7 +26,7 @@ namespace {
 
 // Variables of ours, and of what we use between hosts, go to the other hosts unasked. The rest of
 // this host's environment is not theirs.
-constexpr const char* kForwarded[] = {"SYNCOPATE_", "UCX_", "OMP_"};
+constexpr const char* kForwarded[] = {"SYNCOPATE_", "UCX_", "OMP_", "GOMP_", "KMP_"};
 
 absl::StatusOr<std::vector<std::string>> VariablesFor(const LaunchArguments& arguments) {
   std::vector<std::string> variables;
@@ -176,8 +176,9 @@ void AddLaunchOptions(CLI::App& command, LaunchArguments& arguments) {
       ->type_name("TIME")
       ->capture_default_str();
   command
-      .add_option("-x,--export", arguments.variables,
-                  "A variable for the ranks; hosts get SYNCOPATE_*, UCX_* and OMP_* anyway")
+      .add_option(
+          "-x,--export", arguments.variables,
+          "A variable for the ranks; hosts get SYNCOPATE_*, UCX_*, OMP_*, GOMP_* and KMP_* anyway")
       ->type_name("NAME[=VALUE]")
       ->take_all()
       ->allow_extra_args(false);  // one each time: the next word may be the program
