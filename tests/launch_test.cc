@@ -59,6 +59,21 @@ TEST(LaunchTest, TagsLinesAndKeepsTheTwoOutputsApart) {
   EXPECT_THAT(Lines(launch.err()), UnorderedElementsAre("[0] err 0", "[1] err 1", "[2] err 2"));
 }
 
+TEST(LaunchTest, ThreadsOfRanksWaitPassivelyUnlessTheUserSaysOtherwise) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{}, "[0] passive,,\n"},
+      {{"OMP_WAIT_POLICY=active"}, "[0] active,,\n"},
+      {{"GOMP_SPINCOUNT=300"}, "[0] ,300,\n"},
+      {{"KMP_BLOCKTIME=200"}, "[0] ,,200\n"},
+  };
+  for (const auto& [environment, line] : cases) {
+    Subprocess launch(Launch({"-n", "1"}, "echo $OMP_WAIT_POLICY,$GOMP_SPINCOUNT,$KMP_BLOCKTIME"),
+                      {.environment = environment});
+    EXPECT_EQ(launch.Wait(), 0) << launch.err();
+    EXPECT_EQ(launch.out(), line);
+  }
+}
+
 TEST(LaunchTest, DoesNotTearLines) {
   // Half lines and whole lines, of all lengths around a pipe's capacity, from four ranks at once.
   Subprocess launch(Launch({"-n", "4"},

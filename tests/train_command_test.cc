@@ -21,6 +21,7 @@
 namespace syncopate::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -96,6 +97,93 @@ TEST_F(TrainCommandTest, EveryRunHasAFolderAndEndsWithTheNextCommand) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/runs/mlp-synthetic-3"));
 }
 
+// The value of a sample of metrics.prom, which has one label.
+double Sample(const std::string& run, const std::string& name) {
+  std::ifstream file(run + "/metrics.prom");
+  for (std::string line; std::getline(file, line);) {
+    if (!absl::StartsWith(line, name + "{")) continue;
+    return std::stod(line.substr(line.rfind(' ') + 1));
+  }
+  ADD_FAILURE() << "no " << name << " in " << run;
+  return -1;
+}
+
+TEST_F(TrainCommandTest, PrometheusCountsTheBytesOfAllWorkers) {
+  const std::string whole = folder_ + "/whole", broken = folder_ + "/broken";
+  Subprocess train(
+      Small({"-n", "2", "--iterations", "5", "--schedule", "none", "--run", whole, "--json"}));
+  ASSERT_EQ(train.Wait(), 0) << train.err();
+  const auto summary = nlohmann::json::parse(train.out());
+  const double bytes = summary["bytes_sent"];
+  EXPECT_EQ(Sample(whole, "syncopate_bytes_sent_total"), bytes);
+  EXPECT_EQ(Sample(whole, "syncopate_iterations_total"), 5);
+  EXPECT_NEAR(Sample(whole, "syncopate_accuracy"), summary["accuracy"].get<double>(), 1e-6);
+  // What a run leaves that never came to its end was written while it ran. With --clip the bytes of
+  // an iteration are sent when it ends.
+  std::vector<std::string> command =
+      Small({"-n", "2", "--iterations", "200", "--schedule", "none", "--clip", "1e30",
+             "--report-every", "1", "--run", broken});
+  *(std::find(command.begin(), command.end(), "--lr") + 1) = "1e6";
+  Subprocess diverges(command);
+  ASSERT_EQ(diverges.Wait(), 1) << diverges.err();
+  EXPECT_THAT(diverges.err(), HasSubstr("is no number"));
+  EXPECT_EQ(Sample(broken, "syncopate_bytes_sent_total"),
+            bytes / 5 * Sample(broken, "syncopate_iterations_total"));
+}
+
+TEST_F(TrainCommandTest, TheSummaryExplainsTheWallTime) {
+  const std::string run = folder_ + "/first";
+  const auto begin = std::chrono::steady_clock::now();
+  Subprocess train(Small({"-n", "2", "--iterations", "30", "--evaluate-every", "10",
+                          "--checkpoint-every", "10", "--run", run, "--json"}));
+  ASSERT_EQ(train.Wait(), 0) << train.err();
+  const double elapsed =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const auto summary = nlohmann::json::parse(train.out());
+  const auto sum = [](const nlohmann::json& parts) {
+    double all = 0;
+    for (const auto& [name, value] : parts.items()) {
+      EXPECT_GE(value.get<double>(), 0) << name;
+      all += value.get<double>();
+    }
+    return all;
+  };
+  const auto& wall = summary["wall_seconds"];
+  EXPECT_NEAR(sum(wall), summary["seconds"].get<double>(), 1e-6) << summary;
+  EXPECT_LT(summary["seconds"], elapsed + 0.02);  // the system tells the start to 10 ms
+  for (const char* part : {"start", "iterations", "evaluation", "checkpoints", "end"}) {
+    EXPECT_GT(wall[part], 0) << part;
+  }
+  // 30 mean iterations are what the wall time has for iterations, as rank 0 spent it.
+  EXPECT_NEAR(30e-3 * sum(summary["mean_ms"]) / wall["iterations"].get<double>(), 1, 0.4)
+      << summary;
+  Subprocess report({SYNCOPATE_BINARY, "report", run});
+  EXPECT_EQ(report.Wait(), 0) << report.err();
+  EXPECT_THAT(report.out(), HasSubstr("\n    30 iterations "));
+  EXPECT_THAT(report.out(), HasSubstr("\n    checkpoints "));
+}
+
+TEST_F(TrainCommandTest, ProgressComesWithoutATerminalToo) {
+  const std::vector<std::string> job = {"-n",           "2",          "--iterations", "40", "--run",
+                                        folder_ + "/a", "--overwrite"};
+  const Subprocess::Options often = {.environment = {"SYNCOPATE_PROGRESS=1ms"}};
+  Subprocess train(Small(job), often);
+  EXPECT_EQ(train.Wait(), 0) << train.err();
+  EXPECT_THAT(train.err(), ContainsRegex("syncopate train: [0-9]+ s so far: starting\n"));
+  EXPECT_THAT(train.err(), ContainsRegex(" so far: iteration [0-9]+ of 40, loss .* s left\n"));
+  std::vector<std::string> quiet = job;
+  quiet.push_back("--quiet");
+  Subprocess silent(Small(quiet), often);
+  EXPECT_EQ(silent.Wait(), 0);
+  EXPECT_EQ(silent.err(), "");
+  Subprocess quick(Small(job));  // it takes less than the half minute after which a line comes
+  EXPECT_EQ(quick.Wait(), 0);
+  EXPECT_EQ(quick.err(), "");
+  Subprocess wrong(Small(job), {.environment = {"SYNCOPATE_PROGRESS=soon"}});
+  EXPECT_EQ(wrong.Wait(), 2);
+  EXPECT_THAT(wrong.err(), StartsWith("syncopate train: SYNCOPATE_PROGRESS"));
+}
+
 TEST_F(TrainCommandTest, StopsAtATargetAndSaysIfItWasNotReached) {
   Subprocess train(Small({"-n", "1", "--iterations", "200", "--evaluate-every", "10", "--run",
                           folder_ + "/reached", "--target-accuracy", "0.9", "--json"}));
@@ -140,7 +228,7 @@ TEST_F(TrainCommandTest, AFolderIsForOneRunAtATime) {
     std::string line((std::istreambuf_iterator<char>(file)), {});
     std::replace(line.begin(), line.end(), '\0', ' ');
     if (absl::StrContains(line, "syncopate-train ") && !absl::StrContains(line, " launch ")) {
-      EXPECT_THAT(line, EndsWith(absl::StrCat("/syncopate-train ", run, " ")));
+      EXPECT_THAT(line, EndsWith(absl::StrCat("/syncopate-train ", run, " --lines ")));
       ++workers;
     }
     EXPECT_THAT(line, Not(HasSubstr("{")));

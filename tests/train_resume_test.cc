@@ -298,7 +298,7 @@ TEST_F(TrainResumeTest, TheRecordOfAllPartsIsKept) {
   Subprocess report({SYNCOPATE_BINARY, "report", run});
   ASSERT_EQ(report.Wait(), 0) << report.err();
   EXPECT_THAT(report.out(), HasSubstr("resumed at                20; since then 20 iterations"));
-  EXPECT_THAT(report.out(), HasSubstr("mean of 40 iterations"));
+  EXPECT_THAT(report.out(), HasSubstr("means of 40 iterations"));
   Subprocess json({SYNCOPATE_BINARY, "report", run, "--json"});
   ASSERT_EQ(json.Wait(), 0) << json.err();
   const auto record = nlohmann::json::parse(json.out()).at("runs").at(0);

@@ -28,9 +28,14 @@ enum class SpanKind : uint8_t {
   kUpdate,      // the optimizer's step
   kEvaluate,    // not part of an iteration's time
   kCheckpoint,  // not part of an iteration's time
-  kMeasure,     // training stands still while communication costs are measured
+  kMeasure,     // communication costs, while training stands still: not part of an iteration's time
 };
 inline constexpr int kSpanKinds = 10;
+
+// Evaluation, checkpoints and measuring happen between iterations and are no part of their time.
+constexpr bool IsOutsideOfIterations(SpanKind kind) {
+  return kind == SpanKind::kEvaluate || kind == SpanKind::kCheckpoint || kind == SpanKind::kMeasure;
+}
 
 // "load", "forward", ...
 absl::string_view Name(SpanKind kind);

@@ -104,7 +104,7 @@ class WaitExplainer {
 struct ThreadIteration {
   int64_t begin = INT64_MAX;
   int64_t end = INT64_MIN;
-  Intervals compute, pack, wait, measure;
+  Intervals compute, pack, wait;
   std::vector<Span> waits;
   std::set<SpanKind> phases;  // of forward, backward, update
 };
@@ -112,7 +112,7 @@ struct ThreadIteration {
 // The iterations of one worker, and the time that belongs to none of them.
 struct ThreadTimes {
   std::map<int, ThreadIteration> iterations;
-  Intervals outside;  // evaluation, checkpoints
+  Intervals outside;  // evaluation, checkpoints, measuring
   std::map<int, uint64_t> bytes;
 };
 
@@ -125,7 +125,7 @@ ThreadTimes SortOut(const WorkerTrace& trace) {
       times.bytes[span.iteration] += span.bytes;
       continue;
     }
-    if (span.kind == SpanKind::kEvaluate || span.kind == SpanKind::kCheckpoint) {
+    if (IsOutsideOfIterations(span.kind)) {
       times.outside.push_back(interval);
       continue;
     }
@@ -134,8 +134,6 @@ ThreadTimes SortOut(const WorkerTrace& trace) {
     iteration.end = std::max(iteration.end, span.end_ns);
     if (span.kind == SpanKind::kPack) {
       iteration.pack.push_back(interval);
-    } else if (span.kind == SpanKind::kMeasure) {
-      iteration.measure.push_back(interval);
     } else if (span.kind == SpanKind::kWait) {
       iteration.wait.push_back(interval);
       iteration.waits.push_back(span);
@@ -181,7 +179,6 @@ IterationCost CostOf(const WorkerTrace& trace, const ThreadTimes& times, int num
     return static_cast<double>(Length(set)) * kNs;
   };
   cost.seconds = seconds_of(whole);
-  cost.measuring = seconds_of(take(iteration.measure));
   const Intervals wait = take(iteration.wait);
   cost.exposed = seconds_of(wait);
   cost.pack = seconds_of(take(iteration.pack));
@@ -226,7 +223,6 @@ void FillSpreads(const std::vector<IterationCost>& costs, Total& total) {
   total.pack = SpreadOfField(costs, &IterationCost::pack);
   total.exposed = SpreadOfField(costs, &IterationCost::exposed);
   total.waiting = SpreadOfField(costs, &IterationCost::waiting);
-  total.measuring = SpreadOfField(costs, &IterationCost::measuring);
   total.other = SpreadOfField(costs, &IterationCost::other);
 }
 

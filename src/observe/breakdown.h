@@ -1,18 +1,19 @@
 // Tells where the time of a run went, from the traces of its workers. Pure.
 //
 // An iteration of a worker lasts from its first span to the first span of the next one, without
-// evaluation and checkpoints. Its time is
+// evaluation, checkpoints and measuring (training stands still while the job measures what
+// communication costs). Its time is
 //
-//   compute   load, forward, backward and update, without what lies inside them of the next three
+//   compute   load, forward, backward and update, without what lies inside them of the next two
 //   pack      copying into buckets and back
 //   exposed   the training thread waited for transfers; part of it is
 //     waiting       a transfer moves bytes only when its last participant has started it. Until
 //                   then a worker waits for that late rank,
 //     (the rest)    and from then on for the network
-//   measuring training stood still while the job measured communication costs
 //   other     none of these: the framework, the log, the scheduling of threads
 //
-// compute, pack, exposed, measuring and other add up to the iteration.
+// compute, pack, exposed and other add up to the iteration, and so do their means over iterations.
+// Medians and percentiles of the parts do not.
 //
 // While several transfers of a worker are under way, it waits for a late rank only as long as none
 // of them moves; if the wait is for one of them, that one counts. Times of different workers are
@@ -39,7 +40,6 @@ struct IterationCost {
   double pack = 0;
   double exposed = 0;
   double waiting = 0;  // part of exposed
-  double measuring = 0;
   double other = 0;
   uint64_t bytes = 0;                             // sent
   std::vector<std::pair<int, double>> late = {};  // ranks waited for and how long; sums to waiting
@@ -57,7 +57,7 @@ struct WorkerCost {
   int rank = 0;
   std::string host;
   int iterations = 0;
-  Spread seconds, compute, pack, exposed, waiting, measuring, other;
+  Spread seconds, compute, pack, exposed, waiting, other;
   uint64_t bytes = 0;  // sent in all, dropped spans included
 };
 
@@ -77,7 +77,7 @@ struct Breakdown {
   std::vector<IterationCost> iterations;  // by iteration, then rank
   std::vector<WorkerCost> workers;        // by rank
   // Over all iterations of all workers.
-  Spread seconds, compute, pack, exposed, waiting, measuring, other;
+  Spread seconds, compute, pack, exposed, waiting, other;
   uint64_t bytes = 0;
   std::vector<Lateness> late;  // the largest total first; only those with a share
   // What a reader must know to judge the numbers: workers and iterations that are missing.

@@ -183,26 +183,22 @@ TEST(BreakdownTest, WhatLiesInAnEvaluationIsNoPartOfAnIteration) {
                   Ms(SpanKind::kWait, 0, -1, 10, 20), Ms(SpanKind::kPack, 0, -1, 45, 52),
                   Ms(SpanKind::kMeasure, 0, -1, 48, 53), Ms(SpanKind::kForward, 1, -1, 60, 65)})});
   const IterationCost& cost = Cost(breakdown, 0, 0);
-  EXPECT_NEAR(cost.seconds, 14 * kMs, kNear);
+  EXPECT_NEAR(cost.seconds, 11 * kMs, kNear);
   EXPECT_NEAR(cost.exposed, 0, kNear);
   EXPECT_NEAR(cost.pack, 0, kNear);
-  EXPECT_NEAR(cost.measuring, 3 * kMs, kNear);
   EXPECT_NEAR(cost.compute, 4 * kMs, kNear);
   EXPECT_NEAR(cost.other, 7 * kMs, kNear);
 }
 
-TEST(BreakdownTest, MeasuringIsAPartOfItsOwn) {
+TEST(BreakdownTest, MeasuringIsNoPartOfAnIteration) {
   const Breakdown breakdown =
       Of({Worker(0, {Ms(SpanKind::kMeasure, 0, -1, 0, 20), Ms(SpanKind::kForward, 0, -1, 21, 25),
                      Ms(SpanKind::kForward, 1, -1, 26, 30), Ms(SpanKind::kMeasure, 1, -1, 31, 41),
                      Ms(SpanKind::kForward, 2, -1, 42, 46)})});
-  EXPECT_NEAR(Cost(breakdown, 0, 0).seconds, 26 * kMs, kNear);  // what came before it is its part
-  EXPECT_NEAR(Cost(breakdown, 0, 0).measuring, 20 * kMs, kNear);
-  EXPECT_NEAR(Cost(breakdown, 1, 0).measuring, 10 * kMs, kNear);
+  EXPECT_NEAR(Cost(breakdown, 0, 0).seconds, 5 * kMs, kNear);
+  EXPECT_NEAR(Cost(breakdown, 1, 0).seconds, 6 * kMs, kNear);
   EXPECT_NEAR(Cost(breakdown, 1, 0).other, 2 * kMs, kNear);
-  EXPECT_NEAR(Cost(breakdown, 2, 0).measuring, 0, kNear);
-  EXPECT_NEAR(breakdown.measuring.mean, 10 * kMs, kNear);
-  EXPECT_NEAR(breakdown.workers[0].measuring.p50, 10 * kMs, kNear);
+  EXPECT_NEAR(Cost(breakdown, 2, 0).seconds, 4 * kMs, kNear);
 }
 
 TEST(BreakdownTest, AWaitInsideForwardOwnsItsTime) {
@@ -287,12 +283,10 @@ TEST(BreakdownTest, PartsOfRandomTracesAddUp) {
     }
     for (const IterationCost& cost : Of(traces).iterations) {
       ASSERT_GE(cost.seconds, 0) << round;
-      for (const double part :
-           {cost.compute, cost.pack, cost.exposed, cost.measuring, cost.other}) {
+      for (const double part : {cost.compute, cost.pack, cost.exposed, cost.other}) {
         ASSERT_GE(part, 0) << round;
       }
-      ASSERT_NEAR(cost.compute + cost.pack + cost.exposed + cost.measuring + cost.other,
-                  cost.seconds, kNear)
+      ASSERT_NEAR(cost.compute + cost.pack + cost.exposed + cost.other, cost.seconds, kNear)
           << round;
       ASSERT_LE(cost.waiting, cost.exposed + kNear) << round;
       double late = 0;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/figures.h"
 #include "base/parse.h"
 #include "base/xml.h"
 #include "nlohmann/json.hpp"
@@ -30,10 +31,21 @@ constexpr size_t kCourseRows = 40;
 constexpr const char* kColours[] = {"c-compute", "c-network", "c-update",
                                     "c-pack",    "c-waiting", "c-load"};
 
+// As Values() gives them.
 const std::vector<std::pair<std::string, Ink>> kParts = {
-    {"compute", Ink::Class("c-compute")},     {"pack", Ink::Class("c-pack")},
-    {"network", Ink::Class("c-network")},     {"waiting", Ink::Class("c-waiting")},
-    {"measuring", Ink::Class("c-measuring")}, {"other (framework)", Ink::Class("c-other")}};
+    {"compute", Ink::Class("c-compute")},
+    {"pack", Ink::Class("c-pack")},
+    {"network", Ink::Class("c-network")},
+    {"waiting", Ink::Class("c-waiting")},
+    {"other (framework)", Ink::Class("c-other")}};
+const std::vector<std::pair<std::string, Ink>> kWallParts = {
+    {"start", Ink::Class("c-load")},
+    {"iterations", Ink::Class("c-compute")},
+    {"measuring", Ink::Class("c-measuring")},
+    {"evaluation", Ink::Class("c-update")},
+    {"checkpoints", Ink::Class("c-pack")},
+    {"end", Ink::Class("c-other")},
+    {"before it was resumed", Ink::Class("c-forward")}};
 
 // EscapeXml() for text of several lines.
 std::string EscapeXmlLines(absl::string_view text) {
@@ -42,15 +54,28 @@ std::string EscapeXmlLines(absl::string_view text) {
   return absl::StrJoin(lines, "\n");
 }
 
-// Milliseconds of the means, which add up to the iteration.
-template <typename Costs>
-std::vector<double> PartsOf(const Costs& costs) {
-  return {costs.compute.mean * 1e3,
-          costs.pack.mean * 1e3,
-          (costs.exposed.mean - costs.waiting.mean) * 1e3,
-          costs.waiting.mean * 1e3,
-          costs.measuring.mean * 1e3,
-          costs.other.mean * 1e3};
+std::vector<double> Values(const IterationParts& parts) {
+  return {parts.compute, parts.pack, parts.network, parts.waiting, parts.other};
+}
+
+std::vector<double> Values(const WallTime& wall) {
+  return {wall.start,       wall.iterations, wall.measuring, wall.evaluation,
+          wall.checkpoints, wall.end,        wall.earlier};
+}
+
+// Bars of all parts that any of the rows has: a legend of what never happened only distracts.
+StackedBars BarsOf(const std::vector<std::pair<std::string, Ink>>& parts,
+                   const std::vector<StackedBars::Row>& rows) {
+  StackedBars bars;
+  bars.rows.resize(rows.size());
+  for (size_t r = 0; r < rows.size(); ++r) bars.rows[r].name = rows[r].name;
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const auto has = [&](const StackedBars::Row& row) { return row.values[p] > 0; };
+    if (std::none_of(rows.begin(), rows.end(), has)) continue;
+    bars.parts.push_back(parts[p]);
+    for (size_t r = 0; r < rows.size(); ++r) bars.rows[r].values.push_back(rows[r].values[p]);
+  }
+  return bars;
 }
 
 std::string Table(absl::string_view caption, const std::vector<std::string>& titles,
@@ -92,7 +117,7 @@ std::string Section(absl::string_view title, const std::string& contents) {
 }
 
 std::string Shown(const std::optional<double>& value, int digits, absl::string_view unit = "") {
-  return value ? absl::StrFormat("%.*f%s", digits, *value, unit) : "-";
+  return value ? absl::StrCat(Fixed(*value, digits), unit) : "-";
 }
 
 std::string Tiles(const Summary& summary) {
@@ -102,8 +127,8 @@ std::string Tiles(const Summary& summary) {
     if (!more.empty()) absl::StrAppend(&text, "<small>", EscapeXml(more), "</small>");
     absl::StrAppend(&text, "</dd></div>\n");
   };
-  add("Iterations", absl::StrCat(summary.iterations),
-      absl::StrFormat("in %.1f s", summary.seconds));
+  add("Wall time", Shown(summary.seconds, kTimeDigits, " s"),
+      CountOf(static_cast<uint64_t>(summary.iterations), "iteration"));
   if (summary.accuracy) {
     add("Accuracy", Percent(*summary.accuracy),
         !summary.reached   ? ""
@@ -111,11 +136,15 @@ std::string Tiles(const Summary& summary) {
                            : "target not reached");
   }
   if (summary.loss) add("Loss", Shown(summary.loss, 4), "");
-  if (summary.iteration_ms_p50) {
-    add("Iteration", Shown(summary.iteration_ms_p50, 2, " ms"), "median");
-    add("Compute", Shown(summary.compute_ms_p50, 2, " ms"), "median");
-    add("Exposed communication", Shown(summary.exposed_comm_ms_p50, 2, " ms"), "median");
-    add("Waiting for workers", Shown(summary.waiting_ms_p50, 2, " ms"), "part of exposed, median");
+  if (summary.mean_ms) {
+    const std::vector<std::string> figures = FiguresOf(*summary.mean_ms);
+    add("Iteration", absl::StrCat(figures[0], " ms"),
+        summary.iteration_ms_p50
+            ? absl::StrCat("mean; median ", Shown(summary.iteration_ms_p50, 2, " ms"))
+            : "mean");
+    add("Compute", absl::StrCat(figures[1], " ms"), "of the mean iteration");
+    add("Network", absl::StrCat(figures[3], " ms"), "training waited for it");
+    add("Late workers", absl::StrCat(figures[4], " ms"), "training waited for them");
   }
   add("Sent", FormatBytes(summary.bytes_sent), "by all workers");
   return absl::StrCat(text, "</dl>\n");
@@ -130,46 +159,80 @@ std::string Notes(const RunRecord& run) {
   return absl::StrCat(text, "</ul></section>\n");
 }
 
+std::string WhereWallTimeWent(const Summary& summary) {
+  if (!summary.wall) return "";
+  StackedBars bars = BarsOf(kWallParts, {{"wall time", Values(*summary.wall)}});
+  bars.unit = "seconds";
+  const NamedParts parts = NamedWall(summary);
+  std::vector<double> values;
+  for (const auto& [name, value] : parts) values.push_back(value);
+  const std::vector<std::string> figures = WholeAndParts(values, kTimeDigits);
+  std::vector<std::string> named;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    named.push_back(absl::StrCat(parts[i].first, " ", figures[i + 1], " s"));
+  }
+  const std::string sentence =
+      absl::StrCat("The run took ", figures[0], " s: ", absl::StrJoin(named, ", "), ".");
+  bars.label = absl::StrCat("A bar of where the wall time went. ", sentence);
+  return Section("Where the wall time went",
+                 absl::StrCat("<p class='strong'>", EscapeXml(sentence), "</p>",
+                              Figure(Draw(bars),
+                                     "As rank 0 spent it, from the start of its process until all "
+                                     "files of the run but the summary were written.",
+                                     true)));
+}
+
+// A row of the table of where time went.
+template <typename Costs>
+std::vector<std::string> CostRow(const std::string& name, const Costs& costs) {
+  std::vector<std::string> row = {name};
+  for (std::string& figure : FiguresOf(PartsOf(costs))) row.push_back(std::move(figure));
+  row.insert(row.end(), {Milliseconds(costs.seconds.p50), Milliseconds(costs.seconds.p99),
+                         FormatBytes(costs.bytes)});
+  return row;
+}
+
 std::string WhereTimeWent(const Breakdown& breakdown) {
   if (breakdown.iterations.empty()) return "";
-  StackedBars bars;
-  bars.unit = "ms an iteration";
-  bars.parts = kParts;
+  std::vector<StackedBars::Row> bar_rows;
   std::vector<std::vector<std::string>> rows;
+  if (breakdown.workers.size() > 1) {
+    bar_rows.push_back({"all workers", Values(PartsOf(breakdown))});
+    rows.push_back(CostRow("all workers", breakdown));
+  }
   for (const WorkerCost& worker : breakdown.workers) {
     const std::string name = absl::StrCat("rank ", worker.rank, " ", worker.host);
-    if (bars.rows.size() < kRowsMax) bars.rows.push_back({name.substr(0, 40), PartsOf(worker)});
-    rows.push_back({name, Milliseconds(worker.seconds.mean), Milliseconds(worker.compute.mean),
-                    Milliseconds(worker.pack.mean),
-                    Milliseconds(worker.exposed.mean - worker.waiting.mean),
-                    Milliseconds(worker.waiting.mean), Milliseconds(worker.measuring.mean),
-                    Milliseconds(worker.other.mean), Milliseconds(worker.seconds.p50),
-                    Milliseconds(worker.seconds.p99), FormatBytes(worker.bytes)});
+    if (bar_rows.size() <= kRowsMax) {
+      bar_rows.push_back({name.substr(0, 40), Values(PartsOf(worker))});
+    }
+    rows.push_back(CostRow(name, worker));
   }
-  const double whole = std::max(breakdown.seconds.mean, 1e-12);
-  const std::string sentence = absl::StrFormat(
-      "Of an iteration of %.2f ms, %.0f %% were compute, %.0f %% waiting for the network and %.0f "
-      "%% "
-      "waiting for late workers.",
-      breakdown.seconds.mean * 1e3, 100 * breakdown.compute.mean / whole,
-      100 * (breakdown.exposed.mean - breakdown.waiting.mean) / whole,
-      100 * breakdown.waiting.mean / whole);
+  StackedBars bars = BarsOf(kParts, bar_rows);
+  bars.unit = "ms an iteration";
+  const IterationParts parts = PartsOf(breakdown);
+  const double whole = std::max(parts.Sum(), 1e-9);
+  std::vector<double> percents = Values(parts);
+  for (double& percent : percents) percent *= 100 / whole;
+  const std::vector<std::string> figures = WholeAndParts(percents, 0);
+  const std::string sentence = absl::StrCat(
+      "Of an iteration of ", FiguresOf(parts)[0], " ms, ", figures[1], " % were compute, ",
+      figures[3], " % waiting for the network and ", figures[4], " % waiting for late workers.");
   bars.label = absl::StrCat("Bars of where the time of each worker went. ", sentence);
   std::string caption =
-      "Mean of all iterations. Network and waiting together are the exposed "
+      "Means of all iterations, whose parts add up. Network and waiting together are the exposed "
       "communication: the training thread could not go on.";
   if (breakdown.workers.size() > kRowsMax) {
     absl::StrAppend(&caption, " The first ", kRowsMax, " of ", breakdown.workers.size(),
                     " workers; all are in the table.");
   }
   return Section(
-      "Where the time went",
+      "Where the time of an iteration went",
       absl::StrCat("<p class='strong'>", EscapeXml(sentence), "</p>",
                    Figure(Draw(bars), caption, true),
                    Folded("Numbers of where the time went",
                           Table("Mean milliseconds of an iteration",
                                 {"worker", "iteration", "compute", "pack", "network", "waiting",
-                                 "measuring", "other", "iteration p50", "iteration p99", "sent"},
+                                 "other", "iteration p50", "iteration p99", "sent"},
                                 rows))));
 }
 
@@ -249,36 +312,50 @@ std::vector<std::pair<double, double>> Points(const std::vector<Metric>& metrics
   return points;
 }
 
-// Loss and accuracy over iterations and over time, of one run or of several.
+// What a chart of the course shows: a value of the metrics of certain kinds.
+struct CourseChart {
+  const char* title;
+  const char* value;
+  std::vector<std::pair<const char*, const char*>> kinds;  // a kind and what it is called
+};
+
+std::string Draw(const CourseChart& what, const std::vector<RunRecord>& runs, bool over_time) {
+  const bool accuracy = absl::string_view(what.value) == "accuracy";
+  LineChart chart;
+  chart.x_label = over_time ? "seconds" : "iterations";
+  chart.y_label = accuracy ? "accuracy, %" : what.value;
+  chart.from_zero = !accuracy;
+  if (accuracy) chart.y_max = 100;
+  chart.label = absl::StrCat(what.title, " over ", chart.x_label, "; the table has the numbers");
+  size_t colour = 0;
+  for (const RunRecord& run : runs) {
+    for (const auto& [kind, name] : what.kinds) {
+      auto points = Points(run.metrics, kind, what.value, over_time, accuracy ? 100 : 1);
+      const bool dots = absl::string_view(kind) == "evaluate" && points.size() <= 60;
+      chart.series.push_back({runs.size() == 1 ? name : run.name,
+                              Ink::Class(kColours[colour++ % std::size(kColours)]),
+                              std::move(points), dots});
+    }
+  }
+  return Figure(picture::Draw(chart), absl::StrCat(what.title, " over ", chart.x_label, "."),
+                false);
+}
+
+// Loss and accuracy over iterations and over time. One run shows training and evaluation in one
+// chart; of several, each has a colour, so that there is a chart for either. A chart in which no
+// series has two points is left out: the table has such numbers.
 std::string Course(const std::vector<RunRecord>& runs) {
+  const std::vector<CourseChart> one = {
+      {"Loss", "loss", {{"train", "training"}, {"evaluate", "evaluation"}}},
+      {"Accuracy", "accuracy", {{"train", "training"}, {"evaluate", "evaluation"}}}};
+  const std::vector<CourseChart> several = {
+      {"Loss of training", "loss", {{"train", ""}}},
+      {"Loss of evaluation", "loss", {{"evaluate", ""}}},
+      {"Accuracy of evaluation", "accuracy", {{"evaluate", ""}}}};
   std::string plots;
-  for (const bool accuracy : {false, true}) {
+  for (const CourseChart& chart : runs.size() == 1 ? one : several) {
     for (const bool over_time : {false, true}) {
-      LineChart chart;
-      chart.x_label = over_time ? "seconds" : "iterations";
-      chart.y_label = accuracy ? "accuracy, %" : "loss";
-      chart.from_zero = !accuracy;
-      if (accuracy) chart.y_max = 100;
-      chart.label = absl::StrCat(accuracy ? "Accuracy" : "Loss", " over ", chart.x_label,
-                                 "; the table below has the numbers");
-      for (size_t i = 0; i < runs.size(); ++i) {
-        const Ink ink = Ink::Class(kColours[i % std::size(kColours)]);
-        const std::string prefix = runs.size() == 1 ? "" : absl::StrCat(runs[i].name, ", ");
-        const char* value = accuracy ? "accuracy" : "loss";
-        const double factor = accuracy ? 100 : 1;
-        const auto training = Points(runs[i].metrics, "train", value, over_time, factor);
-        const auto evaluated = Points(runs[i].metrics, "evaluate", value, over_time, factor);
-        if (runs.size() == 1 || evaluated.empty()) {
-          chart.series.push_back({prefix + "training", ink, training, false});
-        }
-        chart.series.push_back({prefix + "evaluation",
-                                runs.size() == 1 ? Ink::Class("c-network") : ink, evaluated,
-                                evaluated.size() <= 60});
-      }
-      absl::StrAppend(
-          &plots, Figure(Draw(chart),
-                         absl::StrCat(accuracy ? "Accuracy" : "Loss", " over ", chart.x_label, "."),
-                         false));
+      absl::StrAppend(&plots, Draw(chart, runs, over_time));
     }
   }
   if (plots.empty()) return "";
@@ -350,31 +427,51 @@ std::string Config(const RunRecord& run) {
 }
 
 std::string Comparison(const std::vector<RunRecord>& runs) {
-  std::vector<std::vector<std::string>> rows;
-  StackedBars bars;
-  bars.unit = "ms an iteration";
-  bars.parts = kParts;
+  std::vector<std::string> names;
+  std::vector<Summary> summaries;
+  std::vector<StackedBars::Row> wall, parts;
   for (const RunRecord& run : runs) {
-    const Summary& each = run.summary;
-    rows.push_back({run.name, each.strategy, each.schedule, absl::StrCat(each.workers),
-                    absl::StrCat(each.iterations), absl::StrFormat("%.1f", each.seconds),
-                    each.accuracy ? Percent(*each.accuracy) : "-", Shown(each.loss, 4),
-                    Shown(each.iteration_ms_p50, 2), Shown(each.compute_ms_p50, 2),
-                    Shown(each.exposed_comm_ms_p50, 2), Shown(each.waiting_ms_p50, 2),
-                    FormatBytes(each.bytes_sent)});
-    if (run.breakdown.iterations.empty()) continue;
-    bars.rows.push_back({run.name.substr(0, 40), PartsOf(run.breakdown)});
+    names.push_back(run.name);
+    summaries.push_back(run.summary);
+    const std::string name = run.name.substr(0, 40);
+    if (run.summary.wall) wall.push_back({name, Values(*run.summary.wall)});
+    if (run.summary.mean_ms) parts.push_back({name, Values(*run.summary.mean_ms)});
   }
-  bars.label = "Bars of where the time of an iteration went in each run; the table has the numbers";
-  return Section(
-      "The runs",
-      absl::StrCat("<div class='wide' tabindex='0' role='region' aria-label='Table of runs'>",
-                   Table("Medians of an iteration in milliseconds",
-                         {"run", "strategy", "schedule", "workers", "iterations", "seconds",
-                          "accuracy", "loss", "iteration", "compute", "exposed", "waiting", "sent"},
-                         rows),
-                   "</div>",
-                   Figure(Draw(bars), "Mean of all iterations of all workers of a run.", true)));
+  const auto table = [](absl::string_view caption, const RunTable& of) {
+    return of.rows.empty() ? "" : Table(caption, of.titles, of.rows);
+  };
+  const auto bars = [](const std::vector<std::pair<std::string, Ink>>& of,
+                       const std::vector<StackedBars::Row>& rows, absl::string_view unit,
+                       absl::string_view what) {
+    StackedBars chart = BarsOf(of, rows);
+    chart.unit = std::string(unit);
+    chart.label = absl::StrCat("Bars of ", what, " in each run; the table has the numbers");
+    return picture::Draw(chart);
+  };
+  std::string contents =
+      Section("The runs", table("What was run and how it ended", RunsTable(names, summaries)));
+  if (!wall.empty()) {
+    absl::StrAppend(
+        &contents,
+        Section("Where the wall time went",
+                absl::StrCat(Figure(bars(kWallParts, wall, "seconds", "where the wall time went"),
+                                    "As rank 0 of a run spent it.", true),
+                             Folded("Numbers of where the wall time went",
+                                    table("Seconds", WallTable(names, summaries))))));
+  }
+  if (!parts.empty()) {
+    absl::StrAppend(
+        &contents,
+        Section("Where the time of an iteration went",
+                absl::StrCat(Figure(bars(kParts, parts, "ms an iteration",
+                                         "where the time of an iteration went"),
+                                    "Means of all iterations of all workers of a run, which add "
+                                    "up.",
+                                    true),
+                             Folded("Numbers of where the time of an iteration went",
+                                    table("Milliseconds", PartsTable(names, summaries))))));
+  }
+  return contents;
 }
 
 std::string Page(absl::string_view title, absl::string_view subtitle, const std::string& contents) {
@@ -408,10 +505,11 @@ std::string ToHtml(const std::vector<RunRecord>& runs) {
   std::string subtitle = absl::StrCat("Syncopate run", run.ended ? "" : " that has not ended");
   if (!summary.strategy.empty()) absl::StrAppend(&subtitle, " · strategy ", summary.strategy);
   if (!summary.schedule.empty()) absl::StrAppend(&subtitle, " · schedule ", summary.schedule);
-  absl::StrAppend(&subtitle, " · ", summary.workers, summary.workers == 1 ? " worker" : " workers");
+  absl::StrAppend(&subtitle, " · ", CountOf(static_cast<uint64_t>(summary.workers), "worker"));
   return Page(run.name, subtitle,
-              absl::StrCat(Tiles(summary), Notes(run), WhereTimeWent(run.breakdown),
-                           WhoWasLate(run.breakdown), Timeline(run), Course(runs),
+              absl::StrCat(Tiles(summary), Notes(run), WhereWallTimeWent(summary),
+                           WhereTimeWent(run.breakdown), WhoWasLate(run.breakdown), Timeline(run),
+                           Course(runs),
                            absl::StrCat(Distribution(run.breakdown), Events(run), Config(run))));
 }
 

@@ -51,6 +51,7 @@ th,td{padding:4px 9px;text-align:right;border-bottom:1px solid var(--rule);white
 th{font-weight:600}
 th:first-child,td:first-child,.text{text-align:left}
 .left th,.left td{text-align:left}
+td:first-child,.left td:last-child{white-space:normal;overflow-wrap:anywhere}
 .strong{font-size:1.05rem}
 footer{max-width:1160px;margin:0 auto;padding:0 20px 28px;color:var(--soft);font-size:.85rem}
 pre{overflow-x:auto;font-size:.82rem;background:var(--page);padding:12px;border-radius:8px}

@@ -21,31 +21,21 @@ std::string ToPrometheus(const RunState& state) {
   const std::string run =
       absl::StrReplaceAll(state.run, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
   std::string text;
-  const auto describe = [&](const char* name, const char* type, const char* help) {
-    absl::StrAppend(&text, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
-  };
-  const auto sample = [&](const char* name, const std::string& more, const std::string& value) {
-    absl::StrAppend(&text, name, "{run=\"", run, "\"", more, "} ", value, "\n");
-  };
   const auto one = [&](const char* name, const char* type, const char* help,
                        const std::string& value) {
-    describe(name, type, help);
-    sample(name, "", value);
+    absl::StrAppend(&text, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n", name,
+                    "{run=\"", run, "\"} ", value, "\n");
   };
   one("syncopate_workers", "gauge", "Workers of the run.", absl::StrCat(state.workers));
   one("syncopate_iterations_total", "counter", "Iterations done.", absl::StrCat(state.iterations));
   one("syncopate_bytes_sent_total", "counter", "Bytes that all workers sent.",
       absl::StrCat(state.bytes_sent));
   one("syncopate_run_seconds", "gauge", "Seconds since the run began.", Number(state.seconds));
-  constexpr const char* kPart = "syncopate_iteration_part_seconds";
   if (state.iteration_seconds) {
-    one("syncopate_iteration_seconds", "gauge", "Median seconds of an iteration.",
+    one("syncopate_iteration_seconds", "gauge",
+        "Mean seconds of an iteration, without evaluation, checkpoints and measuring, since the "
+        "sample before.",
         Number(*state.iteration_seconds));
-    describe(kPart, "gauge",
-             "Median seconds of an iteration by what they went to; waiting is part of exposed.");
-    if (state.compute_seconds) sample(kPart, ",part=\"compute\"", Number(*state.compute_seconds));
-    if (state.exposed_seconds) sample(kPart, ",part=\"exposed\"", Number(*state.exposed_seconds));
-    if (state.waiting_seconds) sample(kPart, ",part=\"waiting\"", Number(*state.waiting_seconds));
   }
   if (state.loss) one("syncopate_loss", "gauge", "The last loss.", Number(*state.loss));
   if (state.accuracy) {

@@ -13,14 +13,11 @@ struct RunState {
   std::string run;  // becomes the label of every sample
   int workers = 0;
   uint64_t iterations = 0;
-  uint64_t bytes_sent = 0;
+  uint64_t bytes_sent = 0;                  // by all workers
   double seconds = 0;                       // since the run began
-  std::optional<double> iteration_seconds;  // medians so far
-  std::optional<double> compute_seconds;
-  std::optional<double> exposed_seconds;
-  std::optional<double> waiting_seconds;
+  std::optional<double> iteration_seconds;  // mean since the last state
   std::optional<double> loss;
-  std::optional<double> accuracy;
+  std::optional<double> accuracy;  // of the last evaluation
 };
 
 std::string ToPrometheus(const RunState& state);

@@ -28,6 +28,7 @@ void Recorder::Record(const Span& span) {
   }
   slot = span;
   ++count_;
+  total_ns_[static_cast<size_t>(span.kind)] += span.end_ns - span.begin_ns;
   if (span.kind == SpanKind::kTransfer) bytes_sent_ += span.bytes;
 }
 
@@ -78,6 +79,11 @@ std::vector<Span> Recorder::TakeNew() {
   }
   taken_ = count_;
   return spans;
+}
+
+int64_t Recorder::TotalNs(SpanKind kind) const {
+  MutexLock lock(&mutex_);
+  return total_ns_[static_cast<size_t>(kind)];
 }
 
 uint64_t Recorder::BytesSent() const {

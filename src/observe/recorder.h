@@ -8,6 +8,7 @@
 #ifndef SYNCOPATE_OBSERVE_RECORDER_H_
 #define SYNCOPATE_OBSERVE_RECORDER_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -46,6 +47,8 @@ class Recorder {
   // writes them while the job runs. What was overwritten before it was taken is missing.
   std::vector<Span> TakeNew() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // How long all spans of a kind took so far, dropped ones included.
+  int64_t TotalNs(SpanKind kind) const ABSL_LOCKS_EXCLUDED(mutex_);
   // What all transfers so far sent, dropped ones included.
   uint64_t BytesSent() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -62,6 +65,7 @@ class Recorder {
   uint64_t count_ ABSL_GUARDED_BY(mutex_) = 0;       // recorded since the start
   uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;       // number of the first that is new
   uint64_t bytes_sent_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::array<int64_t, kSpanKinds> total_ns_ ABSL_GUARDED_BY(mutex_) = {};
   int dropped_first_ ABSL_GUARDED_BY(mutex_) = -1;  // iterations of what was overwritten
   int dropped_last_ ABSL_GUARDED_BY(mutex_) = -1;
   int64_t offset_ns_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -51,6 +51,8 @@ TEST(RecorderTest, KeepsTheFirstAndTheLastWholeIterations) {
   EXPECT_EQ(trace.dropped_first, 3);
   EXPECT_EQ(trace.dropped_last, 26);
   EXPECT_EQ(recorder.BytesSent(), 90u);
+  EXPECT_EQ(recorder.TotalNs(SpanKind::kTransfer), 90 * 5);
+  EXPECT_EQ(recorder.TotalNs(SpanKind::kEvaluate), 0);
 }
 
 TEST(RecorderTest, NewSpansAreTakenOnce) {

@@ -2,7 +2,10 @@
 #include "observe/summary.h"
 
 #include <cmath>
+#include <numeric>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -25,7 +28,7 @@ Summary Full() {
   summary.schedule = "asc-wfbp";
   summary.workers = 4;
   summary.iterations = 1200;
-  summary.seconds = 33.25;
+  summary.seconds = 33.26;
   summary.reached = false;
   summary.accuracy = 0.985;
   summary.loss = 0.0512;
@@ -34,6 +37,10 @@ Summary Full() {
   summary.exposed_comm_ms_p50 = 5.5;
   summary.waiting_ms_p50 = 1.25;
   summary.bytes_sent = 1 << 30;
+  // Rounded one by one, these would be 0.01 more than their sum.
+  summary.mean_ms = {
+      .compute = 21.255, .pack = 0.125, .network = 4.255, .waiting = 1.255, .other = 0.605};
+  summary.wall = {.start = 1.166, .iterations = 30.368, .evaluation = 1.266, .end = 0.460};
   return summary;
 }
 
@@ -43,7 +50,8 @@ TEST(SummaryTest, JsonHasTheseKeysInThisOrder) {
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys, ElementsAre("strategy", "schedule", "workers", "iterations", "seconds",
                                 "reached", "accuracy", "loss", "iteration_ms_p50", "compute_ms_p50",
-                                "exposed_comm_ms_p50", "waiting_ms_p50", "bytes_sent"));
+                                "exposed_comm_ms_p50", "waiting_ms_p50", "bytes_sent", "mean_ms",
+                                "wall_seconds"));
   EXPECT_THAT(ToJson(Full()), Not(HasSubstr("\n")));
 }
 
@@ -81,14 +89,59 @@ TEST(SummaryTest, AResumedRunTellsThePartAndTheWhole) {
   EXPECT_THAT(ToJson(summary, "/runs/a"), HasSubstr("\"run\":\"/runs/a\"}"));
 }
 
+// The figures of the lines that are indented by four, below the line that begins with `title`, and
+// the figure of that line itself at the end.
+std::vector<double> FiguresBelow(const std::string& table, absl::string_view title) {
+  std::vector<double> figures;
+  double whole = -1;
+  for (const absl::string_view line : absl::StrSplit(table, '\n')) {
+    if (line.substr(0, 2 + title.size()) == absl::StrCat("  ", title)) {
+      EXPECT_TRUE(absl::SimpleAtod(line.substr(28, line.rfind(' ') - 28), &whole)) << line;
+    } else if (whole >= 0) {
+      if (line.substr(0, 4) != "    ") break;
+      double figure = -1;
+      EXPECT_TRUE(absl::SimpleAtod(line.substr(28, line.rfind(' ') - 28), &figure)) << line;
+      figures.push_back(figure);
+    }
+  }
+  figures.push_back(whole);
+  return figures;
+}
+
+TEST(SummaryTest, PartsAddUpAsPrinted) {
+  for (const char* title : {"wall time", "an iteration, mean"}) {
+    const std::vector<double> figures = FiguresBelow(ToTable(Full()), title);
+    ASSERT_GE(figures.size(), 5u) << ToTable(Full());
+    EXPECT_NEAR(std::accumulate(figures.begin(), figures.end() - 1, 0.0), figures.back(), 1e-9)
+        << ToTable(Full());
+  }
+  EXPECT_THAT(ToTable(Full()), HasSubstr("wall time                 33.26 s\n"));
+  EXPECT_THAT(ToTable(Full()), HasSubstr("    1200 iterations         30.37 s\n"));
+  EXPECT_THAT(ToTable(Full()), Not(HasSubstr("checkpoints")));
+}
+
 TEST(SummaryTest, ComparisonLinesUp) {
   const std::string text = ToComparison({"a", "a longer name"}, {Full(), Summary()});
   const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
-  ASSERT_EQ(lines.size(), 3u);
+  ASSERT_EQ(lines.size(), 3u + 4u + 4u) << text;
   EXPECT_EQ(lines[0].size(), lines[1].size());
   const size_t column = lines[0].find("workers") + 6;
   EXPECT_EQ(lines[1][column], '4');
   EXPECT_EQ(lines[2][column], '0');
+  // Each row of parts is a whole and what adds up to it; nothing is known of the second run.
+  for (const auto& [at, last] : {std::pair(5, 4), std::pair(9, 5)}) {
+    std::vector<double> figures;
+    for (const absl::string_view cell : absl::StrSplit(lines[static_cast<size_t>(at)], ' ')) {
+      double figure = 0;
+      if (absl::SimpleAtod(cell, &figure)) figures.push_back(figure);
+    }
+    ASSERT_GT(figures.size(), static_cast<size_t>(last)) << text;
+    EXPECT_NEAR(std::accumulate(figures.begin() + 1, figures.begin() + 1 + last, 0.0), figures[0],
+                1e-9)
+        << text;
+    EXPECT_THAT(lines[static_cast<size_t>(at) + 1], HasSubstr(" - "));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("checkpoints")));
 }
 
 TEST(TextTableTest, CountsCharactersAndLeavesNoBlanksAtTheEnd) {
@@ -137,12 +190,11 @@ TEST(PrometheusTest, EverySampleHasTypeAndLabel) {
   state.iterations = 10;
   state.bytes_sent = 77;
   state.iteration_seconds = 0.02;
-  state.waiting_seconds = 0.001;
   state.loss = std::nan("");
   const std::string text = ToPrometheus(state);
   EXPECT_THAT(text, HasSubstr("# TYPE syncopate_iterations_total counter\n"
                               "syncopate_iterations_total{run=\"odd \\\"name\\\"\\\\\"} 10\n"));
-  EXPECT_THAT(text, HasSubstr("part=\"waiting\"} 0.001\n"));
+  EXPECT_THAT(text, HasSubstr("syncopate_iteration_seconds{run=\"odd \\\"name\\\"\\\\\"} 0.02\n"));
   EXPECT_THAT(text, HasSubstr("} NaN\n"));
   EXPECT_THAT(text, Not(HasSubstr("accuracy")));
   EXPECT_EQ(text.back(), '\n');

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/figures.h"
 #include "base/parse.h"
 #include "nlohmann/json.hpp"
 #include "observe/text_table.h"
@@ -17,31 +18,22 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kCourseRows = 12;
 constexpr size_t kLateRows = 8;
 
-// A row of where time went; `field` chooses the mean, the median or the 99th percentile.
 template <typename Costs>
-std::vector<std::string> CostRow(std::string rank, std::string host, const Costs& costs,
-                                 double Spread::*field) {
-  return {std::move(rank),
-          std::move(host),
-          Milliseconds(costs.seconds.*field),
-          Milliseconds(costs.compute.*field),
-          Milliseconds(costs.pack.*field),
-          Milliseconds(costs.exposed.*field),
-          Milliseconds(costs.waiting.*field),
-          Milliseconds(costs.measuring.*field),
-          Milliseconds(costs.other.*field),
-          FormatBytes(costs.bytes)};
+std::vector<std::string> CostRow(std::string rank, std::string host, const Costs& costs) {
+  std::vector<std::string> row = {std::move(rank), std::move(host)};
+  for (std::string& figure : FiguresOf(PartsOf(costs))) row.push_back(std::move(figure));
+  row.insert(row.end(), {Milliseconds(costs.seconds.p50), Milliseconds(costs.seconds.p99),
+                         FormatBytes(costs.bytes)});
+  return row;
 }
 
 std::string CostTable(const Breakdown& breakdown) {
-  TextTable table({"rank", "<host", "iteration", "compute", "pack", "exposed", "waiting",
-                   "measuring", "other", "sent"});
+  TextTable table({"rank", "<host", "iteration", "compute", "pack", "network", "waiting", "other",
+                   "median", "99 %", "sent"});
   for (const WorkerCost& worker : breakdown.workers) {
-    table.Add(CostRow(absl::StrCat(worker.rank), worker.host, worker, &Spread::mean));
+    table.Add(CostRow(absl::StrCat(worker.rank), worker.host, worker));
   }
-  table.Add(CostRow("all", "mean", breakdown, &Spread::mean));
-  table.Add(CostRow("", "median", breakdown, &Spread::p50));
-  table.Add(CostRow("", "99 %", breakdown, &Spread::p99));
+  if (breakdown.workers.size() > 1) table.Add(CostRow("all", "", breakdown));
   return table.ToString();
 }
 
@@ -56,7 +48,7 @@ std::string LateTable(const Breakdown& breakdown) {
 }
 
 std::string Shown(const std::optional<double>& value, int digits) {
-  return value ? absl::StrFormat("%.*f", digits, *value) : "-";
+  return value ? Fixed(*value, digits) : "-";
 }
 
 std::string CourseTable(const std::vector<Metric>& metrics) {
@@ -87,7 +79,6 @@ Json CostsToJson(const Costs& costs) {
   json["pack_ms"] = ToJson(costs.pack);
   json["exposed_comm_ms"] = ToJson(costs.exposed);
   json["waiting_ms"] = ToJson(costs.waiting);
-  json["measuring_ms"] = ToJson(costs.measuring);
   json["other_ms"] = ToJson(costs.other);
   json["bytes_sent"] = costs.bytes;
   return json;
@@ -151,9 +142,10 @@ std::string ToText(const RunRecord& run) {
       absl::StrCat("run ", run.name, run.ended ? "" : " (not ended)", "\n", ToTable(run.summary));
   const Breakdown& breakdown = run.breakdown;
   if (!breakdown.iterations.empty()) {
-    absl::StrAppend(&text, "\nwhere the time of an iteration went, in ms (mean of ",
-                    breakdown.iterations.size(), " iterations of ", breakdown.workers.size(),
-                    " workers; waiting is part of exposed)\n", CostTable(breakdown));
+    absl::StrAppend(&text, "\nwhere the time of an iteration went, in ms (means of ",
+                    CountOf(breakdown.iterations.size(), "iteration"), " of ",
+                    CountOf(breakdown.workers.size(), "worker"), ", which add up)\n",
+                    CostTable(breakdown));
     absl::StrAppend(&text, "\nwho is late? ", WhoIsLate(breakdown), "\n");
     if (breakdown.late.size() > 1) absl::StrAppend(&text, LateTable(breakdown));
   }

@@ -1,12 +1,14 @@
 #include "observe/text_table.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "base/figures.h"
 #include "picture/text_tree.h"
 
 namespace syncopate::observe {
@@ -40,8 +42,16 @@ std::string TextTable::ToString() const {
   return text;
 }
 
-std::string Milliseconds(double seconds) { return absl::StrFormat("%.2f", seconds * 1e3); }
+std::string Milliseconds(double seconds) { return Fixed(seconds * 1e3, 2); }
 
-std::string Percent(double fraction) { return absl::StrFormat("%.2f %%", fraction * 100); }
+std::vector<std::string> WholeAndParts(const std::vector<double>& parts, int digits) {
+  const std::vector<double> rounded = RoundedParts(parts, digits);
+  std::vector<std::string> figures = {
+      Fixed(std::accumulate(rounded.begin(), rounded.end(), 0.0), digits)};
+  for (const double part : rounded) figures.push_back(Fixed(part, digits));
+  return figures;
+}
+
+std::string Percent(double fraction) { return absl::StrCat(Fixed(fraction * 100, 2), " %"); }
 
 }  // namespace syncopate::observe

@@ -23,6 +23,8 @@ class TextTable {
 
 // "12.34", "-" for nothing.
 std::string Milliseconds(double seconds);
+// The sum of the parts and each of them, rounded such that they add up as printed.
+std::vector<std::string> WholeAndParts(const std::vector<double>& parts, int digits);
 // "98.51 %".
 std::string Percent(double fraction);
 

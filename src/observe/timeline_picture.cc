@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/figures.h"
 #include "base/parse.h"
 #include "observe/real_begins.h"
 #include "picture/chart_parts.h"
@@ -191,7 +192,7 @@ TimelinePicture DrawTimeline(const std::vector<WorkerTrace>& traces, const Break
     names_width = std::max(names_width, picture::TextWidth(NameOf(trace)));
     for (const Span& span : trace.spans) {
       if (!window.Holds(span) || span.kind == SpanKind::kTransfer ||
-          span.kind == SpanKind::kEvaluate || span.kind == SpanKind::kCheckpoint) {
+          IsOutsideOfIterations(span.kind)) {
         continue;
       }
       picture.iterations = std::max(picture.iterations, span.iteration - first + 1);
@@ -222,8 +223,9 @@ TimelinePicture DrawTimeline(const std::vector<WorkerTrace>& traces, const Break
   svg.Add(rows);
   picture.svg = svg.FinishForPage(
       kWidth, y + 40,
-      absl::StrCat("What ", picture.workers_shown, " workers did in iterations ", first, " to ",
-                   first + picture.iterations - 1,
+      absl::StrCat("What ", CountOf(picture.workers_shown, "worker"), " did in ",
+                   picture.iterations == 1 ? absl::StrCat("iteration ", first)
+                                           : absl::StrCat("iterations ", first, " and ", first + 1),
                    ": a row for each training thread and rows for its transfers below it"));
   return picture;
 }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/figures.h"
 
 namespace syncopate::picture {
 namespace {
@@ -15,6 +18,12 @@ const Ink kWords = Ink::Class("ink"), kSoft = Ink::Class("soft"), kOn = Ink::Cla
 
 std::string Tick(double value) {
   return absl::StrFormat("%.6g", std::abs(value) < 1e-12 ? 0 : value);
+}
+
+// Decimals with which the largest number has four digits or a few more; at most 3.
+int DigitsFor(double most) {
+  if (!(most > 0) || !std::isfinite(most)) return 0;
+  return std::clamp(3 - static_cast<int>(std::floor(std::log10(most))), 0, 3);
 }
 
 // Maps a range of numbers to a range of pixels.
@@ -86,10 +95,12 @@ std::vector<std::pair<double, double>> Thinned(
 std::string Draw(const LineChart& chart) {
   constexpr double kWidth = 540, kHeight = 260;
   std::vector<Series> series;
+  size_t most = 0;
   double x_lo = INFINITY, x_hi = -INFINITY, y_lo = INFINITY, y_hi = -INFINITY;
   for (const Series& each : chart.series) {
     series.push_back(each);
     series.back().points = Thinned(each.points);
+    most = std::max(most, series.back().points.size());
     for (const auto& [x, y] : series.back().points) {
       x_lo = std::min(x_lo, x);
       x_hi = std::max(x_hi, x);
@@ -97,7 +108,7 @@ std::string Draw(const LineChart& chart) {
       y_hi = std::max(y_hi, y);
     }
   }
-  if (!(x_lo <= x_hi)) return "";
+  if (most < 2) return "";
   if (chart.from_zero) y_lo = std::min(0.0, y_lo);
   std::vector<double> y_ticks = Ticks(y_lo, y_hi, 5);
   while (y_ticks.size() > 2 && y_ticks[y_ticks.size() - 2] >= chart.y_max) y_ticks.pop_back();
@@ -131,14 +142,13 @@ std::string Draw(const StackedBars& bars) {
   if (bars.rows.empty()) return "";
   double names_width = TextWidth("rank");
   double most = 0;
-  std::vector<double> sums;
   for (const StackedBars::Row& row : bars.rows) {
     names_width = std::max(names_width, TextWidth(row.name));
     double sum = 0;
     for (const double value : row.values) sum += std::isfinite(value) ? std::max(0.0, value) : 0;
-    sums.push_back(sum);
     most = std::max(most, sum);
   }
+  const int digits = DigitsFor(most);
   SvgPicture svg;
   const double left = 16 + std::min(names_width, kNamesWidthMax);
   const double top = 6 + Draw(bars.parts, left, 2, {.width = kWidth - left, .words = kWords}, svg);
@@ -153,20 +163,23 @@ std::string Draw(const StackedBars& bars) {
     const StackedBars::Row& row = bars.rows[r];
     const double y = top + kRow * static_cast<double>(r);
     svg.Words(left - 8, y + 20, row.name, {.anchor = "end", .fill = kWords});
+    const std::vector<double> rounded = RoundedParts(row.values, digits);
     double at = 0;
     for (size_t p = 0; p < row.values.size() && p < bars.parts.size(); ++p) {
       const double value = std::isfinite(row.values[p]) ? std::max(0.0, row.values[p]) : 0;
       if (value <= 0) continue;
-      const std::string words = absl::StrFormat("%.3g", value);
+      const std::string words = Fixed(rounded[p], digits);
       const double width = x(at + value) - x(at);
       svg.Box(x(at), y + 4, width, kRow - 8, bars.parts[p].second, "", 0,
-              absl::StrFormat("%s, %s: %.4g %s", row.name, bars.parts[p].first, value, bars.unit));
+              absl::StrCat(row.name, ", ", bars.parts[p].first, ": ", words, " ", bars.unit));
       if (width > 10 + TextWidth(words)) {
         svg.Words(x(at) + width / 2, y + 19, words, {.anchor = "middle", .fill = kOn});
       }
       at += value;
     }
-    svg.Words(x(at) + 6, y + 19, absl::StrFormat("%.4g", sums[r]), {.fill = kWords});
+    svg.Words(x(at) + 6, y + 19,
+              Fixed(std::accumulate(rounded.begin(), rounded.end(), 0.0), digits),
+              {.fill = kWords});
   }
   svg.Words((left + kWidth - 80) / 2, bottom + 34, bars.unit, {.anchor = "middle", .fill = kWords});
   return svg.FinishForPage(kWidth, bottom + 42, bars.label);

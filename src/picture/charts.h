@@ -30,7 +30,7 @@ struct LineChart {
   double y_max = INFINITY;  // no value is larger, so the axis need not be
   std::vector<Series> series;
 };
-// Empty if no series has a point.
+// Empty if no series has two points: a single dot is no course.
 std::string Draw(const LineChart& chart);
 
 struct StackedBars {
@@ -43,6 +43,7 @@ struct StackedBars {
   };
   std::vector<Row> rows;
 };
+// The figures in the bars are rounded such that they add up to the one behind the bar.
 std::string Draw(const StackedBars& bars);
 
 struct Histogram {

@@ -191,7 +191,9 @@ absl::StatusOr<int> RunWorkers(const TrainArguments& arguments, const TrainRun& 
   setenv(train::kTrainOptionsVariable, train::ToJson(options).c_str(), 1);
   std::vector<std::string> program = {worker, run.folder};
   if (arguments.json) program.push_back("--json");
-  if (!arguments.quiet && isatty(STDERR_FILENO) == 1) program.push_back("--progress");
+  if (!arguments.quiet) {
+    program.push_back(isatty(STDERR_FILENO) == 1 ? "--progress" : "--lines");
+  }
   SYNCOPATE_ASSIGN_OR_RETURN(const int code,
                              RunProgramAsJob(ToJobPlace(options.place), kCommand, program));
   return TellEnd(run, options, arguments.json, code);
@@ -210,6 +212,7 @@ absl::Status CheckOptions(const TrainOptions& options, std::optional<int> worker
 // The job's options: a run that is resumed must be there, a new one gets a folder only when its
 // options are known to be good.
 absl::StatusOr<int> RunTrain(const TrainArguments& arguments) {
+  SYNCOPATE_RETURN_IF_ERROR(ProgressOfThisProcess().status());  // SYNCOPATE_PROGRESS may be wrong
   SYNCOPATE_ASSIGN_OR_RETURN(TrainOptions options, ToOptions(arguments));
   TrainRun run{.name = arguments.run,
                .folder = std::filesystem::absolute(observe::RunPath(arguments.run)).string()};
@@ -345,7 +348,8 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
                    "--replay: multiply the computing time of every tensor by this factor")
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "End with one JSON object instead of a table");
-  command->add_flag("--quiet", arguments->quiet, "No lines of progress on a terminal");
+  command->add_flag("--quiet", arguments->quiet,
+                    "No lines of progress, on a terminal or every 30 s elsewhere");
   command->footer(kExamples);
   command->callback([arguments, &exit_code] {
     if (!arguments->replay.empty()) {

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/environment.h"
+#include "base/figures.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "observe/breakdown.h"
@@ -41,6 +42,7 @@
 #include "train/data/load.h"
 #include "train/model_file.h"
 #include "train/models.h"
+#include "train/seconds_left.h"
 #include "train/side_channel.h"
 #include "train/step_replica.h"
 
@@ -51,6 +53,8 @@ using observe::ScopedSpan;
 using observe::Summary;
 
 constexpr uint64_t kConfigBytesMax = uint64_t{1} << 20;
+// After this long rank 0 says how far it has come, though no report is due: iterations are long.
+constexpr int64_t kSilenceNsMax = 10'000'000'000;
 
 std::string HostName() {
   char name[256] = {};
@@ -61,12 +65,12 @@ std::string HostName() {
 class Trainer {
  public:
   Trainer(Worker& worker, const TrainOptions& options,
-          const std::function<void(absl::string_view)>& say)
+          const std::function<void(absl::string_view)>& say, int64_t began_ns)
       : worker_(worker),
         options_(options),
         say_(say),
         recorder_(MonotonicClock(), worker.rank(), HostName()),
-        began_ns_(MonotonicClock().NowNs()) {}
+        began_ns_(began_ns) {}
 
   absl::StatusOr<Summary> Run() {
     SYNCOPATE_RETURN_IF_ERROR(Prepare());
@@ -89,14 +93,36 @@ class Trainer {
   absl::Status Iterate();
   absl::Status Evaluate();
   absl::Status Save();
-  // Takes a step that is no part of an iteration's time, so that reports do not count it as such.
-  absl::Status Outside(absl::Status (Trainer::*step)()) {
-    const int64_t begin_ns = MonotonicClock().NowNs();
-    const absl::Status status = (this->*step)();
-    outside_ns_ += MonotonicClock().NowNs() - begin_ns;
-    return status;
+  // A moment, and how much of the time up to it was no part of an iteration.
+  struct Mark {
+    int64_t at_ns = 0;
+    int64_t outside_ns = 0;
+    int64_t iteration = 0;
+  };
+  Mark Now() const {
+    return {MonotonicClock().NowNs(),
+            recorder_.TotalNs(SpanKind::kEvaluate) + recorder_.TotalNs(SpanKind::kCheckpoint) +
+                recorder_.TotalNs(SpanKind::kMeasure),
+            iteration_};
+  }
+  // The seconds between two marks without what was no part of an iteration.
+  static double InsideSeconds(const Mark& from, const Mark& to) {
+    return static_cast<double>(to.at_ns - from.at_ns - (to.outside_ns - from.outside_ns)) * 1e-9;
+  }
+  observe::WallTime WallTime(double seconds) const;
+  double SecondsLeftNow() const {
+    return SecondsLeft({.elapsed_ns = MonotonicClock().NowNs() - loop_begin_.at_ns,
+                        .done = iteration_ - loop_begin_.iteration,
+                        .left = iterations_ - iteration_});
+  }
+  // `more`: what is known besides how far it has come.
+  void SayProgress(absl::string_view more) {
+    said_ns_ = MonotonicClock().NowNs();
+    say_(absl::StrFormat("iteration %d of %d, %s%.0f s left", iteration_, iterations_, more,
+                         SecondsLeftNow()));
   }
   absl::Status Report();
+  absl::Status WriteState(uint64_t bytes_sent);
   absl::StatusOr<Summary> Conclude();
   absl::Status Append(observe::Metric metric) {
     if (!folder_) return absl::OkStatus();
@@ -133,6 +159,7 @@ class Trainer {
   std::optional<observe::RunDirectory> folder_;  // on rank 0 only
   observe::EarlierParts earlier_;                // of a run that is resumed, on rank 0 only
   std::optional<observe::TimelineFile> timeline_;
+  observe::RunState state_;
   std::string config_;
   absl::Status failure_;  // the first error of a hook
 
@@ -143,9 +170,9 @@ class Trainer {
   std::optional<Evaluation> evaluation_;
   bool evaluated_ = false;  // after the last iteration
   std::optional<bool> reached_;
-  int64_t reported_ns_ = 0;
-  int64_t reported_iteration_ = 0;
-  int64_t outside_ns_ = 0;  // evaluation and checkpoints since the last report
+  int64_t said_ns_ = 0;         // when the last line of progress was said
+  Mark reported_;               // the last report
+  Mark loop_begin_, loop_end_;  // of the iterations
 };
 
 absl::Status Trainer::Prepare() {
@@ -355,29 +382,32 @@ absl::Status Trainer::Iterate() {
 }
 
 absl::Status Trainer::Loop() {
-  reported_ns_ = MonotonicClock().NowNs();
-  reported_iteration_ = iteration_;
+  loop_begin_ = reported_ = Now();
+  said_ns_ = loop_begin_.at_ns;
   while (iteration_ < iterations_ && !reached_.value_or(false)) {
     SYNCOPATE_RETURN_IF_ERROR(Iterate());
     evaluated_ = false;
     if (iteration_ % options_.report_every == 0 || iteration_ == iterations_) {
       SYNCOPATE_RETURN_IF_ERROR(Report());
+    } else if (first() && MonotonicClock().NowNs() - said_ns_ >= kSilenceNsMax) {
+      SayProgress("");
     }
     if (options_.evaluate_every > 0 && iteration_ % options_.evaluate_every == 0) {
-      SYNCOPATE_RETURN_IF_ERROR(Outside(&Trainer::Evaluate));
+      SYNCOPATE_RETURN_IF_ERROR(Evaluate());
     }
     if (options_.checkpoint_every > 0 && iteration_ % options_.checkpoint_every == 0) {
-      SYNCOPATE_RETURN_IF_ERROR(Outside(&Trainer::Save));
+      SYNCOPATE_RETURN_IF_ERROR(Save());
     }
     SYNCOPATE_ASSIGN_OR_RETURN(const bool planned, torch::KeepSchedule(*keeper_, *synchronizer_));
     if (!planned) continue;
-    const std::string text =
-        absl::StrCat("planned ", options_.schedule, ": ", keeper_->schedule().transfers.size(),
-                     " transfers; ", keeper_->reason());
+    const std::string text = absl::StrCat("planned ", options_.schedule, ": ",
+                                          CountOf(keeper_->schedule().transfers.size(), "transfer"),
+                                          "; ", keeper_->reason());
     if (first()) say_(text);
     SYNCOPATE_RETURN_IF_ERROR(Append({.kind = "event", .values = {}, .text = text}));
   }
   SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Finish());
+  loop_end_ = Now();
   if (keeper_->waits_for_costs()) {
     SYNCOPATE_RETURN_IF_ERROR(
         Append({.kind = "event",
@@ -394,38 +424,37 @@ absl::Status Trainer::Loop() {
 absl::Status Trainer::Report() {
   if (timeline_) SYNCOPATE_RETURN_IF_ERROR(timeline_->Append(recorder_.TakeNew()));
   const double samples = static_cast<double>(batches_[static_cast<size_t>(worker_.rank())]);
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> sums,
-                             side_->Sum({loss_ * samples, samples}));
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      const std::vector<double> sums,
+      side_->Sum({loss_ * samples, samples, static_cast<double>(synchronizer_->bytes_sent())}));
   if (!first()) return absl::OkStatus();
   const double loss = sums[0] / sums[1];
-  const int64_t now_ns = MonotonicClock().NowNs();
-  const double count = static_cast<double>(
-      std::max<int64_t>(1, iteration_ - std::exchange(reported_iteration_, iteration_)));
-  const int64_t whole_ns = now_ns - std::exchange(reported_ns_, now_ns);
-  const double each = static_cast<double>(whole_ns - std::exchange(outside_ns_, 0)) * 1e-9 / count;
-  // What is left includes evaluation and checkpoints, so it is estimated from the whole time.
-  const double left =
-      static_cast<double>(whole_ns) * 1e-9 / count * static_cast<double>(iterations_ - iteration_);
-  say_(absl::StrFormat(
-      "iteration %d of %d, loss %.4f, %.1f ms an iteration, %.0f samples/s, %.0f s left",
-      iteration_, iterations_, loss, each * 1e3, static_cast<double>(options_.batch) / each, left));
+  const Mark now = Now();
+  const double each = InsideSeconds(reported_, now) / static_cast<double>(std::max<int64_t>(
+                                                          1, now.iteration - reported_.iteration));
+  reported_ = now;
+  SayProgress(absl::StrFormat("loss %.4f, %.1f ms an iteration, %.0f samples/s, ", loss, each * 1e3,
+                              static_cast<double>(options_.batch) / each));
   SYNCOPATE_RETURN_IF_ERROR(Append({.kind = "train",
                                     .values = {{"loss", loss},
                                                {"learning_rate", rate_.RateAt(iteration_ - 1)},
                                                {"iteration_ms", each * 1e3}},
                                     .text = ""}));
   if (!folder_) return absl::OkStatus();
-  return folder_->WritePrometheus({.run = options_.run_folder,
-                                   .workers = worker_.size(),
-                                   .iterations = static_cast<uint64_t>(iteration_),
-                                   .bytes_sent = synchronizer_->bytes_sent(),
-                                   .seconds = Seconds(),
-                                   .iteration_seconds = each,
-                                   .compute_seconds = {},
-                                   .exposed_seconds = {},
-                                   .waiting_seconds = {},
-                                   .loss = loss,
-                                   .accuracy = {}});
+  state_.iteration_seconds = each;
+  state_.loss = loss;
+  return WriteState(static_cast<uint64_t>(sums[2]));
+}
+
+// `bytes_sent`: by all workers.
+absl::Status Trainer::WriteState(uint64_t bytes_sent) {
+  state_.run = options_.run_folder;
+  state_.workers = worker_.size();
+  state_.iterations = static_cast<uint64_t>(iteration_);
+  state_.bytes_sent = bytes_sent;
+  state_.seconds = Seconds();
+  if (evaluation_) state_.accuracy = evaluation_->accuracy;
+  return folder_->WritePrometheus(state_);
 }
 
 // All updates must be done first, so that all workers evaluate the same parameters. Buffers, such
@@ -480,6 +509,24 @@ absl::Status Trainer::Save() {
   return SaveToSet(options_.run_folder, worker_.rank(), side_->group(), checkpoint);
 }
 
+// The time before the loop, in it and after it, each without what was no part of an iteration;
+// `seconds` is all of it.
+observe::WallTime Trainer::WallTime(double seconds) const {
+  const auto seconds_of = [this](SpanKind kind) {
+    return static_cast<double>(recorder_.TotalNs(kind)) * 1e-9;
+  };
+  observe::WallTime wall = {
+      .start = InsideSeconds({.at_ns = began_ns_, .outside_ns = 0, .iteration = 0}, loop_begin_),
+      .iterations = InsideSeconds(loop_begin_, loop_end_),
+      .measuring = seconds_of(SpanKind::kMeasure),
+      .evaluation = seconds_of(SpanKind::kEvaluate),
+      .checkpoints = seconds_of(SpanKind::kCheckpoint),
+      .earlier = earlier_.seconds};
+  wall.end = seconds - wall.earlier - wall.start - wall.iterations - wall.measuring -
+             wall.evaluation - wall.checkpoints;
+  return wall;
+}
+
 // Every worker sends its trace to rank 0, which alone can tell who waited for whom; the others
 // return a summary without costs.
 absl::StatusOr<Summary> Trainer::Conclude() {
@@ -494,16 +541,16 @@ absl::StatusOr<Summary> Trainer::Conclude() {
                   .schedule = options_.schedule,
                   .workers = worker_.size(),
                   .iterations = iteration_,
-                  .seconds = Seconds(),
                   .resumed_at = earlier_.resumed_at,
-                  .part_seconds = options_.resume ? PartSeconds() : 0,
                   .reached = reached_,
                   .accuracy = evaluation_->accuracy,
                   .loss = evaluation_->loss,
                   .iteration_ms_p50 = {},
                   .compute_ms_p50 = {},
                   .exposed_comm_ms_p50 = {},
-                  .waiting_ms_p50 = {}};
+                  .waiting_ms_p50 = {},
+                  .mean_ms = {},
+                  .wall = {}};
   if (!first()) return summary;
   std::vector<WorkerTrace> traces;
   for (const std::string& text : texts) {
@@ -520,19 +567,24 @@ absl::StatusOr<Summary> Trainer::Conclude() {
   SetCosts(breakdown, &summary);
   if (folder_) {
     SYNCOPATE_RETURN_IF_ERROR(SaveModel(options_.run_folder, options_.model, data_.info, *model_));
-    // Last: a run that has a summary has ended.
-    SYNCOPATE_RETURN_IF_ERROR(folder_->WriteSummary(summary));
+    SYNCOPATE_RETURN_IF_ERROR(WriteState(summary.bytes_sent));
   }
+  // As late as can be, so that as much as can be is part of it.
+  summary.seconds = Seconds();
+  if (options_.resume) summary.part_seconds = summary.seconds - earlier_.seconds;
+  summary.wall = WallTime(summary.seconds);
+  // Last: a run that has a summary has ended.
+  if (folder_) SYNCOPATE_RETURN_IF_ERROR(folder_->WriteSummary(summary));
   return summary;
 }
 
 }  // namespace
 
 absl::StatusOr<Summary> Train(Worker& worker, const TrainOptions& options,
-                              const std::function<void(absl::string_view)>& say) {
+                              const std::function<void(absl::string_view)>& say, int64_t began_ns) {
   // LibTorch reports errors by exceptions, which must not leave this function.
   try {
-    return Trainer(worker, options, say).Run();
+    return Trainer(worker, options, say, began_ns).Run();
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("LibTorch: ", error.what()));
   }

@@ -3,11 +3,13 @@
 #ifndef SYNCOPATE_TRAIN_TRAINER_H_
 #define SYNCOPATE_TRAIN_TRAINER_H_
 
+#include <cstdint>
 #include <functional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/clock.h"
 #include "observe/summary.h"
 #include "syncopate/syncopate.h"
 #include "train/options/train_options.h"
@@ -17,8 +19,10 @@ namespace syncopate::train {
 // `say` gets lines for people, now and then: on rank 0 the progress, elsewhere nothing.
 // The summary is rank 0's; the other workers get one without costs. A lost worker is an error that
 // names it. Cancelled: another worker could not begin, and tells why.
+// `began_ns`: the moment of MonotonicClock() from which the run's seconds count.
 absl::StatusOr<observe::Summary> Train(Worker& worker, const TrainOptions& options,
-                                       const std::function<void(absl::string_view)>& say);
+                                       const std::function<void(absl::string_view)>& say,
+                                       int64_t began_ns = MonotonicClock().NowNs());
 
 }  // namespace syncopate::train
 

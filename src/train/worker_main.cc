@@ -1,13 +1,22 @@
-// One rank of `syncopate train`, which starts it: syncopate-train RUN [--json] [--progress].
+// One rank of `syncopate train`, which starts it: syncopate-train RUN, then
+//   --json       the summary as JSON instead of a table
+//   --progress   every line of progress on standard error, for a terminal
+//   --lines      the last of them every half minute, for a log (base/progress.h)
 //
 // The options come as JSON in SYNCOPATE_TRAIN_OPTIONS, which also reaches other hosts; RUN is for
 // people who look at the list of processes.
+#include <cstdint>
 #include <cstdio>
+#include <iostream>
 #include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/clock.h"
 #include "base/environment.h"
+#include "base/process_start.h"
+#include "base/progress.h"
 #include "observe/summary.h"
 #include "syncopate/syncopate.h"
 #include "train/trainer.h"
@@ -35,18 +44,30 @@ int Main(int argc, char** argv) {
   }
   const absl::StatusOr<TrainOptions> options = ParseTrainOptions(*text);
   if (!options.ok()) return Complain(options.status(), 0);
-  bool json = false, progress = false;
+  const int64_t began_ns = ProcessStartNs();
+  bool json = false, progress = false, lines = false;
   for (int i = 1; i < argc; ++i) {
-    json |= std::string(argv[i]) == "--json";
-    progress |= std::string(argv[i]) == "--progress";
+    const absl::string_view word = argv[i];
+    json |= word == "--json";
+    progress |= word == "--progress";
+    lines |= word == "--lines";
   }
+  const absl::StatusOr<ProgressOptions> speech =
+      ProgressOptionsFor(ProcessEnvironment(), /*terminal=*/false);
+  if (!speech.ok()) return Complain(speech.status(), 0);
   const auto worker = Worker::Start();
   if (!worker.ok()) return Complain(worker.status(), 0);
   const int rank = (*worker)->rank();
-  const absl::StatusOr<observe::Summary> summary =
-      Train(**worker, *options, [&](absl::string_view line) {
-        if (progress) std::fprintf(stderr, "%s\n", std::string(line).c_str());
-      });
+  std::optional<Progress> log;
+  if (rank == 0 && lines) {
+    log.emplace("syncopate train", *speech, MonotonicClock(), std::cerr).Show("starting");
+  }
+  const auto say = [&](absl::string_view line) {
+    if (progress) std::fprintf(stderr, "%s\n", std::string(line).c_str());
+    if (log) log->Show(line);
+  };
+  const absl::StatusOr<observe::Summary> summary = Train(**worker, *options, say, began_ns);
+  log.reset();
   if (!summary.ok()) return Complain(summary.status(), rank);
   if (rank != 0) return 0;
   // Whether a target was reached the command reads in the summary: this worker has done its work.
