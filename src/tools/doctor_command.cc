@@ -4,15 +4,20 @@
 #include <csignal>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/environment.h"
 #include "nlohmann/json.hpp"
 #include "tools/command_line.h"
 #include "tools/doctor/machine_findings.h"
+#include "tools/doctor/measured_host.h"
 #include "tools/doctor/peer_findings.h"
 #include "tools/doctor/transport_findings.h"
 
@@ -33,8 +38,30 @@ const char* LevelName(Finding::Level level) {
   return "?";
 }
 
+// Keeps what was measured for `syncopate plan`, and says where.
+Finding Keep(const HostMeasurement& measured, const Environment& environment) {
+  const MeasuredHost host = {
+      .machine = DescribeMachine({}, measured.costs.cores),
+      .date = absl::FormatTime("%Y-%m-%d", absl::Now(), absl::LocalTimeZone()),
+      .costs = measured.costs,
+      .busy = measured.busy};
+  const absl::StatusOr<bool> saved = SaveMeasuredHost(environment, host);
+  if (!saved.ok()) {
+    return {"predictions", Finding::Level::kPoor, std::string(saved.status().message()),
+            "syncopate plan assumes a typical machine; set SYNCOPATE_CACHE to a folder that can be "
+            "written"};
+  }
+  return {"predictions", Finding::Level::kOk,
+          absl::StrCat(*saved ? "syncopate plan uses these measurements; kept in "
+                              : "syncopate plan uses those of a quieter time, kept in ",
+                       MeasuredHostFile(environment, host.machine).value_or("")),
+          ""};
+}
+
 Findings AllFindings() {
-  Findings all = MachineFindings(MonotonicClock());
+  std::optional<HostMeasurement> measured;
+  Findings all = MachineFindings(MonotonicClock(), &measured);
+  if (measured) all.push_back(Keep(*measured, ProcessEnvironment()));
   for (Finding& finding : TransportFindings()) all.push_back(std::move(finding));
   for (Finding& finding : NetworkFindings()) all.push_back(std::move(finding));
   for (Finding& finding : PeerFindings(ProcessEnvironment(), ProgramFolder())) {
@@ -85,7 +112,9 @@ void AddDoctorCommand(CLI::App& app, int& exit_code) {
   auto json = std::make_shared<bool>(false);
   doctor->add_flag("--json", *json, "Print JSON instead of a table");
   doctor->footer(
-      "Takes less than a second. Exit code: 0 usable, 1 workers cannot share memory here.\n"
+      "Takes about a second. What it measures is kept in the cache folder, and syncopate plan\n"
+      "predicts by it; measure while the machine is quiet. Exit code: 0 usable, 1 workers cannot\n"
+      "share memory here.\n"
       "\n"
       "Examples:\n"
       "  syncopate doctor\n"

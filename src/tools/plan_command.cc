@@ -5,8 +5,8 @@
 #include <iostream>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,9 +14,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "model/program_msccl.h"
 #include "model/program_validator.h"
 #include "model/topology_makers.h"
@@ -24,6 +26,8 @@
 #include "plan/forest/forest_planner.h"
 #include "syncopate/data_type.h"
 #include "tools/command_line.h"
+#include "tools/doctor/machine_findings.h"
+#include "tools/doctor/measured_host.h"
 #include "tools/plan_report.h"
 #include "tools/plan_schedule.h"
 #include "tools/schedule_picture.h"
@@ -40,14 +44,38 @@ absl::Status WithAdvice(const absl::Status& status) {
                                                   "; --export text can express every program"));
 }
 
-absl::StatusOr<Topology> LoadTopology(const PlanArguments& arguments) {
+// The costs by which a job chooses: the same on all workers, whatever was measured.
+HostCosts CostsOfJobs(const PlanArguments& arguments) {
+  HostCosts costs;
+  costs.cores = std::max(1, arguments.cores);
+  return costs;
+}
+
+// What predictions for this machine are made of.
+AssumedHost AssumeHost(const PlanArguments& arguments) {
+  AssumedHost host;
+  host.costs = CostsOfJobs(arguments);
+  if (!arguments.measured) return host;
+  if (arguments.measured->costs.cores != host.costs.cores) {
+    host.note = absl::StrCat("which was done for ", arguments.measured->costs.cores, " cores only");
+    return host;
+  }
+  host.costs = arguments.measured->costs;
+  host.measured = arguments.measured->date;
+  if (arguments.measured->busy) host.note = "while other programs kept the cores busy";
+  return host;
+}
+
+absl::StatusOr<Topology> LoadTopology(const PlanArguments& arguments,
+                                      std::optional<AssumedHost>& host) {
   if (arguments.topology.empty()) {
     if (arguments.workers < 1) {
       return absl::InvalidArgumentError("say how many workers (-n N), or give a --topology");
     }
-    HostCosts costs;
-    costs.cores = std::max(1, arguments.cores);
-    return SingleHostTopology(arguments.workers, costs);
+    host = AssumeHost(arguments);
+    Topology topology = SingleHostTopology(arguments.workers, host->costs);
+    if (!host->measured.empty()) topology.source = "measured: one host";
+    return topology;
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string text,
                              ReadFile(arguments.topology, limits::kTopologyTextBytesMax));
@@ -156,6 +184,35 @@ absl::Status Select(const plan::SelectOptions& options, PlanReport& report) {
   return selection.status();
 }
 
+// Predictions are made by what was measured, but jobs choose by fixed costs. Where these differ, what
+// a job would run comes first.
+absl::Status ChooseAsJobsDo(const PlanArguments& arguments, plan::SelectOptions options,
+                            PlanReport& report) {
+  const Topology fixed = SingleHostTopology(arguments.workers, CostsOfJobs(arguments));
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      const plan::Selection choice,
+      plan::SelectProgram(report.request, SizeOf(report.type), fixed, report.placement, options));
+  plan::Selection& all = report.selection;
+  const plan::Candidate quickest = all.candidates[0];
+  if (choice.candidates[0].algorithm == quickest.algorithm) return absl::OkStatus();
+  options.algorithm = choice.candidates[0].algorithm;
+  SYNCOPATE_ASSIGN_OR_RETURN(plan::Selection chosen,
+                             plan::SelectProgram(report.request, SizeOf(report.type),
+                                                 report.topology, report.placement, options));
+  const plan::Candidate winner = chosen.candidates[0];
+  std::erase_if(all.candidates, [&](const plan::Candidate& candidate) {
+    return Describe(candidate) == Describe(winner);
+  });
+  all.candidates.insert(all.candidates.begin(), winner);
+  all.program = std::move(chosen.program);
+  all.cost = std::move(chosen.cost);
+  all.why = absl::StrCat(chosen.why, ". ", Describe(quickest), " would take ",
+                         FormatSeconds(quickest.seconds),
+                         " by what was measured here, but jobs choose by fixed costs, so that all "
+                         "their workers choose alike");
+  return absl::OkStatus();
+}
+
 // The chosen plan is a forest: its proof is checked, and what the report shows of it found out.
 absl::Status ReportForest(const PlanArguments& arguments, const plan::ForestOptions& options,
                           PlanReport& report) {
@@ -194,7 +251,7 @@ absl::StatusOr<PlanReport> MakeReport(const PlanArguments& arguments) {
   const absl::StatusOr<DataType> type = ParseDataType(arguments.type);
   if (!type.ok()) return At("--type", type.status());
   report.type = *type;
-  SYNCOPATE_ASSIGN_OR_RETURN(report.topology, LoadTopology(arguments));
+  SYNCOPATE_ASSIGN_OR_RETURN(report.topology, LoadTopology(arguments, report.host));
   const int devices = static_cast<int>(Devices(report.topology).size());
   const int workers =
       arguments.workers > 0 ? arguments.workers : std::min(devices, limits::kWorkersMax);
@@ -215,7 +272,12 @@ absl::StatusOr<PlanReport> MakeReport(const PlanArguments& arguments) {
   if (options.algorithm == plan::kForest && report.request.collective == Collective::kAllReduce) {
     SYNCOPATE_RETURN_IF_ERROR(PlanForestFirst(forest, options.steps_max, report));
   }
-  if (report.selection.candidates.empty()) SYNCOPATE_RETURN_IF_ERROR(Select(options, report));
+  if (report.selection.candidates.empty()) {
+    SYNCOPATE_RETURN_IF_ERROR(Select(options, report));
+    if (report.host && !report.host->measured.empty() && options.algorithm.empty()) {
+      SYNCOPATE_RETURN_IF_ERROR(ChooseAsJobsDo(arguments, options, report));
+    }
+  }
   if (report.selection.candidates[0].algorithm == plan::kForest) {
     SYNCOPATE_RETURN_IF_ERROR(ReportForest(arguments, forest, report));
   }
@@ -352,7 +414,7 @@ int RunPlan(const PlanArguments& arguments, std::ostream& out, std::ostream& err
 void AddPlanCommand(CLI::App& app, int& exit_code) {
   // Shared with the callback, which lives as long as the app.
   auto arguments = std::make_shared<PlanArguments>();
-  arguments->cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  arguments->cores = AllowedCpus();
   CLI::App* plan = app.add_subcommand(
       "plan", "Choose the program of a collective by its predicted time, and say why");
   plan->add_option("--collective,collective", arguments->collective,
@@ -412,8 +474,12 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
                    "timelines of schedules");
   AddScheduleOptions(*plan, arguments->schedule);
   plan->footer(kExamples);
-  plan->callback(
-      [arguments, &exit_code] { exit_code = RunPlan(*arguments, std::cout, std::cerr); });
+  plan->callback([arguments, &exit_code] {
+    // What was measured is that of this machine with the cores that this process has.
+    arguments->measured =
+        LoadMeasuredHost(ProcessEnvironment(), DescribeMachine({}, AllowedCpus()));
+    exit_code = RunPlan(*arguments, std::cout, std::cerr);
+  });
 }
 
 }  // namespace syncopate::tools

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "tools/doctor/measured_host.h"
 #include "tools/plan_forest.h"
 #include "tools/plan_schedule.h"
 
@@ -20,12 +21,13 @@ struct PlanArguments {
   int workers = 0;  // 0: one for each device of the topology
   std::string bytes = "1M";
   std::string type = "float32";
-  std::string topology;               // a file; empty: this host, with `cores`
-  int cores = 2;                      // of the host where there is no file
-  std::optional<std::string> active;  // ranks; none: all
-  int root = -1;                      // -1: the first active one
-  int target = -1;                    // send-receive; -1: the last active one
-  std::string algorithm;              // empty or "auto": all
+  std::string topology;                  // a file; empty: this host, with `cores`
+  int cores = 2;                         // of the host where there is no file
+  std::optional<MeasuredHost> measured;  // what is known of this machine, from the cache
+  std::optional<std::string> active;     // ranks; none: all
+  int root = -1;                         // -1: the first active one
+  int target = -1;                       // send-receive; -1: the last active one
+  std::string algorithm;                 // empty or "auto": all
   ForestArguments forest;
   int pieces = 0;
   uint64_t steps_max = 1 << 16;

@@ -45,12 +45,82 @@ TEST(PlanCommandTest, ExplainShowsTheCandidatesAndWhy) {
   arguments.explain = true;
   const Result result = RunIt(arguments);
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(
-      result.out,
-      AllOf(HasSubstr("candidate"), HasSubstr("\nring, "), HasSubstr("\nhalving-doubling "),
-            HasSubstr("hierarchical"), HasSubstr("skipped: the topology names"),
-            HasSubstr("\nwhy: direct is predicted to take "), HasSubstr("busiest parts"),
-            HasSubstr("capacity memory"), HasSubstr("critical chain"), HasSubstr("worker ")));
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("candidate"), HasSubstr("\nring, "), HasSubstr("\nhalving-doubling "),
+                    HasSubstr("hierarchical"), HasSubstr("skipped: the topology names"),
+                    HasSubstr("\nwhy: direct is predicted to take "),
+                    HasSubstr("2 meetings of all workers, 6 us each\n"),
+                    HasSubstr("8 MiB read and written at 100 GB/s\n"),
+                    // Its steps are not what runs.
+                    Not(HasSubstr("busiest parts")), Not(HasSubstr("critical chain"))));
+}
+
+// The times that a user adds up are those of the prediction.
+TEST(PlanCommandTest, TheCriticalChainLeadsToThePrediction) {
+  PlanArguments arguments = OnHost(4, "1M");
+  arguments.explain = true;
+  arguments.algorithm = "ring";
+  const Result result = RunIt(arguments);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("busiest parts"), HasSubstr("capacity memory"),
+                                HasSubstr("critical chain"), HasSubstr("  the steps\n"),
+                                HasSubstr("2 meetings of all workers, before and after\n"),
+                                HasSubstr("copies of the data before and after")));
+  arguments.json = true;
+  const nlohmann::json json = nlohmann::json::parse(RunIt(arguments).out);
+  const double steps_us = json["parts"]["steps_us"];
+  EXPECT_NEAR(json["critical_chain"].back()["end_us"], steps_us, 1e-6);
+  EXPECT_NEAR(json["predicted_us"],
+              steps_us + json["parts"]["waiting_us"].get<double>() +
+                  json["parts"]["memory_us"].get<double>(),
+              1e-6);
+}
+
+MeasuredHost Measured() {
+  MeasuredHost host;
+  host.machine = "a machine";
+  host.date = "2026-03-14";
+  host.costs.memory_bandwidth = 20e9;
+  host.costs.cached_bandwidth = 400e9;
+  host.costs.cache_bytes = 16 << 20;
+  host.costs.handover_oversubscribed = 2e-6;
+  return host;
+}
+
+TEST(PlanCommandTest, PredictionsSayWhatTheyAssume) {
+  PlanArguments arguments = OnHost(4, "1M");
+  EXPECT_THAT(RunIt(arguments).out,
+              AllOf(HasSubstr("predicted   95.89 us"),
+                    HasSubstr("assumes     36 GB/s of memory, 100 GB/s within 24 MiB of cache, "
+                              "6 us a meeting of 4 workers on 2 cores; assumed: run syncopate "
+                              "doctor to measure\n")));
+  arguments.measured = Measured();
+  // 2 meetings of 4 us, and 8 MiB at 400 GB/s.
+  EXPECT_THAT(RunIt(arguments).out,
+              AllOf(HasSubstr("predicted   28.97 us"), HasSubstr("measured: one host"),
+                    HasSubstr("assumes     20 GB/s of memory, 400 GB/s within 16 MiB of cache, "
+                              "4 us a meeting of 4 workers on 2 cores; measured by syncopate "
+                              "doctor on 2026-03-14\n")));
+  arguments.json = true;
+  EXPECT_EQ(nlohmann::json::parse(RunIt(arguments).out)["assumes"]["measured"], "2026-03-14");
+  arguments.json = false;
+  // Of other machines nothing was measured.
+  arguments.cores = 8;
+  EXPECT_THAT(RunIt(arguments).out,
+              HasSubstr("workers on 8 cores; assumed: run syncopate doctor to measure, which "
+                        "was done for 2 cores only\n"));
+}
+
+// A job's workers must choose alike, so they do not choose by what one of them measured.
+TEST(PlanCommandTest, WhatWasMeasuredDoesNotChangeTheChoice) {
+  PlanArguments arguments = OnHost(4, "64K");
+  arguments.explain = true;
+  EXPECT_THAT(RunIt(arguments).out, HasSubstr("algorithm   direct\n"));
+  arguments.measured = Measured();
+  arguments.measured->costs.handover_oversubscribed = 100e-6;  // one-shot, which meets once, wins
+  EXPECT_THAT(RunIt(arguments).out,
+              AllOf(HasSubstr("algorithm   direct\n"), HasSubstr("\none-shot "),
+                    HasSubstr("one-shot would take"), HasSubstr("jobs choose by fixed costs")));
 }
 
 TEST(PlanCommandTest, JsonHasItAll) {
@@ -68,7 +138,8 @@ TEST(PlanCommandTest, JsonHasItAll) {
   EXPECT_GT(json["predicted_us"].get<double>(), 0);
   EXPECT_GT(json["candidates"].size(), 8u);
   EXPECT_EQ(json["candidates"][0]["algorithm"], "direct");
-  EXPECT_FALSE(json["critical_chain"].empty());
+  EXPECT_TRUE(json["critical_chain"].empty());  // it runs as a whole, not step by step
+  EXPECT_TRUE(json["assumes"]["measured"].is_null());
   EXPECT_FALSE(json["why"].get<std::string>().empty());
 }
 

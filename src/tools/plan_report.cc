@@ -30,6 +30,27 @@ void AppendRow(absl::string_view name, absl::string_view value, std::string& tex
   absl::StrAppend(&text, absl::StrFormat("%-10s  %s\n", name, value));
 }
 
+// "36 GB/s of memory, 100 GB/s within 24 MiB of cache, 6 us a meeting of 4 workers on 2 cores".
+std::string CostsText(const HostCosts& costs, int workers) {
+  std::string text = absl::StrCat(FormatRate(costs.memory_bandwidth), " of memory, ");
+  if (costs.cache_bytes > 0) {
+    absl::StrAppend(&text, FormatRate(costs.cached_bandwidth), " within ",
+                    FormatBytes(costs.cache_bytes), " of cache, ");
+  }
+  absl::StrAppend(&text, FormatSeconds(HandoverSeconds(costs, workers)), " a meeting of ", workers,
+                  workers == 1 ? " worker on " : " workers on ", costs.cores,
+                  costs.cores == 1 ? " core" : " cores");
+  return text;
+}
+
+std::string AssumptionText(const AssumedHost& host, int workers) {
+  return absl::StrCat(CostsText(host.costs, workers), "; ",
+                      host.measured.empty()
+                          ? "assumed: run syncopate doctor to measure"
+                          : absl::StrCat("measured by syncopate doctor on ", host.measured),
+                      host.note.empty() ? "" : ", ", host.note);
+}
+
 std::string RequestText(const PlanReport& report) {
   const plan::CollectiveRequest& request = report.request;
   std::string text = absl::StrCat(Name(request.collective));
@@ -108,6 +129,46 @@ std::vector<Busy> BusiestParts(const PlanReport& report) {
   return parts;
 }
 
+// What the prediction consists of, for a program that runs as a whole in shared memory.
+void AppendTimeInPlace(const plan::HostTime& time, std::string& text) {
+  absl::StrAppend(&text, "what its time goes to, run in place in shared memory:\n");
+  absl::StrAppend(&text,
+                  absl::StrFormat("  %10s  %d meeting%s of all workers, %s each\n",
+                                  FormatSeconds(time.waiting()), time.meetings,
+                                  time.meetings == 1 ? "" : "s", FormatSeconds(time.meeting)));
+  if (time.memory > 0) {
+    absl::StrAppend(
+        &text, absl::StrFormat("  %10s  %s read and written at %s\n", FormatSeconds(time.memory),
+                               BytesText(time.traffic), FormatRate(time.traffic / time.memory)));
+  }
+  absl::StrAppend(&text, absl::StrFormat("  %10s  predicted\n", FormatSeconds(time.seconds())));
+}
+
+// From the end of the critical chain to the prediction; nothing where they are the same.
+void AppendAroundChain(const plan::Candidate& winner, std::string& text) {
+  const plan::HostTime& around = winner.on_host;
+  const double experience = winner.steps_seconds * (winner.slower - 1);
+  if (around.seconds() == 0 && experience == 0) return;
+  absl::StrAppend(&text,
+                  absl::StrFormat("  %10s  the steps\n", FormatSeconds(winner.steps_seconds)));
+  if (experience > 0) {
+    absl::StrAppend(&text, absl::StrFormat("  %10s  more by experience: such plans take %.2f times "
+                                           "as long as the model says\n",
+                                           FormatSeconds(experience), winner.slower));
+  }
+  if (around.meetings > 0) {
+    absl::StrAppend(&text, absl::StrFormat("  %10s  %d meetings of all workers, before and after\n",
+                                           FormatSeconds(around.waiting()), around.meetings));
+  }
+  if (around.memory > 0) {
+    absl::StrAppend(&text,
+                    absl::StrFormat("  %10s  copies of the data before and after, %s read "
+                                    "and written\n",
+                                    FormatSeconds(around.memory), BytesText(around.traffic)));
+  }
+  absl::StrAppend(&text, absl::StrFormat("  %10s  predicted\n", FormatSeconds(winner.seconds)));
+}
+
 void AppendChain(const PlanReport& report, std::string& text) {
   constexpr size_t kShownAtEachEnd = 12;
   const std::vector<cost::ProgramCost::ChainStep>& chain = report.selection.cost.critical_chain;
@@ -124,6 +185,7 @@ void AppendChain(const PlanReport& report, std::string& text) {
                                            FormatSeconds(element.begin), FormatSeconds(element.end),
                                            element.worker, element.step, StepText(step)));
   }
+  AppendAroundChain(report.selection.candidates[0], text);
 }
 
 Json CandidateToJson(const plan::Candidate& candidate) {
@@ -175,6 +237,9 @@ std::string FormatSummary(const PlanReport& report) {
             absl::StrCat(FormatSeconds(winner.seconds),
                          winner.in_place ? ", run in place in shared memory" : ""),
             text);
+  if (report.host) {
+    AppendRow("assumes", AssumptionText(*report.host, report.request.workers), text);
+  }
   AppendRow("digest", DigestOf(selection.program).ToString(), text);
   return text;
 }
@@ -189,6 +254,11 @@ std::string FormatExplanation(const PlanReport& report) {
   if (!report.has_program()) return text;
   absl::StrAppend(&text, "\nwhy: ", selection.why, "\n");
   if (selection.cost.critical_chain.empty()) return text;
+  if (selection.candidates[0].in_place) {
+    absl::StrAppend(&text, "\n");
+    AppendTimeInPlace(selection.candidates[0].on_host, text);
+    return text;
+  }
   absl::StrAppend(&text, "\nbusiest parts of the topology while its steps run:\n");
   for (const Busy& part : BusiestParts(report)) {
     absl::StrAppend(&text, absl::StrFormat("  %3.0f %%  %10s  %s\n", 100 * part.utilisation,
@@ -232,7 +302,21 @@ std::string PlanToJson(const PlanReport& report) {
                {"in_place", winner.in_place},
                {"digest", DigestOf(selection.program).ToString()},
                {"why", selection.why},
+               {"parts",
+                {{"steps_us", winner.steps_seconds * winner.slower * 1e6},
+                 {"waiting_us", winner.on_host.waiting() * 1e6},
+                 {"memory_us", winner.on_host.memory * 1e6}}},
                {"critical_chain", Json::array()}});
+  if (report.host) {
+    const AssumedHost& host = *report.host;
+    json["assumes"] = {{"cores", host.costs.cores},
+                       {"memory_bytes_per_second", host.costs.memory_bandwidth},
+                       {"cached_bytes_per_second", host.costs.cached_bandwidth},
+                       {"cache_bytes", host.costs.cache_bytes},
+                       {"meeting_us", HandoverSeconds(host.costs, request.workers) * 1e6},
+                       {"measured", host.measured.empty() ? Json() : Json(host.measured)}};
+  }
+  if (winner.in_place) return json.dump(2) + "\n";  // its steps are not run one by one
   for (const cost::ProgramCost::ChainStep& element : selection.cost.critical_chain) {
     json["critical_chain"].push_back({{"worker", element.worker},
                                       {"step", element.step},

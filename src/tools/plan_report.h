@@ -8,11 +8,19 @@
 
 #include "model/program_validator.h"
 #include "model/topology.h"
+#include "model/topology_makers.h"
 #include "plan/collective/select.h"
 #include "syncopate/data_type.h"
 #include "tools/plan_forest.h"
 
 namespace syncopate::tools {
+
+// What is assumed of the machine that all workers are on.
+struct AssumedHost {
+  HostCosts costs;
+  std::string measured;  // the day on which `syncopate doctor` measured it; empty: it did not
+  std::string note;      // what else is to be known of it; may be empty
+};
 
 struct PlanReport {
   plan::CollectiveRequest request;
@@ -22,6 +30,7 @@ struct PlanReport {
   ProgramProof proof;  // of selection.program
   std::vector<int> placement;
   std::optional<ForestReport> forest;  // if the chosen plan is one
+  std::optional<AssumedHost> host;  // where no topology was given: what is assumed of this machine
 
   // Whether the chosen plan has a program; one that is too large to be played has none.
   bool has_program() const { return selection.candidates[0].skipped.empty(); }

@@ -46,12 +46,14 @@ QuickSelect::QuickSelect(int workers, const HostCosts& costs) {
     ranges_[collective].clear();
     for (size_t i = 0; i < known.size(); ++i) {
       const auto is_best = [&](double bytes) {
-        const double mine = InPlaceSeconds(memory, known[i]->in_place(workers), workers, bytes);
-        return std::all_of(known.begin() + static_cast<ptrdiff_t>(i) + 1, known.end(),
-                           [&](const PlannerInfo* other) {
-                             return mine <= InPlaceSeconds(memory, other->in_place(workers),
-                                                           workers, bytes);
-                           });
+        const double mine =
+            InPlaceTime(memory, known[i]->in_place(workers), workers, bytes).seconds();
+        return std::all_of(
+            known.begin() + static_cast<ptrdiff_t>(i) + 1, known.end(),
+            [&](const PlannerInfo* other) {
+              return mine <=
+                     InPlaceTime(memory, other->in_place(workers), workers, bytes).seconds();
+            });
       };
       const bool last = i + 1 == known.size();
       const uint64_t border = last ? UINT64_MAX : workers <= 1 ? 0 : BorderOf(is_best);

@@ -8,7 +8,7 @@ namespace {
 
 double Seconds(absl::string_view name, const SharedMemory& memory, int workers, double bytes) {
   const PlannerInfo* planner = *FindPlanner(Collective::kAllReduce, name);
-  return InPlaceSeconds(memory, planner->in_place(workers), workers, bytes);
+  return InPlaceTime(memory, planner->in_place(workers), workers, bytes).seconds();
 }
 double OneShotSeconds(const SharedMemory& memory, int workers, double bytes) {
   return Seconds("one-shot", memory, workers, bytes);
@@ -23,8 +23,8 @@ TEST(QuickSelectTest, CostsInPlace) {
   memory.bandwidth = 1e9;
   EXPECT_DOUBLE_EQ(OneShotSeconds(memory, 4, 1000), 1e-5 + 4 * 7 * 1000 / 1e9);
   EXPECT_DOUBLE_EQ(DirectSeconds(memory, 4, 1000), 2e-5 + 2 * 4 * 1000 / 1e9);
-  EXPECT_DOUBLE_EQ(StepwiseSeconds(memory, 4, 1000, true), 2e-5 + 4 * 4 * 1000 / 1e9);
-  EXPECT_DOUBLE_EQ(StepwiseSeconds(memory, 4, 1000, false), 2e-5);
+  EXPECT_DOUBLE_EQ(StepwiseTime(memory, 4, 1000, true).seconds(), 2e-5 + 4 * 4 * 1000 / 1e9);
+  EXPECT_DOUBLE_EQ(StepwiseTime(memory, 4, 1000, false).seconds(), 2e-5);
   EXPECT_EQ(OneShotSeconds(memory, 1, 1000), 0);
   EXPECT_EQ(DirectSeconds(memory, 1, 1000), 0);
 }

@@ -55,8 +55,8 @@ class Selector {
                               std::optional<Digest>* first);
   // Plays the program and notes it as the best one if it is.
   absl::Status Play(const PlannerInfo& planner, Candidate candidate, Program program);
-  // What it takes on a host whose memory all share, if its steps take `of_steps` seconds.
-  void TimeOnHost(const PlannerInfo& planner, double of_steps, Candidate& candidate) const;
+  // What it takes on a host whose memory all share.
+  void TimeOnHost(const PlannerInfo& planner, Candidate& candidate) const;
   void Skip(Candidate candidate, std::string why);
   std::string TooLarge(uint64_t steps, absl::string_view about) const;
   void MarkBestPieces(size_t begin);
@@ -75,20 +75,18 @@ class Selector {
   bool any_ = false;
 };
 
-void Selector::TimeOnHost(const PlannerInfo& planner, double of_steps, Candidate& candidate) const {
+void Selector::TimeOnHost(const PlannerInfo& planner, Candidate& candidate) const {
   const SharedMemory& memory = *context_.memory;
   const int workers = static_cast<int>(request_.active.size());
   const double bytes =
       static_cast<double>(request_.elements) * static_cast<double>(bytes_per_element_);
   candidate.in_place = planner.in_place != nullptr && workers == request_.workers;
-  if (!candidate.in_place) {
-    candidate.seconds =
-        of_steps + StepwiseSeconds(memory, workers, bytes, Reduces(request_.collective));
-    return;
+  if (candidate.in_place) {
+    candidate.steps_seconds = 0;
+    candidate.on_host = InPlaceTime(memory, planner.in_place(workers), workers, bytes);
+  } else {
+    candidate.on_host = StepwiseTime(memory, workers, bytes, Reduces(request_.collective));
   }
-  const InPlaceCost cost = planner.in_place(workers);
-  candidate.seconds = InPlaceSeconds(memory, cost, workers, bytes);
-  candidate.waiting_seconds = cost.rounds * memory.handover;
 }
 
 absl::StatusOr<bool> Selector::TryOne(const PlannerInfo& planner, const Variant& variant,
@@ -143,11 +141,12 @@ absl::Status Selector::Play(const PlannerInfo& planner, Candidate candidate, Pro
   }
   SYNCOPATE_ASSIGN_OR_RETURN(cost::ProgramCost cost,
                              cost::CostOf(program, topology_, placement_, bytes_per_element_));
-  candidate.seconds = cost.seconds * candidate.slower;
+  candidate.steps_seconds = cost.seconds;
   candidate.messages = cost.messages;
   candidate.bytes_sent_max = cost.bytes_sent_max;
   candidate.bytes_sent_total = cost.bytes_sent_total;
-  if (context_.memory) TimeOnHost(planner, cost.seconds, candidate);
+  if (context_.memory) TimeOnHost(planner, candidate);
+  candidate.seconds = candidate.steps_seconds * candidate.slower + candidate.on_host.seconds();
   selection_.candidates.push_back(candidate);
   // Candidates come in the order of preference, so the first of several that are alike stays.
   if (!any_ || candidate.seconds * kAlike < selection_.candidates[best_].seconds) {
@@ -255,7 +254,7 @@ std::string Selector::Why() const {
   }
   if (winner.seconds == 0) return absl::StrCat(why, ": there is nothing to wait for");
   if (!winner.in_place) return absl::StrCat(why, "; ", WhatLimits());
-  return absl::StrCat(why, "; ", FormatSeconds(winner.waiting_seconds),
+  return absl::StrCat(why, "; ", FormatSeconds(winner.on_host.waiting()),
                       " of that is waiting for one another, the rest memory traffic");
 }
 

@@ -16,6 +16,7 @@
 #include "cost/program_cost.h"
 #include "model/topology.h"
 #include "plan/collective/request.h"
+#include "plan/collective/shared_memory.h"
 
 namespace syncopate::plan {
 
@@ -41,8 +42,12 @@ struct Candidate {
   // The workers share memory, and the engine runs this program as a whole there, not by its steps
   // (plan/collective/shared_memory.h); `seconds` is what that takes.
   bool in_place = false;
-  double waiting_seconds = 0;  // in place: the part of `seconds` that workers wait for one another
-  bool best_pieces = false;    // no other number of pieces makes this algorithm and variant quicker
+  // What `seconds` consists of: its steps, as the cost model plays them, times `slower` (0 in
+  // place); and on a host whose memory all share the meetings and the memory traffic of a program
+  // in place, or those around the steps.
+  double steps_seconds = 0;
+  HostTime on_host;
+  bool best_pieces = false;  // no other number of pieces makes this algorithm and variant quicker
   uint64_t messages = 0;
   double bytes_sent_max = 0;
   double bytes_sent_total = 0;
@@ -55,7 +60,7 @@ std::string Describe(const Candidate& candidate);
 struct Selection {
   std::vector<Candidate> candidates;  // the winner, then by time, then the skipped ones
   Program program;                    // the program of the winner
-  cost::ProgramCost cost;             // what its steps cost
+  cost::ProgramCost cost;             // what its steps cost, if it runs by them
   std::string why;                    // why it won, in one sentence
 };
 

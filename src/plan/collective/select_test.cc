@@ -183,11 +183,43 @@ TEST(SelectTest, OnOneHostItAgreesWithQuickSelect) {
       const SharedMemory memory = MemoryOfHost(HostCosts(), workers);
       const auto seconds = [&](absl::string_view name) {
         const PlannerInfo* planner = *FindPlanner(Collective::kAllReduce, name);
-        return InPlaceSeconds(memory, planner->in_place(workers), workers,
-                              static_cast<double>(bytes));
+        return InPlaceTime(memory, planner->in_place(workers), workers, static_cast<double>(bytes))
+            .seconds();
       };
       EXPECT_NEAR(winner.seconds, std::min(seconds("one-shot"), seconds("direct")),
                   1e-3 * winner.seconds);
+    }
+  }
+}
+
+// What a prediction consists of adds up to it, and its steps take as long as their critical chain.
+TEST(SelectTest, PredictionsAreTheSumOfTheirParts) {
+  const Topology host = SingleHostTopology(4, HostCosts());
+  const Topology racks = TwoRackTopology(2, 1e9, 1e8, 1e-5);
+  for (const Topology* topology : {&host, &racks}) {
+    for (const PlannerInfo* planner : AllPlanners()) {
+      CollectiveRequest request = AllReduce(4, 1 << 16);
+      request.collective = planner->collective;
+      if (HasBlocks(request.collective)) request.block_elements.assign(4, 1 << 14);
+      if (request.collective == Collective::kBarrier) request.elements = 0;
+      request.root = 1;
+      request.target = 2;
+      SelectOptions options;
+      options.algorithm = planner->name;
+      const absl::StatusOr<Selection> selection =
+          SelectProgram(request, 4, *topology, *PlaceInOrder(*topology, 4), options);
+      if (!selection.ok()) continue;  // a planner for machines, or for networks
+      const Candidate& winner = selection->candidates[0];
+      SCOPED_TRACE(testing::Message() << Name(request.collective) << " by " << planner->name);
+      EXPECT_DOUBLE_EQ(winner.seconds,
+                       winner.steps_seconds * winner.slower + winner.on_host.seconds());
+      if (winner.in_place) {
+        EXPECT_EQ(winner.steps_seconds, 0);
+      } else {
+        ASSERT_FALSE(selection->cost.critical_chain.empty());
+        EXPECT_DOUBLE_EQ(winner.steps_seconds, selection->cost.critical_chain.back().end);
+      }
+      EXPECT_EQ(winner.on_host.meetings > 0, topology == &host);
     }
   }
 }

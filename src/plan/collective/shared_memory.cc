@@ -46,17 +46,24 @@ std::optional<SharedMemory> FindSharedMemory(const CollectiveRequest& request,
   return memory;
 }
 
-double InPlaceSeconds(const SharedMemory& memory, const InPlaceCost& cost, int workers,
-                      double bytes) {
-  if (workers <= 1) return 0;
-  return cost.rounds * memory.handover + memory.Seconds(cost.traffic * bytes, cost.touched * bytes);
+HostTime InPlaceTime(const SharedMemory& memory, const InPlaceCost& cost, int workers,
+                     double bytes) {
+  if (workers <= 1) return {};
+  const double traffic = cost.traffic * bytes;
+  return {.meetings = cost.rounds,
+          .meeting = memory.handover,
+          .traffic = traffic,
+          .memory = memory.Seconds(traffic, cost.touched * bytes)};
 }
 
-double StepwiseSeconds(const SharedMemory& memory, int workers, double bytes, bool reduces) {
-  if (workers <= 1) return 0;
+HostTime StepwiseTime(const SharedMemory& memory, int workers, double bytes, bool reduces) {
+  if (workers <= 1) return {};
   const double n = workers;
   const double copies = reduces ? 2 * 2 * n * bytes : 0;  // in and out, each read and written
-  return 2 * memory.handover + memory.Seconds(copies, 2 * n * bytes);
+  return {.meetings = 2,
+          .meeting = memory.handover,
+          .traffic = copies,
+          .memory = memory.Seconds(copies, 2 * n * bytes)};
 }
 
 }  // namespace syncopate::plan

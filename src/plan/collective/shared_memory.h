@@ -43,13 +43,23 @@ struct InPlaceCost {
   double traffic = 0;
   double touched = 0;
 };
-// The seconds that such a program takes with `bytes` of data a worker; 0 for a single worker.
-double InPlaceSeconds(const SharedMemory& memory, const InPlaceCost& cost, int workers,
-                      double bytes);
+// What programs on one host take, by what the time goes to.
+struct HostTime {
+  int meetings = 0;    // how often all workers wait for one another
+  double meeting = 0;  // the seconds of one
+  double traffic = 0;  // bytes read and written
+  double memory = 0;   // the seconds that they take
+  double waiting() const { return meetings * meeting; }
+  double seconds() const { return waiting() + memory; }
+};
+
+// What such a program takes with `bytes` of data a worker; nothing for a single worker.
+HostTime InPlaceTime(const SharedMemory& memory, const InPlaceCost& cost, int workers,
+                     double bytes);
 
 // Programs that the engine runs step by step have a gate before and one after; reductions moreover
 // run on a copy that becomes the data at the end. This comes on top of the steps.
-double StepwiseSeconds(const SharedMemory& memory, int workers, double bytes, bool reduces);
+HostTime StepwiseTime(const SharedMemory& memory, int workers, double bytes, bool reduces);
 
 }  // namespace syncopate::plan
 

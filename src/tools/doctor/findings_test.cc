@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 
 #include "base/temporary_folder_testing.h"
 #include "gmock/gmock.h"
@@ -37,7 +38,9 @@ TEST(FindingsTest, SharedMemoryWorksWhereTheTestsRun) {
 TEST(FindingsTest, AdviceComesExactlyWithWhatIsNotWell) {
   Findings all = TransportFindings();
   for (const Finding& finding : NetworkFindings()) all.push_back(finding);
-  for (const Finding& finding : MachineFindings(MonotonicClock())) all.push_back(finding);
+  std::optional<HostMeasurement> measured;
+  for (const Finding& finding : MachineFindings(MonotonicClock(), &measured))
+    all.push_back(finding);
   for (const Finding& finding : PeerFindings(MapEnvironment({}), "/nowhere"))
     all.push_back(finding);
   for (const Finding& finding : all) {
@@ -51,9 +54,13 @@ TEST(FindingsTest, NothingOfTheNetworkIsNeededOnOneHost) {
 }
 
 TEST(FindingsTest, MachineTellsCoresLayoutAndBandwidth) {
-  const Findings findings = MachineFindings(MonotonicClock());
+  std::optional<HostMeasurement> measured;
+  const Findings findings = MachineFindings(MonotonicClock(), &measured);
   EXPECT_THAT(Named(findings, "cores").value, HasSubstr(" online"));
   EXPECT_THAT(Named(findings, "memory bandwidth").value, HasSubstr("GB/s"));
+  EXPECT_THAT(Named(findings, "meetings").value, HasSubstr("more than there are cores"));
+  ASSERT_TRUE(measured.has_value());
+  EXPECT_EQ(measured->costs.cores, AllowedCpus());
   EXPECT_NE(Named(findings, "NUMA nodes").value, "0");
   Named(findings, "caches");
 }

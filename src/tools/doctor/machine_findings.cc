@@ -16,7 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/parse.h"
-#include "tools/doctor/memory_bandwidth.h"
+#include "base/units.h"
 #include "tools/doctor/system_limits.h"
 
 namespace syncopate::tools {
@@ -24,17 +24,8 @@ namespace {
 
 using Level = Finding::Level;
 
-constexpr uint64_t kMeasuredBytes = uint64_t{256} << 20;
-constexpr int64_t kMeasuredNs = 300'000'000;
-constexpr int kMeasuringThreadsMax = 64;
 constexpr uint64_t kFreeBytesMin = uint64_t{1} << 30;
 const SystemRoot kRoot = {};
-
-int AllowedCpus() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-}
 
 Finding Kernel() {
   utsname name;
@@ -125,28 +116,52 @@ Finding Memory() {
   return finding;
 }
 
-Finding Bandwidth(const Clock& clock) {
-  const int threads = std::min(AllowedCpus(), kMeasuringThreadsMax);
+// What predictions are made of.
+Findings Measured(const Clock& clock, std::optional<HostMeasurement>* measured) {
   const uint64_t available = MemInfoBytes(kRoot, "MemAvailable").value_or(0);
-  const uint64_t bytes = std::min(
-      {kMeasuredBytes, available / 4, CgroupMemoryBytes(kRoot).value_or(kMeasuredBytes) / 4});
-  const double rate = MeasureCopyBytesPerSecond(clock, threads, bytes, kMeasuredNs);
-  if (rate == 0) {
-    return {"memory bandwidth", Level::kPoor, "not measured", "there is too little free memory"};
+  const uint64_t free_bytes = std::min(available, CgroupMemoryBytes(kRoot).value_or(available));
+  *measured = MeasureHost(clock, AllowedCpus(), free_bytes / 4);
+  if (!measured->has_value()) {
+    return {{"memory bandwidth", Level::kPoor, "not measured",
+             "there is too little free memory; end other programs"}};
   }
-  return {"memory bandwidth", Level::kOk,
-          absl::StrFormat("%.3g GB/s read + written by copying, %d thread%s", rate * 1e-9, threads,
-                          threads == 1 ? "" : "s"),
-          ""};
+  const HostCosts& found = (*measured)->costs;
+  std::string bandwidth =
+      absl::StrFormat("%.3g GB/s read + written by reducing", found.memory_bandwidth * 1e-9);
+  if (found.cache_bytes > 0) {
+    absl::StrAppend(&bandwidth,
+                    absl::StrFormat(", %.3g GB/s within %s of cache", found.cached_bandwidth * 1e-9,
+                                    FormatBytes(found.cache_bytes)));
+  }
+  Findings findings = {{"memory bandwidth", Level::kOk, std::move(bandwidth), ""}};
+  if ((*measured)->busy) {
+    findings[0].level = Level::kPoor;
+    findings[0].advice =
+        "other programs keep the cores busy; run syncopate doctor again when they have ended";
+  }
+  const int crowd = 2 * found.cores;
+  findings.push_back(
+      {"meetings", Level::kOk,
+       absl::StrFormat("%s of %d workers, %s of %d, more than there are cores",
+                       FormatSeconds(HandoverSeconds(found, found.cores)), found.cores,
+                       FormatSeconds(HandoverSeconds(found, crowd)), crowd),
+       ""});
+  return findings;
 }
 
 }  // namespace
 
-Findings MachineFindings(const Clock& clock) {
+int AllowedCpus() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+Findings MachineFindings(const Clock& clock, std::optional<HostMeasurement>* measured) {
   Findings findings = {Kernel(), Cores(), Vectors()};
   for (Finding& finding : Layout()) findings.push_back(std::move(finding));
   findings.push_back(Memory());
-  findings.push_back(Bandwidth(clock));
+  for (Finding& finding : Measured(clock, measured)) findings.push_back(std::move(finding));
   return findings;
 }
 

@@ -131,4 +131,19 @@ std::vector<std::string> VectorExtensions(const SystemRoot& root) {
   return {};
 }
 
+std::string ProcessorName(const SystemRoot& root) {
+  constexpr size_t kNameBytesMax = 256;
+  const std::string text = ReadSystemFile(absl::StrCat(root.path, "/proc/cpuinfo"));
+  // x86 has the first of these; ARM one of the others, or only numbers.
+  for (const char* wanted : {"model name", "Model", "Hardware", "CPU part"}) {
+    for (absl::string_view line : absl::StrSplit(text, '\n')) {
+      const std::vector<absl::string_view> halves = absl::StrSplit(line, absl::MaxSplits(':', 1));
+      if (halves.size() != 2 || absl::StripAsciiWhitespace(halves[0]) != wanted) continue;
+      const absl::string_view name = absl::StripAsciiWhitespace(halves[1]);
+      if (!name.empty()) return std::string(name.substr(0, kNameBytesMax));
+    }
+  }
+  return "unknown processor";
+}
+
 }  // namespace syncopate::tools

@@ -27,6 +27,9 @@ std::optional<uint64_t> MemInfoBytes(const SystemRoot& root, absl::string_view n
 // The CPU's vector extensions that matter to us, best first: "AVX-512", "AVX2", "SVE", "NEON" …
 std::vector<std::string> VectorExtensions(const SystemRoot& root);
 
+// What the processor calls itself, as "AMD EPYC 7763"; "unknown processor" if it does not say.
+std::string ProcessorName(const SystemRoot& root);
+
 }  // namespace syncopate::tools
 
 #endif  // SYNCOPATE_TOOLS_DOCTOR_SYSTEM_LIMITS_H_

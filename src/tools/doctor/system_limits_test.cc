@@ -83,5 +83,13 @@ TEST_F(SystemLimitsTest, NamesVectorExtensionsBestFirst) {
   EXPECT_THAT(VectorExtensions(root_), ElementsAre("SVE", "NEON"));
 }
 
+TEST_F(SystemLimitsTest, TheProcessorHasAName) {
+  EXPECT_EQ(ProcessorName(root_), "unknown processor");
+  Put("/proc/cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC 7763\nmodel name\t: other\n");
+  EXPECT_EQ(ProcessorName(root_), "AMD EPYC 7763");
+  Put("/proc/cpuinfo", "processor\t: 0\nCPU part\t: 0xd40\n");
+  EXPECT_EQ(ProcessorName(root_), "0xd40");
+}
+
 }  // namespace
 }  // namespace syncopate::tools
