@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "absl/strings/numbers.h"
@@ -15,6 +16,7 @@
 #include "base/limits.h"
 #include "base/proof.h"
 #include "base/random.h"
+#include "base/relay_testing.h"
 #include "base/unique_fd.h"
 #include "control/door.h"
 #include "control/rendezvous_client.h"
@@ -242,6 +244,28 @@ TEST(RendezvousServerTest, WhoKnowsTheKeyButTalksNonsenseDisturbsNobody) {
     (void)!send(welcome->fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   ExpectAllMet(JoinAll(2, *server));
+}
+
+int PortOf(const RendezvousServer& server) {
+  int port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(server.address().substr(server.address().rfind(':') + 1), &port));
+  return port;
+}
+
+// The door loses its patience just before the proof comes. The worker held itself for welcome, and
+// its call failed at once.
+TEST(RendezvousServerTest, AProofThatComesTooLateIsNotTakenForAWelcome) {
+  const auto server = StartServer(1);
+  bool hung_up = false;
+  constexpr size_t kMagicAndNonceBytes = 8 + kNonceBytes;
+  HoldingRelay relay(PortOf(*server), kMagicAndNonceBytes, kProofBytes,
+                     [&](const HoldingRelay::Held& held) -> std::optional<std::string> {
+                       hung_up = HoldingRelay::AwaitHangUp(held.listener_fd);
+                       return std::nullopt;
+                     });
+  const auto meeting = JoinMeeting(Worker(0, 1), {relay.address()}, MonotonicClock());
+  EXPECT_TRUE(hung_up) << "the door was patient";
+  EXPECT_TRUE(meeting.ok()) << meeting.status();
 }
 
 // Strangers throw bytes at the port while a meeting goes on: random ones, and a beginning that

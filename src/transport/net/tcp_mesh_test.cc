@@ -4,20 +4,27 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "base/clock.h"
+#include "base/proof.h"
+#include "base/relay_testing.h"
 #include "gtest/gtest.h"
+#include "transport/net/handshake.h"
 
 namespace syncopate::transport::net {
 namespace {
@@ -116,6 +123,88 @@ TEST(TcpMeshTest, AWorkerWithoutDescriptorsWaitsWithoutSpinning) {
     return !sockets.ok() && used < 0.1 ? 0 : 1;
   });
   EXPECT_EQ(ExitCodeOf(child), 0);
+}
+
+int PortOf(const TcpListener& listener) {
+  int port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(listener.address.substr(listener.address.rfind(':') + 1), &port));
+  return port;
+}
+
+using Sockets = absl::StatusOr<std::vector<std::vector<UniqueFd>>>;
+
+// Whether a word that this end says arrives at the other one, and back.
+bool SaysHello(const Sockets& sockets, int peer, bool first) {
+  if (!sockets.ok()) return false;
+  const int fd = (*sockets)[static_cast<size_t>(peer)][0].get();
+  char word = '?';
+  for (const bool speak : {first, !first}) {
+    pollfd ready = {.fd = fd, .events = POLLIN, .revents = 0};
+    const bool passed = speak ? send(fd, "h", 1, MSG_NOSIGNAL) == 1
+                              : poll(&ready, 1, 20'000) == 1 && recv(fd, &word, 1, 0) == 1;
+    if (!passed) return false;
+  }
+  return word == 'h';
+}
+
+// The acceptor loses its patience just before the proof comes. The connector held the connection
+// for made, and never tried again.
+TEST(TcpMeshTest, AProofThatComesTooLateIsNotTakenForAConnection) {
+  TcpListener listeners[2] = {*ListenTcp("127.0.0.1"), *ListenTcp("127.0.0.1")};
+  bool hung_up = false;
+  HoldingRelay relay(PortOf(listeners[0]), kGreetingBytes, kProofBytes,
+                     [&](const HoldingRelay::Held& held) -> std::optional<std::string> {
+                       hung_up = HoldingRelay::AwaitHangUp(held.listener_fd);
+                       return std::nullopt;
+                     });
+  const std::vector<std::string> addresses = {relay.address(), listeners[1].address};
+  bool connected[2] = {false, false};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const Sockets sockets = ConnectMesh(std::move(listeners[rank]), Options(rank, addresses),
+                                          MonotonicClock(), In(20 * kSecond));
+      EXPECT_TRUE(sockets.ok()) << sockets.status();
+      connected[rank] = SaysHello(sockets, 1 - rank, rank == 0);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(hung_up) << "the acceptor was patient";
+  EXPECT_TRUE(connected[0]);
+  EXPECT_TRUE(connected[1]);
+}
+
+// The acceptor is stopped while the proof comes, and longer than its patience with strangers.
+TEST(TcpMeshTest, AnAcceptorThatWasStoppedHasTheConnectionThatItsPeerHas) {
+  TcpListener listeners[2] = {*ListenTcp("127.0.0.1"), *ListenTcp("127.0.0.1")};
+  const int port = PortOf(listeners[0]);
+  const pid_t zero = fork();
+  if (zero == 0) {
+    const Sockets sockets = ConnectMesh(std::move(listeners[0]), Options(0, {"", ""}),
+                                        MonotonicClock(), In(20 * kSecond));
+    _exit(SaysHello(sockets, 1, false) ? 0 : 1);
+  }
+  listeners[0].fd.Reset();
+  bool stopped = false;
+  HoldingRelay relay(port, kGreetingBytes, kProofBytes, [&](const HoldingRelay::Held& held) {
+    int status = 0;
+    stopped =
+        kill(zero, SIGSTOP) == 0 && waitpid(zero, &status, WUNTRACED) == zero && WIFSTOPPED(status);
+    EXPECT_EQ(send(held.listener_fd, held.message.data(), held.message.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(held.message.size()));
+    poll(nullptr, 0, 2'200);  // the fault: the acceptor's patience is 2 s
+    kill(zero, SIGCONT);
+    return std::optional<std::string>("");
+  });
+  {
+    const Sockets sockets =
+        ConnectMesh(std::move(listeners[1]), Options(1, {relay.address(), listeners[1].address}),
+                    MonotonicClock(), In(20 * kSecond));
+    EXPECT_TRUE(sockets.ok()) << sockets.status();
+    EXPECT_TRUE(SaysHello(sockets, 0, true));
+  }
+  EXPECT_EQ(ExitCodeOf(zero), 0);
+  EXPECT_TRUE(stopped);
 }
 
 }  // namespace

@@ -2,12 +2,16 @@
 // that say nothing hold nobody up.
 #include "transport/shm/introduction.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -17,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/digest.h"
+#include "base/pidfd.h"
 #include "base/unique_fd.h"
 #include "gtest/gtest.h"
 #include "transport/shm/shm_transport.h"
@@ -166,6 +171,75 @@ TEST(IntroductionTest, SilentConnectionsDoNotHoldUpTheWorkers) {
   zero.join();
   EXPECT_TRUE(statuses[0].ok()) << statuses[0];
   EXPECT_TRUE(statuses[1].ok()) << statuses[1];
+}
+
+// Runs `body`, which is true if all went well, in a process of its own.
+template <typename Body>
+pid_t Fork(Body body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  return child;
+}
+
+// Its exit code; -1 if it has not ended by itself within 20 s.
+int ExitCodeOf(pid_t child) {
+  const UniqueFd process = OpenPidFd(child);
+  pollfd ended = {.fd = process.get(), .events = POLLIN, .revents = 0};
+  if (poll(&ended, 1, 20'000) != 1) kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Lets `child`, which asks for it, run to its next call of the kernel by this number, and returns
+// with the child stopped before it.
+bool StopBefore(pid_t child, uint64_t call) {
+  int status = 0;
+  if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status)) return false;
+  ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_TRACESYSGOOD);
+  while (ptrace(PTRACE_SYSCALL, child, 0, 0) == 0) {
+    if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status)) return false;
+    if (WSTOPSIG(status) != (SIGTRAP | 0x80)) continue;
+    __ptrace_syscall_info info = {};
+    ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof(info), &info);
+    if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == call) return true;
+  }
+  return false;
+}
+
+// A worker was stopped after it had connected and before it had said who it is, for longer than the
+// other one's patience. It took the closed connection for the end of the job.
+TEST(IntroductionTest, AWorkerThatWasStoppedBeforeItsHelloConnectsAgain) {
+  const std::string job = NewJob();
+  const pid_t one = Fork([&] {
+    ptrace(PTRACE_TRACEME, 0, 0, 0);
+    raise(SIGSTOP);
+    return Start(job, 1, 20 * kSecond).ok();
+  });
+  absl::Status status;
+  std::thread zero([&] { status = Start(job, 0, 20 * kSecond); });
+  EXPECT_TRUE(StopBefore(one, SYS_sendmsg));
+  poll(nullptr, 0, 2'200);  // the fault: the patience is 2 s
+  EXPECT_EQ(ptrace(PTRACE_DETACH, one, 0, 0), 0);
+  EXPECT_EQ(ExitCodeOf(one), 0);
+  zero.join();
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+// Connecting to a socket whose queue is full had no deadline.
+TEST(IntroductionTest, AFullQueueOfConnectionsIsWaitedForUntilTheDeadline) {
+  const std::string job = NewJob();
+  const auto [address, length] = AddressOf(job, 0);
+  UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET, 0));
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
+  ASSERT_EQ(listen(listener.get(), 0), 0);
+  std::vector<UniqueFd> queue;
+  do {
+    queue.emplace_back(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
+  } while (connect(queue.back().get(), reinterpret_cast<const sockaddr*>(&address), length) == 0);
+  ASSERT_EQ(errno, EAGAIN);
+  const pid_t one = Fork([&] { return absl::IsDeadlineExceeded(Start(job, 1, kSecond)); });
+  EXPECT_EQ(ExitCodeOf(one), 0);
 }
 
 }  // namespace
