@@ -26,10 +26,6 @@ endif()
 # is run by itself and must fail, by an expectation, an exception or a signal. The commit that mends what it
 # shows takes its line away.
 set(SYNCOPATE_KNOWN_FAILING
-  transport_test:TcpMeshTest.AProofThatComesTooLateIsNotTakenForAConnection
-  transport_test:IntroductionTest.AWorkerThatWasStoppedBeforeItsHelloConnectsAgain
-  transport_test:IntroductionTest.AFullQueueOfConnectionsIsWaitedForUntilTheDeadline
-  control_test:RendezvousServerTest.AProofThatComesTooLateIsNotTakenForAWelcome
 )
 
 # gtest_discover_tests() that knows of them.

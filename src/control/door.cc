@@ -27,7 +27,7 @@
 namespace syncopate::control {
 namespace {
 
-constexpr char kMagic[] = "SYNCRDV1";
+constexpr char kMagic[] = "SYNCRDV2";
 constexpr size_t kMagicBytes = 8;
 // A connection must prove itself within this.
 constexpr int64_t kStrangerNs = 2'000'000'000;
@@ -50,6 +50,19 @@ ProofText WorkerProof(absl::string_view worker_nonce, absl::string_view connecti
       .Add(worker_nonce)
       .Add(connection_nonce)
       .Add(meeting_nonce);
+}
+
+ProofText WelcomeProof(absl::string_view worker_nonce, absl::string_view connection_nonce,
+                       absl::string_view meeting_nonce) {
+  return ProofText("syncopate door welcome")
+      .Add(worker_nonce)
+      .Add(connection_nonce)
+      .Add(meeting_nonce);
+}
+
+// A fresh connection takes as much as a handshake has at once.
+bool Say(int fd, absl::string_view bytes) {
+  return send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
 }
 
 // A connection that has not proved anything yet.
@@ -84,6 +97,7 @@ class OpenDoor final : public Door {
   // Reads what is there; never more than the handshake has.
   Progress Hear(Stranger& stranger);
   bool Greet(Stranger& stranger);
+  bool Welcome(const Stranger& stranger);
 
   const DoorOptions options_;
   const Clock& clock_;
@@ -151,10 +165,7 @@ OpenDoor::Progress OpenDoor::Hear(Stranger& stranger) {
     stranger.read.append(buffer, static_cast<size_t>(count));
     if (stranger.read.size() < wanted) continue;
     if (!first) {
-      return WorkerProof(stranger.worker_nonce, stranger.connection_nonce, options_.meeting_nonce)
-                     .IsProvedBy(options_.key, stranger.read)
-                 ? Progress::kProved
-                 : Progress::kRefused;
+      return Welcome(stranger) ? Progress::kProved : Progress::kRefused;
     }
     if (!Greet(stranger)) return Progress::kRefused;
   }
@@ -167,13 +178,20 @@ bool OpenDoor::Greet(Stranger& stranger) {
   auto nonce = RandomBytes(kNonceBytes);
   if (!nonce.ok()) return false;
   stranger.connection_nonce = *std::move(nonce);
-  const std::string greeting = absl::StrCat(
-      stranger.connection_nonce, options_.meeting_nonce,
-      ServerProof(stranger.worker_nonce, stranger.connection_nonce, options_.meeting_nonce)
-          .ProofBy(options_.key));
-  // A fresh connection takes this much at once.
-  return send(stranger.fd.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(greeting.size());
+  return Say(stranger.fd.get(),
+             absl::StrCat(stranger.connection_nonce, options_.meeting_nonce,
+                          ServerProof(stranger.worker_nonce, stranger.connection_nonce,
+                                      options_.meeting_nonce)
+                              .ProofBy(options_.key)));
+}
+
+bool OpenDoor::Welcome(const Stranger& stranger) {
+  const std::string& worker = stranger.worker_nonce;
+  const std::string& connection = stranger.connection_nonce;
+  return WorkerProof(worker, connection, options_.meeting_nonce)
+             .IsProvedBy(options_.key, stranger.read) &&
+         Say(stranger.fd.get(),
+             WelcomeProof(worker, connection, options_.meeting_nonce).ProofBy(options_.key));
 }
 
 absl::StatusOr<Welcome> KnockAt(const SocketAddress& address, const std::string& key,
@@ -195,6 +213,12 @@ absl::StatusOr<Welcome> KnockAt(const SocketAddress& address, const std::string&
   SYNCOPATE_RETURN_IF_ERROR(
       SendAll(fd, WorkerProof(worker_nonce, connection_nonce, welcome.meeting_nonce).ProofBy(key),
               clock, deadline_ns));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string last_word,
+                             ReceiveExactly(fd, kProofBytes, clock, deadline_ns));
+  if (!WelcomeProof(worker_nonce, connection_nonce, welcome.meeting_nonce)
+           .IsProvedBy(key, last_word)) {
+    return absl::PermissionDeniedError("the rendezvous there says a welcome that is not its own");
+  }
   return welcome;
 }
 

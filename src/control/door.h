@@ -2,9 +2,12 @@
 // job's key before anything else is said. A stranger gets 2 s and is read for fewer than 256 bytes;
 // gRPC never sees what it sends.
 //
-//   worker → server   "SYNCRDV1", nonce of the worker (32 bytes)
+//   worker → server   "SYNCRDV2", nonce of the worker (32 bytes)
 //   server → worker   nonce of this connection (32), nonce of the meeting (32), proof (32)
 //   worker → server   proof (32)
+//   server → worker   welcome: another proof (32)
+//
+// A server that has lost its patience hangs up before its welcome, and the worker knocks again.
 #ifndef SYNCOPATE_CONTROL_DOOR_H_
 #define SYNCOPATE_CONTROL_DOOR_H_
 

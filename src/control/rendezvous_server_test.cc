@@ -280,7 +280,7 @@ TEST(RendezvousServerTest, GarbageOnThePortDisturbsNobody) {
       Random random(seed);
       while (!stop) {
         const UniqueFd fd = StrangerAt(*server);
-        const char* const beginnings[] = {"", "SYNCRDV1", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"};
+        const char* const beginnings[] = {"", "SYNCRDV2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"};
         std::string bytes = beginnings[random.Below(3)];
         for (uint64_t left = random.Below(2000); left > 0; --left) {
           bytes.push_back(static_cast<char>(random.Next()));

@@ -14,5 +14,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       hello(transport::net::kGreetingBytes, 'g');
   if (transport::net::MakeProof(key, hello, bytes).ok()) std::abort();  // nobody guesses a proof
   if (transport::net::ProofIsRight(key, hello, nonce, bytes)) std::abort();
+  if (transport::net::LastWordIsRight(key, hello, nonce, bytes)) std::abort();
   return 0;
 }

@@ -8,7 +8,7 @@
 namespace syncopate::transport::net {
 namespace {
 
-constexpr uint64_t kMagic = 0x31304f434e5953;  // "SYNCO01"
+constexpr uint64_t kMagic = 0x32304f434e5953;  // "SYNCO02"
 
 ProofText TextOf(absl::string_view who, absl::string_view greeting, absl::string_view nonce) {
   return ProofText(who).Add(greeting).Add(nonce);
@@ -59,6 +59,16 @@ absl::StatusOr<std::string> MakeProof(absl::string_view key, absl::string_view g
 bool ProofIsRight(absl::string_view key, absl::string_view greeting, absl::string_view nonce,
                   absl::string_view proof) {
   return TextOf("connector", greeting, nonce).IsProvedBy(key, proof);
+}
+
+std::string MakeLastWord(absl::string_view key, absl::string_view greeting,
+                         absl::string_view nonce) {
+  return TextOf("accepted", greeting, nonce).ProofBy(key);
+}
+
+bool LastWordIsRight(absl::string_view key, absl::string_view greeting, absl::string_view nonce,
+                     absl::string_view last_word) {
+  return TextOf("accepted", greeting, nonce).IsProvedBy(key, last_word);
 }
 
 absl::StatusOr<std::string> MakeNonce() { return RandomBytes(kNonceBytes); }

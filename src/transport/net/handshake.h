@@ -3,8 +3,14 @@
 //   connector  greeting   who I am, whom I want, a nonce
 //   acceptor   answer     its own nonce, its proof over "acceptor", the greeting and that nonce
 //   connector  proof      its proof over "connector" and the same
+//   acceptor   last word  its proof over "accepted" and the same
 //
-// All three have fixed sizes: an acceptor reads at most 72 bytes from somebody it does not know.
+// All four have fixed sizes: an acceptor reads at most 72 bytes from somebody it does not know.
+//
+// The acceptor has the connection when it has sent its last word, the connector when it has read
+// it. An acceptor that has lost its patience hangs up instead, and the connector calls again. A
+// connector that has sent its proof does not hang up by itself: the acceptor may have accepted it,
+// and have closed its door behind the last one that it waited for.
 #ifndef SYNCOPATE_TRANSPORT_NET_HANDSHAKE_H_
 #define SYNCOPATE_TRANSPORT_NET_HANDSHAKE_H_
 
@@ -43,6 +49,12 @@ absl::StatusOr<std::string> MakeProof(absl::string_view key, absl::string_view g
 // Whether a proof is right for the greeting and the acceptor's nonce.
 bool ProofIsRight(absl::string_view key, absl::string_view greeting, absl::string_view nonce,
                   absl::string_view proof);
+
+// What the acceptor says in the end, and whether that is right.
+std::string MakeLastWord(absl::string_view key, absl::string_view greeting,
+                         absl::string_view nonce);
+bool LastWordIsRight(absl::string_view key, absl::string_view greeting, absl::string_view nonce,
+                     absl::string_view last_word);
 
 // Random bytes from the system.
 absl::StatusOr<std::string> MakeNonce();

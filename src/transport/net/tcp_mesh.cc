@@ -24,7 +24,8 @@ namespace {
 
 // A peer that has connected must prove itself within this.
 constexpr int64_t kHandshakeNs = 2'000'000'000;
-// A try to connect that hangs is given up after this, and made again.
+// A try to connect that hangs before we have proved ourselves is given up after this, and made
+// again. After that only the other end gives it up (handshake.h).
 constexpr int64_t kConnectNs = 3'000'000'000;
 constexpr int64_t kRetryNs = 50'000'000;
 // Strangers that may be talking to us at once, beside the workers that are to come. Of more, the
@@ -76,7 +77,14 @@ struct Talk {
   bool outgoing = false;
   int peer = -1;  // outgoing: whom we call; incoming: who it says it is
   int lane = 0;
-  enum class State : uint8_t { kPausing, kConnecting, kAwaitingAnswer, kGreeted, kAnswered };
+  enum class State : uint8_t {
+    kPausing,
+    kConnecting,
+    kAwaitingAnswer,
+    kAwaitingLastWord,
+    kGreeted,
+    kAnswered
+  };
   State state = State::kPausing;
   int64_t until_ns = 0;  // the end of the pause or of our patience
   std::string greeting;  // as sent or received
@@ -122,20 +130,15 @@ class Mesh {
     if (pausing) wake_ns = std::min(wake_ns, accept_again_ns_);
     std::vector<pollfd> polls;
     polls.push_back({.fd = pausing ? -1 : listener_.fd.get(), .events = POLLIN, .revents = 0});
-    for (auto talk = talks_.begin(); talk != talks_.end();) {
-      if (now_ns >= talk->until_ns) {
-        if (!talk->outgoing) {
-          talk = talks_.erase(talk);  // a stranger that stayed silent
-          continue;
-        }
-        SYNCOPATE_RETURN_IF_ERROR(Call(*talk, now_ns));
+    for (Talk& talk : talks_) {
+      if (talk.outgoing && now_ns >= talk.until_ns) {
+        SYNCOPATE_RETURN_IF_ERROR(Call(talk, now_ns));
       }
-      wake_ns = std::min(wake_ns, talk->until_ns);
-      const bool connecting = talk->state == Talk::State::kConnecting;
-      polls.push_back({.fd = talk->fd.get(),
+      wake_ns = std::min(wake_ns, talk.until_ns);
+      const bool connecting = talk.state == Talk::State::kConnecting;
+      polls.push_back({.fd = talk.fd.get(),
                        .events = static_cast<short>(connecting ? POLLOUT : POLLIN),
                        .revents = 0});
-      ++talk;
     }
     const int wait_ms = static_cast<int>(std::max<int64_t>(wake_ns - now_ns, 0) / 1'000'000) + 1;
     if (poll(polls.data(), polls.size(), wait_ms) < 0 && errno != EINTR) {
@@ -144,7 +147,9 @@ class Mesh {
     size_t i = 1;
     for (auto talk = talks_.begin(); talk != talks_.end(); ++i) {
       const bool ready = polls[i].revents != 0;
-      const bool keep = !ready || Advance(*talk);
+      // A stranger is late if nothing came of it, not if we were held up ourselves.
+      const bool late = !ready && !talk->outgoing && now_ns >= talk->until_ns;
+      const bool keep = !late && (!ready || Advance(*talk));
       talk = keep ? std::next(talk) : talks_.erase(talk);
     }
     if (polls[0].revents != 0) Accept();
@@ -264,12 +269,23 @@ class Mesh {
       talk.state = Talk::State::kAwaitingAnswer;
       return absl::OkStatus();
     }
-    SYNCOPATE_ASSIGN_OR_RETURN(const bool full, Fill(talk, kAnswerBytes));
+    const bool proved = talk.state == Talk::State::kAwaitingLastWord;
+    SYNCOPATE_ASSIGN_OR_RETURN(const bool full, Fill(talk, proved ? kProofBytes : kAnswerBytes));
     if (!full) return absl::OkStatus();
+    if (proved) {
+      if (!LastWordIsRight(options_.key, talk.greeting, talk.nonce, talk.received)) {
+        return absl::PermissionDeniedError("its last word does not prove the job's key");
+      }
+      Admit(talk);
+      return absl::OkStatus();
+    }
     SYNCOPATE_ASSIGN_OR_RETURN(const std::string proof,
                                MakeProof(options_.key, talk.greeting, talk.received));
+    talk.nonce = talk.received.substr(0, kNonceBytes);
+    talk.received.clear();
     SYNCOPATE_RETURN_IF_ERROR(Say(talk, proof));
-    Admit(talk);
+    talk.state = Talk::State::kAwaitingLastWord;
+    talk.until_ns = deadline_ns_;
     return absl::OkStatus();
   }
 
@@ -296,13 +312,14 @@ class Mesh {
     if (!ProofIsRight(options_.key, talk.greeting, talk.nonce, talk.received)) {
       return absl::PermissionDeniedError("it does not know the job's key");
     }
+    SYNCOPATE_RETURN_IF_ERROR(Say(talk, MakeLastWord(options_.key, talk.greeting, talk.nonce)));
     Admit(talk);
     return absl::OkStatus();
   }
 
   void Admit(Talk& talk) {
     UniqueFd& place = sockets_[static_cast<size_t>(talk.peer)][static_cast<size_t>(talk.lane)];
-    // The other end may have tried again when the end of the first try was lost: the newer counts.
+    // The other end tries again when the network has cut the first connection: the newer counts.
     if (!place.ok()) --missing_;
     place = std::move(talk.fd);
   }

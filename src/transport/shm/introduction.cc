@@ -230,7 +230,8 @@ class Meeting {
     socklen_t length = 0;
     const sockaddr_un address = Address(job_, rank, length);
     for (int64_t pause_ns = kRetryNsMin;; pause_ns = std::min(2 * pause_ns, kRetryNsMax)) {
-      UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+      // Not blocking: a queue that is full is tried again like a socket that is not there yet.
+      UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       if (!fd.ok()) {
         return absl::UnavailableError(absl::StrCat("cannot make a socket: ", std::strerror(errno)));
       }
@@ -240,15 +241,23 @@ class Meeting {
           return At(absl::StrCat("the name of rank ", rank, " of job \"", spec_.job, "\" is taken"),
                     peer.status());
         }
-        SYNCOPATE_RETURN_IF_ERROR(SendHello(fd.get(), hello_, spec_));
-        absl::StatusOr<Greeting> greeting = ReceiveHello(fd.get(), *peer, LeftNs());
-        // The other side may have died between our connecting and its answer: then try again until
-        // the deadline.
-        if (greeting.ok()) return Admit(*std::move(greeting), rank);
+        // The other side may have died, or lost its patience while this one was stopped: then try
+        // again until the deadline. Once it has our hello we do not hang up: it may hold us for met.
+        if (SendHello(fd.get(), hello_, spec_).ok()) {
+          absl::StatusOr<Greeting> greeting = AwaitHello(fd.get(), *peer);
+          if (greeting.ok()) return Admit(*std::move(greeting), rank);
+        }
       }
       if (LeftNs() <= 0) return TooLate();
       TellWaiting();
       poll(nullptr, 0, static_cast<int>(std::min(pause_ns, LeftNs()) / 1'000'000) + 1);
+    }
+  }
+
+  absl::StatusOr<Greeting> AwaitHello(int fd, const ucred& peer) const {
+    while (true) {
+      absl::StatusOr<Greeting> greeting = ReceiveHello(fd, peer, LeftNs());
+      if (!absl::IsDeadlineExceeded(greeting.status()) || LeftNs() <= 0) return greeting;
     }
   }
 
@@ -366,9 +375,9 @@ class Meeting {
                      BlastRadius::kJob, missing.empty() ? -1 : missing.front());
   }
 
-  // At most a minute, so that it fits poll(); the caller looks again.
+  // Not negative, and at most a minute, so that it fits poll(); the caller looks again.
   int64_t LeftNs() const {
-    return std::min<int64_t>(deadline_ns_ - clock_.NowNs(), 60'000'000'000);
+    return std::clamp<int64_t>(deadline_ns_ - clock_.NowNs(), 0, 60'000'000'000);
   }
 
   const IntroductionSpec& spec_;
