@@ -21,14 +21,13 @@
 #include "base/log.h"
 #include "base/proof.h"
 #include "base/status.h"
+#include "control/door_handshake.h"
 #include "control/interfaces.h"
 #include "control/sockets.h"
 
 namespace syncopate::control {
 namespace {
 
-constexpr char kMagic[] = "SYNCRDV2";
-constexpr size_t kMagicBytes = 8;
 // A connection must prove itself within this.
 constexpr int64_t kStrangerNs = 2'000'000'000;
 // The most connections that have not proved themselves at once.
@@ -36,42 +35,12 @@ constexpr size_t kStrangersMax = 64;
 // The pause when the system has no more file descriptors.
 constexpr int64_t kPauseNs = 100'000'000;
 
-// Both sides' nonces are in every proof, so none can be shown a second time.
-ProofText ServerProof(absl::string_view worker_nonce, absl::string_view connection_nonce,
-                      absl::string_view meeting_nonce) {
-  return ProofText("syncopate door server")
-      .Add(worker_nonce)
-      .Add(connection_nonce)
-      .Add(meeting_nonce);
-}
-ProofText WorkerProof(absl::string_view worker_nonce, absl::string_view connection_nonce,
-                      absl::string_view meeting_nonce) {
-  return ProofText("syncopate door worker")
-      .Add(worker_nonce)
-      .Add(connection_nonce)
-      .Add(meeting_nonce);
-}
-
-ProofText WelcomeProof(absl::string_view worker_nonce, absl::string_view connection_nonce,
-                       absl::string_view meeting_nonce) {
-  return ProofText("syncopate door welcome")
-      .Add(worker_nonce)
-      .Add(connection_nonce)
-      .Add(meeting_nonce);
-}
-
-// A fresh connection takes as much as a handshake has at once.
-bool Say(int fd, absl::string_view bytes) {
-  return send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
-}
-
 // A connection that has not proved anything yet.
 struct Stranger {
   UniqueFd fd;
   int64_t deadline_ns = 0;
-  std::string read;          // of the message that comes next
-  std::string worker_nonce;  // after the first message
-  std::string connection_nonce;
+  std::string read = {};   // of the message that comes next
+  DoorNonces nonces = {};  // the worker's is empty before the first message
 };
 
 class OpenDoor final : public Door {
@@ -147,18 +116,14 @@ void OpenDoor::Accept() {
   const int on = 1;
   setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   if (strangers_.size() >= kStrangersMax) strangers_.pop_front();
-  strangers_.push_back({.fd = std::move(fd),
-                        .deadline_ns = clock_.NowNs() + kStrangerNs,
-                        .read = {},
-                        .worker_nonce = {},
-                        .connection_nonce = {}});
+  strangers_.push_back({.fd = std::move(fd), .deadline_ns = clock_.NowNs() + kStrangerNs});
 }
 
 OpenDoor::Progress OpenDoor::Hear(Stranger& stranger) {
   while (true) {
-    const bool first = stranger.worker_nonce.empty();
-    const size_t wanted = first ? kMagicBytes + kNonceBytes : kProofBytes;
-    char buffer[kMagicBytes + kNonceBytes + kProofBytes];
+    const bool first = stranger.nonces.worker.empty();
+    const size_t wanted = first ? kDoorKnockBytes : kProofBytes;
+    char buffer[kDoorKnockBytes];
     const ssize_t count = recv(stranger.fd.get(), buffer, wanted - stranger.read.size(), 0);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Progress::kWaits;
     if (count <= 0) return Progress::kRefused;
@@ -172,54 +137,21 @@ OpenDoor::Progress OpenDoor::Hear(Stranger& stranger) {
 }
 
 bool OpenDoor::Greet(Stranger& stranger) {
-  if (!absl::StartsWith(stranger.read, kMagic)) return false;
-  stranger.worker_nonce = stranger.read.substr(kMagicBytes);
-  stranger.read.clear();
+  if (!absl::StartsWith(stranger.read, kDoorMagic)) return false;
   auto nonce = RandomBytes(kNonceBytes);
   if (!nonce.ok()) return false;
-  stranger.connection_nonce = *std::move(nonce);
-  return Say(stranger.fd.get(),
-             absl::StrCat(stranger.connection_nonce, options_.meeting_nonce,
-                          ServerProof(stranger.worker_nonce, stranger.connection_nonce,
-                                      options_.meeting_nonce)
-                              .ProofBy(options_.key)));
+  stranger.nonces = {.worker = stranger.read.substr(kDoorMagic.size()),
+                     .connection = *std::move(nonce),
+                     .meeting = options_.meeting_nonce};
+  stranger.read.clear();
+  return SayAtDoor(stranger.fd.get(),
+                   absl::StrCat(stranger.nonces.connection, stranger.nonces.meeting,
+                                DoorServerProof(stranger.nonces).ProofBy(options_.key)));
 }
 
 bool OpenDoor::Welcome(const Stranger& stranger) {
-  const std::string& worker = stranger.worker_nonce;
-  const std::string& connection = stranger.connection_nonce;
-  return WorkerProof(worker, connection, options_.meeting_nonce)
-             .IsProvedBy(options_.key, stranger.read) &&
-         Say(stranger.fd.get(),
-             WelcomeProof(worker, connection, options_.meeting_nonce).ProofBy(options_.key));
-}
-
-absl::StatusOr<Welcome> KnockAt(const SocketAddress& address, const std::string& key,
-                                const Clock& clock, int64_t deadline_ns) {
-  Welcome welcome;
-  SYNCOPATE_ASSIGN_OR_RETURN(welcome.fd, ConnectTo(address, clock, deadline_ns));
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::string worker_nonce, RandomBytes(kNonceBytes));
-  const int fd = welcome.fd.get();
-  SYNCOPATE_RETURN_IF_ERROR(SendAll(fd, absl::StrCat(kMagic, worker_nonce), clock, deadline_ns));
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::string greeting,
-                             ReceiveExactly(fd, 2 * kNonceBytes + kProofBytes, clock, deadline_ns));
-  const std::string connection_nonce = greeting.substr(0, kNonceBytes);
-  welcome.meeting_nonce = greeting.substr(kNonceBytes, kNonceBytes);
-  if (!ServerProof(worker_nonce, connection_nonce, welcome.meeting_nonce)
-           .IsProvedBy(key, greeting.substr(2 * kNonceBytes))) {
-    return absl::PermissionDeniedError(
-        "the rendezvous there has another key: it is another job's, or SYNCOPATE_KEY is wrong");
-  }
-  SYNCOPATE_RETURN_IF_ERROR(
-      SendAll(fd, WorkerProof(worker_nonce, connection_nonce, welcome.meeting_nonce).ProofBy(key),
-              clock, deadline_ns));
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::string last_word,
-                             ReceiveExactly(fd, kProofBytes, clock, deadline_ns));
-  if (!WelcomeProof(worker_nonce, connection_nonce, welcome.meeting_nonce)
-           .IsProvedBy(key, last_word)) {
-    return absl::PermissionDeniedError("the rendezvous there says a welcome that is not its own");
-  }
-  return welcome;
+  return DoorWorkerProof(stranger.nonces).IsProvedBy(options_.key, stranger.read) &&
+         SayAtDoor(stranger.fd.get(), DoorWelcomeProof(stranger.nonces).ProofBy(options_.key));
 }
 
 }  // namespace
@@ -253,20 +185,6 @@ absl::StatusOr<Listener> ListenAt(const std::string& address, int port) {
 
 std::unique_ptr<Door> Door::Open(Listener listener, DoorOptions options, const Clock& clock) {
   return std::make_unique<OpenDoor>(std::move(listener), std::move(options), clock);
-}
-
-absl::StatusOr<Welcome> Knock(const std::string& server, const std::string& key, const Clock& clock,
-                              int64_t deadline_ns) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const auto where, SplitAddress(server));
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<SocketAddress> addresses,
-                             Resolve(where.first, where.second, clock, deadline_ns));
-  absl::Status last = absl::NotFoundError("it has no address");
-  for (const SocketAddress& address : addresses) {
-    auto welcome = KnockAt(address, key, clock, deadline_ns);
-    if (welcome.ok()) return welcome;
-    last = welcome.status();
-  }
-  return last;
 }
 
 }  // namespace syncopate::control

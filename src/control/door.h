@@ -1,4 +1,4 @@
-// The door of the rendezvous: plain TCP connections on which both sides prove that they know the
+// The door of the rendezvous, the server's side of it (knock.h is the worker's): plain TCP connections on which both sides prove that they know the
 // job's key before anything else is said. A stranger gets 2 s and is read for fewer than 256 bytes;
 // gRPC never sees what it sends.
 //
@@ -44,16 +44,6 @@ class Door {
   static std::unique_ptr<Door> Open(Listener listener, DoorOptions options, const Clock& clock);
   virtual ~Door() = default;
 };
-
-struct Welcome {
-  UniqueFd fd;  // not blocking
-  std::string meeting_nonce;
-};
-
-// Connects to "host:port" and proves itself, until `deadline_ns`. PermissionDenied if the other
-// side does not know the key.
-absl::StatusOr<Welcome> Knock(const std::string& server, const std::string& key, const Clock& clock,
-                              int64_t deadline_ns);
 
 }  // namespace syncopate::control
 

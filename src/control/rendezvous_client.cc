@@ -16,8 +16,8 @@
 #include "base/parse.h"
 #include "base/status.h"
 #include "base/wait_notice.h"
-#include "control/door.h"
 #include "control/grpc_setup.h"
+#include "control/knock.h"
 #include "control/rendezvous_wire.h"
 
 namespace syncopate::control {

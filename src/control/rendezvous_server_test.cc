@@ -18,7 +18,7 @@
 #include "base/random.h"
 #include "base/relay_testing.h"
 #include "base/unique_fd.h"
-#include "control/door.h"
+#include "control/knock.h"
 #include "control/rendezvous_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
