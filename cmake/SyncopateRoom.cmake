@@ -26,11 +26,6 @@ endif()
 # is run by itself and must fail, by an expectation, an exception or a signal. The commit that mends what it
 # shows takes its line away.
 set(SYNCOPATE_KNOWN_FAILING
-  control_test:KnockTest.AnAddressThatIsFilteredDoesNotHideTheNextOne
-  control_test:KnockTest.ManyFilteredAddressesDoNotHideTheLastOne
-  control_test:KnockTest.AStrangerThatListensAndSaysNothingDoesNotHideTheNextOne
-  pmix_test:PmixTest.AServerThatDoesNotAnswerIsWaitedForUntilTheDeadline
-  worker_test:StartTransportTest.TheTimeoutBoundsConnectingWithOtherHosts
 )
 
 # gtest_discover_tests() that knows of them.

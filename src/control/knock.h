@@ -23,7 +23,8 @@ struct Welcome {
 absl::StatusOr<Welcome> Knock(const std::string& server, const std::string& key, const Clock& clock,
                               int64_t deadline_ns);
 
-// The same at the first of `addresses` that lets us in.
+// The same at the first of `addresses` that lets us in. They are tried side by side, each a little
+// after the one before, so that one that a firewall swallows holds up nobody.
 absl::StatusOr<Welcome> KnockAtAny(const std::vector<SocketAddress>& addresses,
                                    const std::string& key, const Clock& clock, int64_t deadline_ns);
 

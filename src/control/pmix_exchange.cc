@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -152,16 +153,13 @@ struct Session {
   pid_t process = -1;
 };
 
-Session* open_session = nullptr;  // for the end; set once
+const Session* open_session = nullptr;  // for the end; set once
 
 void CloseSession() {
   if (getpid() == open_session->process) open_session->pmix.finalize(nullptr, 0);
 }
 
 absl::StatusOr<const Session*> OpenSession() {
-  static Mutex* const mutex = new Mutex;
-  MutexLock lock(mutex);
-  if (open_session != nullptr) return open_session;
   auto session = std::make_unique<Session>();
   SYNCOPATE_ASSIGN_OR_RETURN(session->pmix, Load());
   std::memset(&session->self, 0, sizeof(session->self));
@@ -173,11 +171,45 @@ absl::StatusOr<const Session*> OpenSession() {
   return open_session;
 }
 
+// The one try to open the session that is under way, or has succeeded.
+struct Opening {
+  Mutex mutex;
+  CondVar changed;
+  bool under_way ABSL_GUARDED_BY(mutex) = false;
+  absl::StatusOr<const Session*> session ABSL_GUARDED_BY(mutex) = absl::UnknownError("not opened");
+};
+
+// PMIx_Init() waits for the launcher's server without a deadline, so it is called by a thread that
+// is left to itself at `deadline_ns`.
+absl::StatusOr<const Session*> AwaitSession(const Clock& clock, int64_t deadline_ns) {
+  static Opening* const opening = new Opening;
+  MutexLock lock(&opening->mutex);
+  if (!opening->session.ok() && !opening->under_way) {
+    opening->under_way = true;
+    std::thread([] {
+      absl::StatusOr<const Session*> session = OpenSession();
+      MutexLock done(&opening->mutex);
+      opening->session = std::move(session);
+      opening->under_way = false;
+      opening->changed.SignalAll();
+    }).detach();
+  }
+  while (opening->under_way) {
+    const int64_t left_ns = deadline_ns - clock.NowNs();
+    if (left_ns <= 0) {
+      return absl::DeadlineExceededError(
+          "PMIx could not start in time; does the launcher still run, and answer?");
+    }
+    opening->changed.WaitFor(&opening->mutex, std::chrono::nanoseconds(left_ns));
+  }
+  return opening->session;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ShareByPmix(const std::string& name, int rank, const std::string& text,
                                         const Clock& clock, int64_t deadline_ns) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const Session* session, OpenSession());
+  SYNCOPATE_ASSIGN_OR_RETURN(const Session* session, AwaitSession(clock, deadline_ns));
   return Share(session->pmix, session->self, name, rank, text, clock, deadline_ns);
 }
 

@@ -97,8 +97,8 @@ absl::StatusOr<std::pair<std::string, int>> SplitAddress(absl::string_view addre
       ParseInt(colon == absl::string_view::npos ? "" : address.substr(colon + 1), 1, 65535);
   if (absl::ConsumePrefix(&host, "[") && !absl::ConsumeSuffix(&host, "]")) host = "";
   if (host.empty() || !port.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "\"", address, "\" is no address of a address; write host:port, as in 10.0.0.1:4711"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", address, "\" is no address; write host:port, as in 10.0.0.1:4711"));
   }
   return std::make_pair(std::string(host), static_cast<int>(*port));
 }
@@ -127,8 +127,7 @@ absl::StatusOr<std::vector<SocketAddress>> Resolve(const std::string& host, int 
   return question->answer;
 }
 
-absl::StatusOr<UniqueFd> ConnectTo(const SocketAddress& address, const Clock& clock,
-                                   int64_t deadline_ns) {
+absl::StatusOr<UniqueFd> BeginConnect(const SocketAddress& address) {
   UniqueFd fd(socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.ok()) return SystemError("make a socket", errno);
   const int on = 1;
@@ -136,12 +135,14 @@ absl::StatusOr<UniqueFd> ConnectTo(const SocketAddress& address, const Clock& cl
   if (connect(fd.get(), address.get(), address.size) != 0 && errno != EINPROGRESS) {
     return SystemError("connect", errno);
   }
-  SYNCOPATE_RETURN_IF_ERROR(WaitFor(fd.get(), POLLOUT, clock, deadline_ns));
+  return fd;
+}
+
+absl::Status ConnectResult(int fd) {
   int error = 0;
   socklen_t size = sizeof(error);
-  getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) return SystemError("connect", error);
-  return fd;
+  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error == 0 ? absl::OkStatus() : SystemError("connect", error);
 }
 
 absl::Status SendAll(int fd, absl::string_view bytes, const Clock& clock, int64_t deadline_ns) {

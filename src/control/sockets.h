@@ -39,9 +39,10 @@ absl::StatusOr<std::pair<std::string, int>> SplitAddress(absl::string_view addre
 absl::StatusOr<std::vector<SocketAddress>> Resolve(const std::string& host, int port,
                                                    const Clock& clock, int64_t deadline_ns);
 
-// The socket is not blocking and sends at once what it is given.
-absl::StatusOr<UniqueFd> ConnectTo(const SocketAddress& address, const Clock& clock,
-                                   int64_t deadline_ns);
+// A socket on its way to `address`, not blocking, that will send at once what it is given.
+absl::StatusOr<UniqueFd> BeginConnect(const SocketAddress& address);
+// What has become of it, when it can be written to.
+absl::Status ConnectResult(int fd);
 
 // The socket may be blocking or not.
 absl::Status SendAll(int fd, absl::string_view bytes, const Clock& clock, int64_t deadline_ns);

@@ -123,6 +123,7 @@ absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
                                    .arena_bytes = arena_bytes,
                                    .cores = AvailableCores(),
                                    .terms = terms,
+                                   .start_timeout_ns = started.timeout_ns,
                                    .on_ending = TellLauncher(environment, job.rank)};
   if (options.wire == "auto") options.wire = "tcp";
   options.host = environment("SYNCOPATE_HOST").value_or(transport::net::ThisHostName());

@@ -37,6 +37,7 @@ class Start final : public NetStart {
         std::unique_ptr<net::UcxWorker> ucx, net::Endpoint endpoint)
       : options_(options),
         clock_(clock),
+        deadline_ns_(clock.NowNs() + options.start_timeout_ns),
         listener_(std::move(listener)),
         ucx_(std::move(ucx)),
         payload_(net::Encode(endpoint)) {}
@@ -45,11 +46,10 @@ class Start final : public NetStart {
 
   absl::StatusOr<std::unique_ptr<Transport>> Connect(const std::vector<std::string>& payloads,
                                                      const std::string& key) override {
-    const int64_t deadline_ns = clock_.NowNs() + options_.start_timeout_ns;
     SYNCOPATE_ASSIGN_OR_RETURN(Others others, ReadPayloads(payloads, key));
     SYNCOPATE_ASSIGN_OR_RETURN(
-        auto sockets, net::ConnectMesh(std::move(listener_), others.mesh, clock_, deadline_ns));
-    SYNCOPATE_ASSIGN_OR_RETURN(auto local, ShareMemory(others, deadline_ns));
+        auto sockets, net::ConnectMesh(std::move(listener_), others.mesh, clock_, deadline_ns_));
+    SYNCOPATE_ASSIGN_OR_RETURN(auto local, ShareMemory(others));
     net::Core::Options core = {.rank = options_.rank,
                                .size = options_.size,
                                .job = others.mesh.job,
@@ -59,9 +59,9 @@ class Start final : public NetStart {
     core.consensus.size = options_.size;
     auto transport = std::make_unique<net::CoreTransport>(
         core, clock_, std::move(others.local_ranks), std::move(local));
-    SYNCOPATE_ASSIGN_OR_RETURN(auto wire,
-                               MakeWire(std::move(sockets), std::move(others.ucx_addresses),
-                                        transport->handler(), deadline_ns));
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        auto wire,
+        MakeWire(std::move(sockets), std::move(others.ucx_addresses), transport->handler()));
     transport->Run(std::move(wire));
     return transport;
   }
@@ -110,8 +110,7 @@ class Start final : public NetStart {
   }
 
   // The transport among the workers of this host, or null if this worker is alone there.
-  absl::StatusOr<std::unique_ptr<Transport>> ShareMemory(const Others& others,
-                                                         int64_t deadline_ns) const {
+  absl::StatusOr<std::unique_ptr<Transport>> ShareMemory(const Others& others) const {
     const std::vector<int>& ranks = others.local_ranks;
     if (ranks.size() <= 1) return nullptr;
     const auto self = std::find(ranks.begin(), ranks.end(), options_.rank);
@@ -121,7 +120,7 @@ class Start final : public NetStart {
                               .arena_bytes = options_.arena_bytes,
                               .cores = options_.cores,
                               .bell = true,
-                              .start_timeout_ns = deadline_ns - clock_.NowNs(),
+                              .start_timeout_ns = deadline_ns_ - clock_.NowNs(),
                               .on_ending = options_.on_ending},
                              clock_);
   }
@@ -129,8 +128,7 @@ class Start final : public NetStart {
   // `sockets` are those of each rank, by lane.
   absl::StatusOr<std::unique_ptr<net::Wire>> MakeWire(std::vector<std::vector<UniqueFd>> sockets,
                                                       std::vector<std::string> ucx_addresses,
-                                                      net::WireHandler& handler,
-                                                      int64_t deadline_ns) {
+                                                      net::WireHandler& handler) {
     if (ucx_ == nullptr) {
       return net::TcpWire::Make(std::move(sockets), handler, options_.socket_buffer_bytes);
     }
@@ -138,11 +136,12 @@ class Start final : public NetStart {
     for (auto& lanes : sockets) {
       ucx.sockets.push_back(lanes.empty() ? UniqueFd() : std::move(lanes.front()));
     }
-    return net::UcxWire::Make(std::move(ucx_), std::move(ucx), handler, clock_, deadline_ns);
+    return net::UcxWire::Make(std::move(ucx_), std::move(ucx), handler, clock_, deadline_ns_);
   }
 
   const NetOptions options_;
   const Clock& clock_;
+  const int64_t deadline_ns_;
   net::TcpListener listener_;
   std::unique_ptr<net::UcxWorker> ucx_;  // null: TCP
   const std::string payload_;

@@ -33,6 +33,7 @@ struct NetOptions {
   uint64_t arena_bytes = 0;     // the memory shared with the workers of this host
   int cores = 1;                // the cores shared with the workers of this host
   std::string terms = {};       // what all workers must agree on (transport/terms.h)
+  // All must be connected this long after StartNetTransport().
   int64_t start_timeout_ns = 60'000'000'000;
   OnEnding on_ending = nullptr;              // of a worker of this host
   net::LossConsensusOptions consensus = {};  // rank and size are filled in
