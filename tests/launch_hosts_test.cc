@@ -98,6 +98,26 @@ TEST(LaunchHostsTest, TheKeyIsOnNoCommandLine) {
   EXPECT_THAT(Lines(launch.out()), UnorderedElementsAre("[0] 64", "[1] 64"));
 }
 
+// They stood before the job's in the ranks' environment, and the first of two counts.
+TEST(LaunchHostsTest, VariablesOfTheCallerReplacedThoseOfTheJob) {
+  const Options callers = {.environment = {"SYNCOPATE_KEY=" + std::string(64, '0'),
+                                           "SYNCOPATE_RENDEZVOUS=127.0.0.1:9",
+                                           "SYNCOPATE_HOST=elsewhere"}};
+  Subprocess meet(Launch({"-H", "a,b", "--agent", kAgent, "-x", "SYNCOPATE_HOST=there"},
+                         {PRINT_MEETING_BINARY}),
+                  callers);
+  EXPECT_EQ(meet.Wait(), 0) << meet.err();
+  EXPECT_EQ(meet.Count(": p0 p1\n"), 2) << meet.out();
+  Subprocess look(LaunchScript({"-H", "a,b"},
+                               "tr '\\0' '\\n' </proc/$$/environ | "
+                               "grep -E '^SYNCOPATE_(KEY|RENDEZVOUS|HOST)=' | wc -l; "
+                               "tr '\\0' '\\n' </proc/$$/environ | grep ^SYNCOPATE_HOST="),
+                  callers);
+  EXPECT_EQ(look.Wait(), 0) << look.err();
+  EXPECT_THAT(Lines(look.out()), UnorderedElementsAre("[0] 3", "[0] SYNCOPATE_HOST=a", "[1] 3",
+                                                      "[1] SYNCOPATE_HOST=b"));
+}
+
 TEST(LaunchHostsTest, BySshTheCommandReachesTheShellThereUnchanged) {
   // A program named ssh that checks its options and does what a server would do with the rest.
   const std::string folder = ::testing::TempDir() + UniqueMarker() + " it's";
