@@ -29,7 +29,6 @@ set(SYNCOPATE_KNOWN_FAILING
   system_test:JobKeyTest.AKeyFileThatOthersMayReadIsRefused
   system_test:JobKeyTest.AKeyFromPublicValuesCouldNotBeRefused
   system_test:JobKeyTest.AKeyFromPublicValuesWasTakenSilently
-  system_test:LaunchHostsTest.VariablesOfTheCallerReplacedThoseOfTheJob
 )
 
 # gtest_discover_tests() that knows of them.

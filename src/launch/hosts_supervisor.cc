@@ -128,10 +128,11 @@ void HostsSupervisor::SendStarts() {
                          .grace_ns = options_.grace_ns,
                          .folder = folder,
                          .command = options_.command,
-                         .environment = options_.variables};
-    const std::vector<std::string> variables = rendezvous_->Variables();
-    start.environment.insert(start.environment.end(), variables.begin(), variables.end());
-    start.environment.push_back(absl::StrCat("SYNCOPATE_HOST=", agent->place().host));
+                         .environment = {}};
+    // Those of the job, and not what the caller may have from another one.
+    std::vector<std::string> variables = rendezvous_->Variables();
+    variables.push_back(absl::StrCat("SYNCOPATE_HOST=", agent->place().host));
+    start.environment = WithVariables(options_.variables, variables);
     agent->Send(FrameKind::kStart, 0, EncodeStart(start));
   }
 }
