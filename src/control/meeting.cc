@@ -18,6 +18,7 @@
 #include "base/proof.h"
 #include "base/status.h"
 #include "control/interfaces.h"
+#include "control/job_key.h"
 #include "control/pmi_exchange.h"
 #include "control/pmix_exchange.h"
 #include "control/rendezvous_client.h"
@@ -69,6 +70,20 @@ std::string DerivedKey(const MeetingOptions& options) {
       .Add(options.job)
       .AddNumber(options.size)
       .ProofBy("syncopate");
+}
+
+// Meets with the key that was given, else with a derived one, if that may be.
+absl::StatusOr<Meeting> WithKey(
+    MeetingOptions options,
+    const std::function<absl::StatusOr<Meeting>(const MeetingOptions&)>& meet) {
+  const bool is_public = options.key.empty();
+  if (is_public) {
+    SYNCOPATE_RETURN_IF_ERROR(CheckKeyMayBePublic(options.secret_for));
+    options.key = DerivedKey(options);
+  }
+  absl::StatusOr<Meeting> meeting = meet(options);
+  if (meeting.ok()) meeting->key_is_public = is_public;
+  return meeting;
 }
 
 absl::StatusOr<std::string> AddressToBind(const Environment& environment) {
@@ -153,11 +168,10 @@ absl::StatusOr<std::string> OwnAddress(const std::string& host, const Clock& clo
   return AddressToBind(environment);
 }
 
-// Everybody knows where rank 0 is, and derives the port and (if none was given) the key.
+// Everybody knows where rank 0 is, and derives the port.
 absl::StatusOr<Meeting> MeetAtHost(MeetingOptions options, const std::string& host,
                                    const std::string& seed, const Clock& clock,
                                    const Environment& environment) {
-  if (options.key.empty()) options.key = DerivedKey(options);
   // Each meeting has a server of its own. The key tells it from the last one, which may still be
   // there.
   options.key = ProofText("syncopate round").AddNumber(options.round).ProofBy(options.key);
@@ -207,19 +221,15 @@ absl::StatusOr<Meeting> Meet(const MeetingOptions& given, const Clock& clock,
   SYNCOPATE_RETURN_IF_ERROR(CheckOptions(options, clock));
   if (options.round < 0) options.round = NextRound(options.job, options.rank);
   if (options.key.empty()) {
-    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, Variable(environment, "SYNCOPATE_KEY"));
-    if (!text.empty()) {
-      auto key = ParseKey(text);
-      if (!key.ok()) return At("SYNCOPATE_KEY", key.status());
-      options.key = *std::move(key);
-    }
+    SYNCOPATE_ASSIGN_OR_RETURN(options.key, GivenKey(environment));
   }
   if (options.rendezvous.empty()) {
     SYNCOPATE_ASSIGN_OR_RETURN(options.rendezvous, Variable(environment, "SYNCOPATE_RENDEZVOUS"));
   }
   if (!options.rendezvous.empty()) {
-    if (options.key.empty()) options.key = DerivedKey(options);
-    return JoinMeeting(options, {options.rendezvous}, clock);
+    return WithKey(options, [&](const MeetingOptions& complete) {
+      return JoinMeeting(complete, {complete.rendezvous}, clock);
+    });
   }
   if (options.size == 1) {  // nobody to find
     if (options.key.empty()) options.key = DerivedKey(options);
@@ -240,7 +250,9 @@ absl::StatusOr<Meeting> Meet(const MeetingOptions& given, const Clock& clock,
       unset_or("WORLD_SIZE", options.size)) {
     Log(LogLevel::kInfo, "meeting at MASTER_ADDR=", master);
     return Place("meeting by torchrun's MASTER_ADDR",
-                 MeetAtHost(options, master, master_port, clock, environment));
+                 WithKey(options, [&](const MeetingOptions& complete) {
+                   return MeetAtHost(complete, master, master_port, clock, environment);
+                 }));
   }
   if (environment("PMIX_NAMESPACE").has_value() && Says(environment, "PMIX_RANK", options.rank)) {
     Log(LogLevel::kInfo, "meeting by PMIx");
@@ -275,7 +287,9 @@ absl::StatusOr<Meeting> Meet(const MeetingOptions& given, const Clock& clock,
     if (!node.ok()) return At(name, node.status());
     Log(LogLevel::kInfo, "meeting at ", *node, ", the first of ", name);
     return Place("meeting by Slurm's node list",
-                 MeetAtHost(options, *node, "slurm", clock, environment));
+                 WithKey(options, [&](const MeetingOptions& complete) {
+                   return MeetAtHost(complete, *node, "slurm", clock, environment);
+                 }));
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "rank ", options.rank, " of ", options.size,

@@ -17,8 +17,12 @@ struct MeetingOptions {
   std::string job;
   int rank = 0;
   int size = 1;
-  // The job's key, raw bytes; empty: SYNCOPATE_KEY, else exchanged or derived (docs/launch.md).
+  // The job's key, raw bytes; empty: the one that the user gave (job_key.h), else exchanged or
+  // derived (docs/launch.md).
   std::string key;
+  // The setting that forbids a key of public values, as "SYNCOPATE_REQUIRE_KEY=1". Where the key
+  // would be one, the meeting is refused with an error that names it. Empty: it may be one.
+  std::string secret_for = {};
   // Where the rendezvous is, "host:port"; empty: SYNCOPATE_RENDEZVOUS, else rank 0 makes one.
   std::string rendezvous;
   std::string host;     // this host's name, for messages
@@ -31,6 +35,7 @@ struct Meeting {
   std::string key;                    // 32 bytes, the same for all, new for each meeting
   std::vector<std::string> payloads;  // by rank
   std::vector<std::string> hosts;     // by rank
+  bool key_is_public = false;         // it was made of values that others may know
 };
 
 // Returns when all workers have come, or at the deadline with an error that names the missing ones.

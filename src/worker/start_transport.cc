@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -13,7 +14,9 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "base/switch.h"
 #include "control/interfaces.h"
+#include "control/job_key.h"
 #include "control/launcher_notes.h"
 #include "control/meeting.h"
 #include "transport/net/endpoint.h"
@@ -112,6 +115,16 @@ transport::OnEnding TellLauncher(const Environment& environment, int rank) {
   };
 }
 
+// Says once that others could take part in this job.
+void WarnOfPublicKey() {
+  static std::atomic<bool> warned = false;
+  if (warned.exchange(true)) return;
+  Log(LogLevel::kWarn,
+      "the key of this job is made of public values: whoever reaches its ports and knows its "
+      "launcher's variables can take part in it; ",
+      control::kKeyRemedy);
+}
+
 absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
                           const std::string& terms, StartedTransport& started) {
   const Job& job = started.job;
@@ -133,18 +146,24 @@ absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
   options.ip = interface.address;
   SYNCOPATE_ASSIGN_OR_RETURN(options.socket_buffer_bytes, ResolveSocketBuffer(environment));
   SYNCOPATE_ASSIGN_OR_RETURN(options.lanes, ResolveConnections(environment, interface.name));
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool require_key,
+                             IsOn(environment, "SYNCOPATE_REQUIRE_KEY", /*otherwise=*/false));
   SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<transport::NetStart> start,
                              transport::StartNetTransport(options, MonotonicClock()));
-  SYNCOPATE_ASSIGN_OR_RETURN(control::Meeting meeting,
-                             control::Meet({.job = job.id,
-                                            .rank = job.rank,
-                                            .size = job.size,
-                                            .key = {},
-                                            .rendezvous = {},
-                                            .host = options.host,
-                                            .payload = start->payload(),
-                                            .deadline_ns = deadline_ns},
-                                           MonotonicClock(), environment));
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      control::Meeting meeting,
+      control::Meet({.job = job.id,
+                     .rank = job.rank,
+                     .size = job.size,
+                     .key = {},
+                     .secret_for = require_key ? "SYNCOPATE_REQUIRE_KEY=1" : "",
+                     .rendezvous = {},
+                     .host = options.host,
+                     .payload = start->payload(),
+                     .deadline_ns = deadline_ns},
+                    MonotonicClock(), environment));
+  const bool leaves_host = job.local_size != job.size;
+  if (meeting.key_is_public && leaves_host && job.rank == 0) WarnOfPublicKey();
   SYNCOPATE_ASSIGN_OR_RETURN(started.transport, start->Connect(meeting.payloads, meeting.key));
   started.hosts = std::move(meeting.hosts);
   return absl::OkStatus();

@@ -31,6 +31,7 @@
 #include "base/mutex.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "base/switch.h"
 #include "engine/engine.h"
 #include "syncopate/syncopate.h"
 #include "worker/algorithm_terms.h"
@@ -334,17 +335,6 @@ class GroupImpl {
 
 }  // namespace internal
 
-namespace {
-
-absl::StatusOr<bool> IsOn(const Environment& environment, const char* name) {
-  const std::string text = environment(name).value_or("1");
-  if (text == "1" || text == "0") return text == "1";
-  return absl::InvalidArgumentError(
-      absl::StrCat(name, ": \"", text, "\" is neither 1 (the default) nor 0"));
-}
-
-}  // namespace
-
 bool Handle::Done() const { return state_->operation == nullptr || state_->operation->done(); }
 
 absl::Status Handle::Wait() {
@@ -391,9 +381,11 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   // All workers make these groups in the same order, so their keys agree. The watch and the tuner
   // are only of use between hosts.
   SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> world, impl->MakeGroup(everyone));
-  SYNCOPATE_ASSIGN_OR_RETURN(const bool upkeep, IsOn(environment, "SYNCOPATE_UPKEEP"));
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool upkeep,
+                             IsOn(environment, "SYNCOPATE_UPKEEP", /*otherwise=*/true));
   if (network && upkeep) SYNCOPATE_RETURN_IF_ERROR(impl->WatchNetwork(everyone));
-  SYNCOPATE_ASSIGN_OR_RETURN(const bool tune, IsOn(environment, "SYNCOPATE_TUNE"));
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool tune,
+                             IsOn(environment, "SYNCOPATE_TUNE", /*otherwise=*/true));
   if (network && tune) SYNCOPATE_RETURN_IF_ERROR(impl->TuneChunks(everyone));
   auto group = std::make_shared<internal::GroupImpl>(impl, std::move(world), impl->watch.get(),
                                                      impl->tuner.get());
