@@ -304,5 +304,48 @@ TEST(EngineOnLoopTest, LateWorkerIsNamedNotBeforeTheDeadline) {
   EXPECT_EQ(data, std::vector<float>(10, 1));
 }
 
+// A member that knew of a loss broke the gate. Another one, which had not heard of it yet, took it for
+// a gate whose time was up, and blamed the first member that had not come: a live one.
+TEST(EngineOnLoopTest, AGateThatBrokeForALossNamesTheLostOneWhereTheNewsComesLater) {
+  LoopWorld world(4, 29);
+  const Program program = *plan::PlanBy("ring", AllReduceOf(4, 10), {});
+  std::vector<float> data(10, 1);
+  std::vector<std::shared_ptr<Operation>> operations;
+  for (int rank : {0, 3}) {  // worker 1 is on its way, worker 2 dies
+    operations.push_back(world.Start(
+        rank, {.group = nullptr, .program = *CompileProgram(program, rank), .data = data.data()}));
+  }
+  for (int turn = 0; turn < 100; ++turn) world.Step({0, 3});
+  world.network().KillHeardBy(2, 0);
+  for (int turn = 0; turn < 100; ++turn) world.Step({0, 3});
+  ASSERT_TRUE(operations[0]->done()) << "it has not broken the gate";
+  EXPECT_EQ(GetSuspect(operations[0]->status()), 2);
+  EXPECT_FALSE(operations[1]->done()) << operations[1]->status();
+  world.network().Kill(2);  // now all know
+  ASSERT_TRUE(world.Finish(operations, 1000));
+  EXPECT_EQ(operations[1]->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(GetSuspect(operations[1]->status()), 2);
+}
+
+// The other way round: time was up for all when a member heard of a loss.
+TEST(EngineOnLoopTest, AGateWhoseTimeWasUpNamesTheLateOneThoughALossIsKnownByThen) {
+  LoopWorld world(4, 31);
+  const Program program = *plan::PlanBy("ring", AllReduceOf(4, 10), {});
+  std::vector<float> data(10, 1);
+  std::vector<std::shared_ptr<Operation>> operations;
+  for (int rank : {0, 2, 3}) {
+    operations.push_back(world.Start(rank, {.group = nullptr,
+                                            .program = *CompileProgram(program, rank),
+                                            .data = data.data(),
+                                            .deadline_ns = rank == 0 ? 100'000 : 0}));
+  }
+  for (int turn = 0; turn < 50; ++turn) world.Step({0, 2, 3});
+  while (!operations[0]->done()) world.Step({0});
+  EXPECT_EQ(GetSuspect(operations[0]->status()), 1);
+  world.network().Kill(2);
+  ASSERT_TRUE(world.Finish({operations[2]}, 1000));
+  EXPECT_EQ(GetSuspect(operations[2]->status()), 1) << operations[2]->status();
+}
+
 }  // namespace
 }  // namespace syncopate::engine

@@ -135,8 +135,10 @@ class LoopTransport final : public Transport {
   void CancelPark() override {}
   void Wake() override {}
 
-  uint64_t losses() const override { return network_.losses_.size(); }
-  std::vector<Loss> Lost() const override { return network_.losses_; }
+  uint64_t losses() const override { return network_.heard_[static_cast<size_t>(rank_)]; }
+  std::vector<Loss> Lost() const override {
+    return {network_.losses_.begin(), network_.losses_.begin() + static_cast<ptrdiff_t>(losses())};
+  }
   void Expel(int rank) override { network_.Kill(rank); }
 
  private:
@@ -175,7 +177,8 @@ LoopNetwork::LoopNetwork(int size, uint64_t seed, int delay_ticks_max)
     : size_(size),
       delay_ticks_max_(static_cast<uint64_t>(delay_ticks_max)),
       random_(seed),
-      sent_(static_cast<size_t>(size)) {}
+      sent_(static_cast<size_t>(size)),
+      heard_(static_cast<size_t>(size)) {}
 
 std::unique_ptr<Transport> LoopNetwork::Attach(int rank) {
   return std::make_unique<LoopTransport>(*this, rank);
@@ -187,11 +190,18 @@ void LoopNetwork::Tick() {
 }
 
 void LoopNetwork::Kill(int rank) {
-  for (const Loss& loss : losses_) {
-    if (loss.rank == rank) return;
+  KillHeardBy(rank, rank);
+  std::fill(heard_.begin(), heard_.end(), losses_.size());
+}
+
+void LoopNetwork::KillHeardBy(int rank, int by) {
+  const bool known = std::any_of(losses_.begin(), losses_.end(),
+                                 [&](const Loss& loss) { return loss.rank == rank; });
+  if (!known) {
+    losses_.push_back(
+        {.rank = rank, .order = losses_.size() + 1, .cause = "died (its process ended)"});
   }
-  losses_.push_back(
-      {.rank = rank, .order = losses_.size() + 1, .cause = "died (its process ended)"});
+  heard_[static_cast<size_t>(by)] = losses_.size();
 }
 
 }  // namespace syncopate::transport

@@ -40,8 +40,10 @@ class LoopNetwork {
   };
   const Traffic& SentBy(int rank) const { return sent_[static_cast<size_t>(rank)]; }
 
-  // From now on `rank` is lost, as if its process had ended.
+  // From now on `rank` is lost, as if its process had ended. All hear of it at once.
   void Kill(int rank);
+  // Only `by` hears of it, until the next Kill().
+  void KillHeardBy(int rank, int by);
 
  private:
   friend class LoopSession;
@@ -77,6 +79,7 @@ class LoopNetwork {
   std::vector<Traffic> sent_;                                                       // by rank
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<Operation>> operations_;  // key, sequence
   std::vector<Loss> losses_;
+  std::vector<size_t> heard_;  // by rank, of how many of them
 };
 
 }  // namespace syncopate::transport

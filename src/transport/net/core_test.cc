@@ -71,6 +71,29 @@ TEST_F(CoreTest, TheRestOfAResultIsNotWrittenIntoMemoryThatTheCallerHasBack) {
   EXPECT_TRUE(memory == std::string(memory.size(), 'n'));
 }
 
+// The thread that reads from the network may do so while another one works on the data of the
+// operation, which had looked a moment before whether it may.
+TEST_F(CoreTest, AResultIsNotWrittenIntoDataThatIsBeingWorkedOn) {
+  Make(2, {1});
+  NetGroup& group = Open({1, 0});  // worker 1 is the arbiter
+  std::string memory(kFragmentBytes, 'm');
+  Begin(group, {.sequence = 0,
+                .ending = Ending::kShared,
+                .data = reinterpret_cast<std::byte*>(memory.data()),
+                .data_bytes = memory.size()});
+  ASSERT_FALSE(group.gates->Held(0)) << "it may work";
+  const GateMessage query = {
+      .kind = GateMessage::Kind::kQuery, .round = 1, .items = {{.sequence = 0}}, .ranks = {1, 0}};
+  const GateMessage decision = {
+      .kind = GateMessage::Kind::kDecision,
+      .round = 1,
+      .items = {{.sequence = 0, .start = 1, .finish = 1, .provider = 0, .not_finished = {1}}}};
+  Write(1, Frame(Header(FrameType::kGate), query));
+  Write(1, Frame(Header(FrameType::kGate), decision));
+  Write(1, Frame(Header(FrameType::kResult), std::string(kFragmentBytes, 'r')), /*lane=*/1);
+  EXPECT_TRUE(memory == std::string(kFragmentBytes, 'm'));
+}
+
 // ---- frames that no worker of ours sends
 
 // The length of a payload was not compared with a message of no bytes, whose buffer it overran.

@@ -249,6 +249,33 @@ TEST(GateProtocolTest, AResultOnItsWayIsWaitedForThoughOthersAsk) {
   }
 }
 
+// Members 1 and 2 have given the result to their callers. Member 1 is to give it to member 3, and dies
+// on the way: member 2 must not have let it go, or member 3 keeps its old data.
+TEST(GateProtocolTest, AResultIsKeptUntilAllHaveItThoughItsProviderDies) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Group group(4, seed);
+    for (int m = 0; m < 4; ++m) group[m].Open(0, Mode::kShared, {}, /*awaits_start=*/false);
+    for (const int m : {1, 2}) EXPECT_TRUE(group[m].Enter(0, Gate::kFinish, /*prompt=*/true));
+    group[3].Ask(0);
+    const uint64_t dies_at = group.random().Below(20);
+    std::set<int> closed;
+    uint64_t step = 0;
+    for (bool more = true; more || step <= dies_at; ++step) {
+      if (step == dies_at) group.Lose(1);
+      more = group.Step();
+      for (int m = 0; m < 4; ++m) {
+        const bool passed = group[m].State(0, Gate::kFinish) == GateState::kPassed;
+        if (group.lost(m) || !passed || !closed.insert(m).second) continue;
+        group.Collect();
+        group[m].Close(0);
+      }
+    }
+    for (const int m : {0, 2, 3}) {
+      ASSERT_TRUE(closed.contains(m)) << "seed " << seed << ": member " << m << " has no result";
+    }
+  }
+}
+
 // Operations in which members finish when all have begun, one or two members lost anywhere, and
 // somebody who asks because its time is up: survivors must agree on every operation.
 class GateStorm : public ::testing::TestWithParam<Mode> {};
