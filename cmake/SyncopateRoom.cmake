@@ -28,7 +28,6 @@ endif()
 set(SYNCOPATE_KNOWN_FAILING
   engine_test:EngineOnLoopTest.AGateThatBrokeForALossNamesTheLostOneWhereTheNewsComesLater
   engine_test:EngineOnLoopTest.AGateWhoseTimeWasUpNamesTheLateOneThoughALossIsKnownByThen
-  transport_test:BoardTest.ReadersOfVerdictsGivenAtOnceNameTheSameFirstOne
   transport_test:CoreTest.AResultIsNotWrittenIntoDataThatIsBeingWorkedOn
   transport_test:GateProtocolTest.AResultIsKeptUntilAllHaveItThoughItsProviderDies
 )

@@ -1,8 +1,11 @@
 #include "transport/shm/board.h"
 
-#include <algorithm>
-
 namespace syncopate::transport::shm {
+namespace {
+
+int RankOf(uint64_t verdict) { return static_cast<int>(verdict >> 16) - 1; }
+
+}  // namespace
 
 std::string WhyEnded(Cause cause) {
   return cause == Cause::kStuck ? "no heartbeat" : "it did not go on in time";
@@ -22,28 +25,47 @@ std::string Describe(Cause cause) {
   return "is lost";
 }
 
+// Each takes the first free place, and looks at all before it: no rank comes twice, and two verdicts at
+// the same moment are one after the other for all.
 bool Pronounce(Board& board, int rank, Cause cause, int by) {
-  std::atomic<uint64_t>& verdict = board.verdicts[rank];
-  if (verdict.load(std::memory_order_acquire) != 0) return false;
-  // The order is drawn before the verdict stands, so two verdicts may stand in the other order than
-  // they were drawn; what matters is that every reader sorts them alike.
-  const uint64_t order = board.count.fetch_add(1) + 1;
-  uint64_t none = 0;
-  return verdict.compare_exchange_strong(
-      none, order << 16 | static_cast<uint64_t>(cause) << 8 | static_cast<uint64_t>(by));
+  const uint64_t verdict = static_cast<uint64_t>(rank + 1) << 16 |
+                           static_cast<uint64_t>(cause) << 8 | static_cast<uint64_t>(by);
+  for (std::atomic<uint64_t>& place : board.verdicts) {
+    uint64_t there = 0;
+    if (place.compare_exchange_strong(there, verdict)) return true;
+    if (RankOf(there) == rank) return false;
+  }
+  return false;  // there are no more ranks than places
+}
+
+bool IsLost(const Board& board, int rank) {
+  for (const std::atomic<uint64_t>& place : board.verdicts) {
+    const uint64_t verdict = place.load(std::memory_order_acquire);
+    if (verdict == 0) return false;
+    if (RankOf(verdict) == rank) return true;
+  }
+  return false;
+}
+
+uint64_t CountVerdicts(const Board& board) {
+  uint64_t count = 0;
+  for (const std::atomic<uint64_t>& place : board.verdicts) {
+    if (place.load(std::memory_order_acquire) == 0) break;
+    ++count;
+  }
+  return count;
 }
 
 std::vector<Loss> ReadVerdicts(const Board& board, int size) {
   std::vector<Loss> losses;
-  for (int rank = 0; rank < size; ++rank) {
-    const uint64_t verdict = board.verdicts[rank].load(std::memory_order_acquire);
-    if (verdict == 0) continue;
-    losses.push_back({.rank = rank,
-                      .order = verdict >> 16,
+  for (const std::atomic<uint64_t>& place : board.verdicts) {
+    const uint64_t verdict = place.load(std::memory_order_acquire);
+    if (verdict == 0) break;
+    if (RankOf(verdict) >= size) continue;  // no worker of ours wrote it
+    losses.push_back({.rank = RankOf(verdict),
+                      .order = losses.size() + 1,
                       .cause = Describe(static_cast<Cause>((verdict >> 8) & 0xff))});
   }
-  std::sort(losses.begin(), losses.end(),
-            [](const Loss& a, const Loss& b) { return a.order < b.order; });
   return losses;
 }
 

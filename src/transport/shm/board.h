@@ -28,11 +28,12 @@ std::string WhyEnded(Cause cause);
 bool Pronounce(Board& board, int rank, Cause cause, int by);
 
 // Whether there is a verdict on `rank`.
-inline bool IsLost(const Board& board, int rank) {
-  return board.verdicts[rank].load(std::memory_order_acquire) != 0;
-}
+bool IsLost(const Board& board, int rank);
 
-// All verdicts, in order.
+// How many verdicts there are.
+uint64_t CountVerdicts(const Board& board);
+
+// All verdicts, in order. What two workers read at different times differs at its end only.
 std::vector<Loss> ReadVerdicts(const Board& board, int size);
 
 }  // namespace syncopate::transport::shm

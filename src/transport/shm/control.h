@@ -54,10 +54,9 @@ struct GroupEntry {
 };
 
 // The verdicts on lost workers, in the control memory of rank 0, written by every worker of the job.
-// A verdict, once there, stays.
+// They stand in their order and without gaps: one that is there stays, and none comes before it later.
 struct Board {
-  std::atomic<uint64_t> count;  // verdicts given out
-  // 0: not lost; else order << 16 | cause << 8 | by whom.
+  // 0: none yet; else 1 + rank << 16 | cause << 8 | by whom.
   std::atomic<uint64_t> verdicts[limits::kLocalWorkersMax];
 };
 

@@ -185,7 +185,7 @@ void Peers::Watch() {
       if (now_ns - std::max(beat_ns, since_ns) > options_.stuck_ns) Expel(rank, Cause::kStuck);
     }
     // Another worker's verdict: wake our own threads so that they see it.
-    const uint64_t losses = board().count.load();
+    const uint64_t losses = CountVerdicts(board());
     if (losses != known_losses) {
       known_losses = losses;
       Ring(options_.rank);

@@ -51,7 +51,7 @@ class ShmTransport final : public Transport {
   void Wake() override { peers_->Ring(peers_->rank()); }
   int bell() const override { return peers_->bell(); }
 
-  uint64_t losses() const override { return peers_->board().count.load(std::memory_order_relaxed); }
+  uint64_t losses() const override { return shm::CountVerdicts(peers_->board()); }
   std::vector<Loss> Lost() const override {
     return shm::ReadVerdicts(peers_->board(), peers_->size());
   }
