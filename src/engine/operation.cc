@@ -163,7 +163,8 @@ Operation::Outcome Operation::Prepare() {
   if (!session.ok()) return Outcome::kBlocked;  // an earlier operation must retire first
   session_ = *std::move(session);
   if (!memory.ok()) {
-    session_->Break(transport::Gate::kStart);  // the others need not wait for us
+    // The others need not wait for us.
+    session_->Break(transport::Gate::kStart, transport::BreakReason::kTime);
     return Fail(At(Describe(), memory), /*breaks_group=*/true);
   }
   if (shape_ == Shape::kExchange) {
@@ -534,15 +535,21 @@ Operation::Outcome Operation::FailBroken(transport::Gate gate) {
                           BlastRadius::kOperation),
                 /*breaks_group=*/false);
   }
-  return Fail(BrokenStatus(gate, transport_.Lost()), /*breaks_group=*/true);
+  std::optional<absl::Status> status = BrokenStatus(gate);
+  return status ? Fail(*std::move(status), /*breaks_group=*/true) : Outcome::kBlocked;
 }
 
 void Operation::CallOff(const absl::Status& why) {
   if (retired()) return;
   // Breaking the gates tells the others now what they would otherwise learn only at their deadline.
   if (!done()) {
-    if (session_ != nullptr && state_ <= State::kStarting) session_->Break(transport::Gate::kStart);
-    if (session_ != nullptr && shape_ == Shape::kSteps) session_->Break(transport::Gate::kFinish);
+    const auto reason = transport::BreakReason::kTime;
+    if (session_ != nullptr && state_ <= State::kStarting) {
+      session_->Break(transport::Gate::kStart, reason);
+    }
+    if (session_ != nullptr && shape_ == Shape::kSteps) {
+      session_->Break(transport::Gate::kFinish, reason);
+    }
     Complete(At(Describe(), why));
   }
   Retire();
@@ -556,36 +563,39 @@ bool Operation::IsLost(int member, absl::Span<const transport::Loss> losses) con
                      [&](const transport::Loss& loss) { return loss.rank == rank; });
 }
 
-absl::Status Operation::BrokenStatus(transport::Gate gate,
-                                     absl::Span<const transport::Loss> losses) const {
-  for (const transport::Loss& loss : losses) {  // in order: all survivors name the same first one
-    const auto& ranks = spec_.group->members;
-    if (std::find(ranks.begin(), ranks.end(), loss.rank) == ranks.end()) continue;
+// Losses have one order for all workers, of which each knows the beginning: all name the same first
+// one. The member that broke the gate said whether it did so for a loss. By what this worker knows
+// itself, it would blame a member that had not come yet until it hears of the loss, and a lost member
+// as soon as it hears of one, while others blame the one that was late.
+std::optional<absl::Status> Operation::BrokenStatus(transport::Gate gate) const {
+  const transport::Session::Failure failure = session_->WhyBroken(gate);
+  const auto& ranks = spec_.group->members;
+  std::optional<absl::Status> status;
+  if (!failure.for_loss) status = LateStatus(failure);
+  for (const transport::Loss& loss : transport_.Lost()) {
     if (loss.rank == transport_.rank()) {
       return WithBlast(absl::AbortedError(absl::StrCat(
                            Describe(), ": this worker is out of the job: it ", loss.cause)),
                        BlastRadius::kJob, loss.rank);
     }
-    return WithBlast(
+    if (status || std::find(ranks.begin(), ranks.end(), loss.rank) == ranks.end()) continue;
+    status = WithBlast(
         absl::UnavailableError(absl::StrCat(Describe(), ": worker ", loss.rank, " ", loss.cause,
                                             "; this group is lost, make a new one without it")),
         BlastRadius::kGroup, loss.rank);
   }
+  return status;
+}
+
+absl::Status Operation::LateStatus(const transport::Session::Failure& failure) const {
   std::vector<int> missing;
-  // A member that did not even join is to blame before those that could not finish without it.
-  for (const transport::Gate looked_at : {transport::Gate::kStart, gate}) {
-    if (!missing.empty() || (looked_at != gate && !spec_.group->port->optimistic())) continue;
-    for (int member = 0; member < members(); ++member) {
-      if (!session_->Entered(looked_at, member)) {
-        missing.push_back(spec_.group->members[static_cast<size_t>(member)]);
-      }
-    }
-    if (!missing.empty()) gate = looked_at;
+  for (const int member : failure.missing) {
+    missing.push_back(spec_.group->members[static_cast<size_t>(member)]);
   }
   const bool self_missing =
       std::find(missing.begin(), missing.end(), transport_.rank()) != missing.end();
   const int suspect = missing.empty() ? -1 : missing.front();
-  const absl::string_view what = gate == transport::Gate::kStart ? "join" : "finish";
+  const absl::string_view what = failure.gate == transport::Gate::kStart ? "join" : "finish";
   return WithBlast(
       absl::DeadlineExceededError(
           self_missing
@@ -633,6 +643,9 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
     }
     return false;
   };
+  const auto reason = [](bool lost) {
+    return lost ? transport::BreakReason::kLoss : transport::BreakReason::kTime;
+  };
   switch (state_) {
     case State::kQueued:
       if (!late) return Outcome::kBlocked;
@@ -643,14 +656,20 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
           /*breaks_group=*/true);
     case State::kEntering:  // the group's first member has not made the group
       if (!late && !IsLost(0, losses)) return Outcome::kBlocked;
-      session_->Break(transport::Gate::kStart);
-      return Fail(BrokenStatus(transport::Gate::kStart, losses), /*breaks_group=*/true);
-    case State::kStarting:
-      if (!late && !missing_is_lost(transport::Gate::kStart)) return Outcome::kBlocked;
-      // Break() may come too late: then the gate has passed, and the operation goes on.
-      if (session_->Break(transport::Gate::kStart) == transport::GateState::kOpen)
+      if (session_->Break(transport::Gate::kStart, reason(IsLost(0, losses))) ==
+          transport::GateState::kOpen) {
         return Outcome::kBlocked;
+      }
+      return FailBroken(transport::Gate::kStart);
+    case State::kStarting: {
+      const bool lost = missing_is_lost(transport::Gate::kStart);
+      if (!late && !lost) return Outcome::kBlocked;
+      // Break() may come too late: then the gate has passed, and the operation goes on.
+      if (session_->Break(transport::Gate::kStart, reason(lost)) == transport::GateState::kOpen) {
+        return Outcome::kBlocked;
+      }
       return AwaitStart();
+    }
     case State::kWorking:
     case State::kFinishing:
     case State::kLingering:
@@ -661,17 +680,21 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
   if (spec_.group->port->optimistic()) {
     // The transport settles losses itself, and Poll() sees how. A shared result may reach others late
     // without harm to ours.
-    if (late && state_ != State::kLingering) session_->Break(transport::Gate::kFinish);
+    if (late && state_ != State::kLingering) {
+      session_->Break(transport::Gate::kFinish, transport::BreakReason::kTime);
+    }
     return Outcome::kBlocked;
   }
   if (shape_ == Shape::kSteps) {
-    if (!late && !missing_is_lost(transport::Gate::kFinish)) return Outcome::kBlocked;
-    if (session_->Break(transport::Gate::kFinish) == transport::GateState::kPassed)
+    const bool lost = missing_is_lost(transport::Gate::kFinish);
+    if (!late && !lost) return Outcome::kBlocked;
+    if (session_->Break(transport::Gate::kFinish, reason(lost)) == transport::GateState::kPassed) {
       return Outcome::kMoved;
+    }
     if (state_ == State::kLingering) {  // done for the caller; only the group is lost
-      if (spec_.group->failure.ok()) {
-        spec_.group->failure = BrokenStatus(transport::Gate::kFinish, losses);
-      }
+      const std::optional<absl::Status> status = BrokenStatus(transport::Gate::kFinish);
+      if (!status) return Outcome::kBlocked;
+      if (spec_.group->failure.ok()) spec_.group->failure = *status;
       Retire();
       return Outcome::kMoved;
     }

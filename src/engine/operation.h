@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -177,11 +178,13 @@ class Operation {
   void Complete(absl::Status status);
   void Retire();
   Outcome Fail(absl::Status status, bool breaks_group);
-  // Fails because `gate` broke, with the reason for it.
+  // Fails because `gate` broke, with the reason for it; blocked while that is not known here.
   Outcome FailBroken(transport::Gate gate);
   absl::Status OddityStatus(int member, uint64_t digest) const;
-  // Why `gate` broke: the first loss among the members, or the members that had not entered it.
-  absl::Status BrokenStatus(transport::Gate gate, absl::Span<const transport::Loss> losses) const;
+  // Why `gate` broke: the first loss among the members, or the members that had not entered it; the
+  // same for all. Nothing: it broke for a loss of which this worker has not heard yet.
+  std::optional<absl::Status> BrokenStatus(transport::Gate gate) const;
+  absl::Status LateStatus(const transport::Session::Failure& failure) const;
 
   const OperationSpec spec_;
   const uint64_t sequence_;

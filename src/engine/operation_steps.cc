@@ -20,12 +20,12 @@ Operation::Outcome Operation::WorkSteps() {
     // The others may settle the operation while we work: they broke it, or gave us the result.
     const transport::GateState finish = session_->State(transport::Gate::kFinish);
     if (finish == transport::GateState::kBroken) return FailBroken(transport::Gate::kFinish);
-    if (finish == transport::GateState::kPassed) {
+    if (finish == transport::GateState::kPassed || session_->Held()) {
+      if (!session_->TakeResult()) return Outcome::kBlocked;
       moved_ = ResultRange().first;
       state_ = State::kCopyingOut;
       return Outcome::kMoved;
     }
-    if (session_->Held()) return Outcome::kBlocked;
     if (steps_left_ == 0) return FinishWork() ? Outcome::kMoved : Outcome::kBlocked;
   }
   uint64_t budget = kQuantumBytes;

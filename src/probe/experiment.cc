@@ -225,8 +225,8 @@ bool Experiment::Fail(absl::Status status) {
   // Once all know that the probe is over, nobody needs anybody any more.
   if (!context_.ending) status_ = std::move(status);
   const bool starting = phase_ == Phase::kStarting;
-  if (starting) session_->Break(transport::Gate::kStart);
-  session_->Break(transport::Gate::kFinish);
+  if (starting) session_->Break(transport::Gate::kStart, transport::BreakReason::kTime);
+  session_->Break(transport::Gate::kFinish, transport::BreakReason::kTime);
   phase_ = Phase::kBreaking;
   deadline_ns_ = context_.clock.NowNs() + kBreakNs;
   return true;

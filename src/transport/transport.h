@@ -70,6 +70,11 @@ struct Hello {
 // gate also passes when one member has entered it and the others have been given the result.
 enum class Gate : uint8_t { kStart, kFinish };
 enum class GateState : uint8_t { kOpen, kPassed, kBroken };
+// Why a member breaks a gate.
+enum class BreakReason : uint8_t {
+  kTime,  // its time is up, or it cannot go on
+  kLoss,  // it knows that another member is lost
+};
 
 // One member's side of one operation. Destroying it is allowed once the finish gate has passed or a
 // gate is broken.
@@ -84,9 +89,22 @@ class Session {
   virtual GateState State(Gate gate) = 0;
   // Breaks the gate unless it has passed. Returns what became of it; kOpen: that is being settled
   // with the others, and State() will tell.
-  virtual GateState Break(Gate gate) = 0;
+  virtual GateState Break(Gate gate, BreakReason why) = 0;
+  // The first gate that broke in a group ends it. This is why, the same for all members and for all
+  // sessions with a broken gate.
+  struct Failure {
+    bool for_loss = false;  // of a member; this worker may not have heard of it yet
+    // Else the members that had not entered the gate when it broke.
+    Gate gate = Gate::kStart;
+    std::vector<int> missing = {};
+  };
+  // `gate` of this session is broken.
+  virtual Failure WhyBroken(Gate gate) = 0;
   // The operation is being settled: until it is, nothing of it may be moved.
   virtual bool Held() { return false; }
+  // While it is held, or has passed without this member's doing (Ending::kShared): true once another
+  // member has given its result, which then is in `data`. This member has entered the finish gate.
+  virtual bool TakeResult() { return false; }
   // A member that runs something else than this one, if that is why a gate broke.
   struct Oddity {
     int member = -1;

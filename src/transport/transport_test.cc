@@ -196,19 +196,24 @@ TEST_P(TransportTest, GatePassesWhenAllHaveEnteredAndNotBefore) {
   EXPECT_FALSE(sessions[0]->Entered(Gate::kStart, 1));
   ASSERT_TRUE(EnterAll(sessions, Gate::kStart));
   EXPECT_EQ(sessions[1]->State(Gate::kFinish), GateState::kOpen);
-  EXPECT_EQ(sessions[1]->Break(Gate::kStart), GateState::kPassed) << "too late to break it";
+  EXPECT_EQ(sessions[1]->Break(Gate::kStart, BreakReason::kTime), GateState::kPassed)
+      << "too late to break it";
 }
 
 TEST_P(TransportTest, BrokenGateStaysBrokenForAll) {
   Make(3);
   auto sessions = OpenAll(0);
   EXPECT_TRUE(sessions[0]->Enter(Gate::kStart, 0));
-  EXPECT_NE(sessions[1]->Break(Gate::kStart), GateState::kPassed);
+  EXPECT_NE(sessions[1]->Break(Gate::kStart, BreakReason::kTime), GateState::kPassed);
   EXPECT_TRUE(Eventually([&] { return sessions[1]->State(Gate::kStart) == GateState::kBroken; }));
   EXPECT_TRUE(Eventually([&] { return sessions[1]->Enter(Gate::kStart, 1); }));
   EXPECT_TRUE(Eventually([&] { return sessions[2]->Enter(Gate::kStart, 2); }));
   for (auto& session : sessions) {
     EXPECT_TRUE(Eventually([&] { return session->State(Gate::kStart) == GateState::kBroken; }));
+    const Session::Failure why = session->WhyBroken(Gate::kStart);
+    EXPECT_FALSE(why.for_loss);
+    EXPECT_EQ(why.missing, sessions[0]->WhyBroken(Gate::kStart).missing);
+    EXPECT_FALSE(why.missing.empty());
   }
 }
 

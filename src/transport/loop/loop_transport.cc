@@ -11,9 +11,10 @@ namespace syncopate::transport {
 class LoopSession final : public Session {
  public:
   // `self` is the place in the group of worker `rank`.
-  LoopSession(LoopNetwork& network, std::shared_ptr<LoopNetwork::Operation> operation, int self,
-              int rank)
+  LoopSession(LoopNetwork& network, uint64_t key, std::shared_ptr<LoopNetwork::Operation> operation,
+              int self, int rank)
       : network_(network),
+        key_(key),
         operation_(std::move(operation)),
         self_(self),
         sent_(network.sent_[static_cast<size_t>(rank)]) {
@@ -39,14 +40,21 @@ class LoopSession final : public Session {
     return record.broken ? GateState::kBroken : GateState::kPassed;
   }
 
-  GateState Break(Gate gate) override {
+  GateState Break(Gate gate, BreakReason why) override {
     LoopNetwork::GateRecord& record = Record(gate);
     if (record.decided_tick < 0) {
       record.broken = true;
+      Failure failure = {.for_loss = why == BreakReason::kLoss, .gate = gate};
+      for (size_t member = 0; member < record.entered.size(); ++member) {
+        if (!record.entered[member]) failure.missing.push_back(static_cast<int>(member));
+      }
+      network_.failures_.try_emplace(key_, std::move(failure));  // the first one stays
       record.decided_tick = network_.now_;
     }
     return record.broken ? GateState::kBroken : GateState::kPassed;
   }
+
+  Failure WhyBroken(Gate) override { return network_.failures_[key_]; }
 
   bool Entered(Gate gate, int member) override {
     return Record(gate).entered[static_cast<size_t>(member)];
@@ -98,6 +106,7 @@ class LoopSession final : public Session {
   LoopNetwork::GateRecord& Record(Gate gate) { return operation_->gates[static_cast<int>(gate)]; }
 
   LoopNetwork& network_;
+  const uint64_t key_;
   const std::shared_ptr<LoopNetwork::Operation> operation_;
   const int self_;
   LoopNetwork::Traffic& sent_;
@@ -158,7 +167,7 @@ class LoopTransport final : public Transport {
       }
       operation->hellos[static_cast<size_t>(self_)] = {
           .digest = spec.digest, .weight = spec.weight, .staged = spec.staged};
-      return std::make_unique<LoopSession>(network_, operation, self_, rank_);
+      return std::make_unique<LoopSession>(network_, key_, operation, self_, rank_);
     }
 
    private:

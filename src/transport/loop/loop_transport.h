@@ -78,6 +78,7 @@ class LoopNetwork {
   int64_t now_ = 0;
   std::vector<Traffic> sent_;                                                       // by rank
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<Operation>> operations_;  // key, sequence
+  std::map<uint64_t, Session::Failure> failures_;  // by key of the group
   std::vector<Loss> losses_;
   std::vector<size_t> heard_;  // by rank, of how many of them
 };

@@ -222,9 +222,7 @@ void Core::End(NetGroup& group, uint64_t sequence) {
     });
   }
   for (auto& [key, incoming] : operation.incoming) GiveBack(incoming);
-  if (operation.results_under_way > 0) {
-    wire_->Abandon(operation.spec.data, operation.spec.data_bytes);
-  }
+  for (auto& [rank, incoming] : operation.results) GiveBack(incoming);
   group.operations.erase(found);
   group.closed.Add(sequence);
   group.gates->Close(sequence);

@@ -74,10 +74,9 @@ struct NetOperation {
   absl::flat_hash_map<int, uint64_t> came;   // bytes of all messages from a rank
   std::vector<Waiting> waiting;
   absl::flat_hash_map<Key, uint64_t> cookies;  // of messages sent: rank, own step
+  absl::flat_hash_map<int, Incoming> results;  // that others give us, by rank
+  absl::flat_hash_set<int> results_for;        // ranks to which ours has been sent
   uint64_t results_left = 0;                   // messages of the result that are not sent yet
-  int result_from = -1;
-  uint64_t result_got = 0;
-  int results_under_way = 0;  // frames that are being read into spec.data
 };
 
 struct NetGroup {
@@ -162,6 +161,9 @@ class Core final : public WireHandler {
   const std::byte* Arrived(NetGroup& group, NetOperation& operation, int from, uint32_t step,
                            uint64_t size);
   void Consume(NetOperation& operation, int from, uint32_t step);
+  // Puts the result that another member gave into the operation's data, and enters its finish gate;
+  // false if there is none to take. The data is touched here only, by the thread that works on it.
+  bool TakeResult(NetGroup& group, NetOperation& operation);
   // Sends what the gate protocols of the groups want to say.
   void Pump(NetGroup& group);
   void FlushAll();
@@ -205,6 +207,7 @@ class Core final : public WireHandler {
   std::pair<NetGroup*, NetOperation*> OperationFor(const FrameHeader& header);
   void SetMembers(NetGroup& group, const std::vector<int>& members);
   std::byte* PlaceData(int peer, const FrameHeader& header);
+  std::byte* PlaceResult(int peer, const FrameHeader& header);
   // Whether a new message may take memory; why not is dealt with here.
   bool Expects(NetGroup& group, NetOperation& operation, int rank, const FrameHeader& header);
   // The operation that waits for this part of its result, or null.

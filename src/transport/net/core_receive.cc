@@ -1,6 +1,7 @@
 // What comes to the core: where a frame's payload goes, what becomes of it, and which frames are
 // dropped.
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <set>
@@ -92,15 +93,8 @@ std::byte* Core::Place(int rank, const FrameHeader& header) {
       return reinterpret_cast<std::byte*>(peer.control.data());
     case FrameType::kData:
       return PlaceData(rank, header);
-    case FrameType::kResult: {
-      NetOperation* operation = ResultTarget(rank, header);
-      if (operation == nullptr || operation->spec.data == nullptr) {
-        ++dropped_.closed_groups;
-        return nullptr;
-      }
-      ++operation->results_under_way;
-      return operation->spec.data + header.offset;
-    }
+    case FrameType::kResult:
+      return PlaceResult(rank, header);
   }
   return nullptr;
 }
@@ -116,6 +110,24 @@ NetOperation* Core::ResultTarget(int rank, const FrameHeader& header) {
     return nullptr;
   }
   return found->second.get();
+}
+
+// A result is kept beside the operation's data until the operation takes it: this worker may be
+// working on the data at this moment.
+std::byte* Core::PlaceResult(int rank, const FrameHeader& header) {
+  NetOperation* operation = ResultTarget(rank, header);
+  if (operation == nullptr) {
+    ++dropped_.closed_groups;
+    return nullptr;
+  }
+  const auto [entry, fresh] = operation->results.try_emplace(rank);
+  NetOperation::Incoming& incoming = entry->second;
+  if (fresh) {
+    incoming.buffer = buffers_.Take(header.total);
+    incoming.total = header.total;
+  }
+  if (header.payload_bytes > 0) ++incoming.under_way;
+  return incoming.buffer.bytes.get() + header.offset;
 }
 
 bool Core::Expects(NetGroup& group, NetOperation& operation, int rank, const FrameHeader& header) {
@@ -204,22 +216,34 @@ void Core::Arrived(int rank, const FrameHeader& header) {
 
 void Core::ResultArrived(int rank, const FrameHeader& header) {
   // A frame without payload was not placed, so nobody has looked at it yet.
-  if (header.payload_bytes == 0 && ResultTarget(rank, header) == nullptr) {
-    ++dropped_.closed_groups;
-    return;
-  }
+  if (header.payload_bytes == 0) PlaceResult(rank, header);
   const auto found = groups_.find(header.group);
   if (found == groups_.end()) return;
   NetGroup& group = *found->second;
   const auto place = group.operations.find(header.sequence);
   if (place == group.operations.end()) return;
-  NetOperation& operation = *place->second;
-  if (header.payload_bytes > 0) --operation.results_under_way;
-  if (std::exchange(operation.result_from, rank) != rank) operation.result_got = 0;
-  operation.result_got += header.payload_bytes;
-  if (operation.result_got < header.total) return;
+  const auto entry = place->second->results.find(rank);
+  if (entry == place->second->results.end()) return;
+  NetOperation::Incoming& incoming = entry->second;
+  if (header.payload_bytes > 0) --incoming.under_way;
+  incoming.got += header.payload_bytes;
+  if (incoming.got < incoming.total) return;
   group.gates->ResultArrived(header.sequence);
   Pump(group);
+}
+
+bool Core::TakeResult(NetGroup& group, NetOperation& operation) {
+  if (!group.gates->TakeResult(operation.sequence)) return false;
+  const auto whole =
+      std::find_if(operation.results.begin(), operation.results.end(),
+                   [](const auto& entry) { return entry.second.got >= entry.second.total; });
+  if (whole != operation.results.end() && whole->second.total > 0) {
+    std::memcpy(operation.spec.data, whole->second.buffer.bytes.get(), whole->second.total);
+  }
+  for (auto& [rank, incoming] : operation.results) GiveBack(incoming);
+  operation.results.clear();
+  Pump(group);
+  return true;
 }
 
 void Core::DataArrived(int rank, const FrameHeader& header) {

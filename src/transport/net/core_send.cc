@@ -99,6 +99,7 @@ void Core::Provide(NetGroup& group, const GateProtocol::Provision& provision) {
   NetOperation& operation = *found->second;
   for (const int member : provision.needy) {
     const int rank = group.members[static_cast<size_t>(member)];
+    if (!operation.results_for.insert(rank).second) continue;  // by an earlier decision
     const uint64_t size = operation.spec.data_bytes;
     const uint64_t cookie = next_cookie_++;
     FrameHeader header = HeaderFor(FrameType::kResult, group.key, provision.sequence);

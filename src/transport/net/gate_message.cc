@@ -55,8 +55,9 @@ std::string Encode(const GateMessage& message) {
     Append(out, item.sequence);
     Append(out, item.start);
     Append(out, item.finish);
-    Append(out, static_cast<uint8_t>(item.opened | item.entered_start << 1 |
-                                     item.entered_finish << 2 | item.staged << 3));
+    Append(out,
+           static_cast<uint8_t>(item.opened | item.entered_start << 1 | item.entered_finish << 2 |
+                                item.staged << 3 | item.for_loss << 4));
     Append(out, item.mode);
     Append(out, item.provider);
     Append(out, item.digest);
@@ -120,6 +121,7 @@ absl::StatusOr<GateMessage> DecodeGateMessage(absl::string_view bytes) {
     item.entered_start = (flags & 2) != 0;
     item.entered_finish = (flags & 4) != 0;
     item.staged = (flags & 8) != 0;
+    item.for_loss = (flags & 16) != 0;
     item.mode = reader.Read<uint8_t>();
     item.provider = reader.Read<int32_t>();
     item.digest = reader.Read<uint64_t>();

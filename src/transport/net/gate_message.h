@@ -43,15 +43,19 @@ struct GateMessage {
     bool opened = false;  // report: the sender has begun it
     bool entered_start = false;
     bool entered_finish = false;
+    // Ask: the sender knows of a lost member. Decision, and the report of one: it broke for a loss, and
+    // not because time was up.
+    bool for_loss = false;
     uint8_t mode = 0;         // report: Mode
-    int32_t provider = -1;    // decision: the member that provides the result
+    int32_t provider = -1;    // decision: the member that provides the result, while some lack it
     uint64_t digest = 0;      // enter, report: of the operation
     uint64_t digest_odd = 0;  // ask, decision: a digest that is different, 0 if there is none
     int32_t member_odd = -1;  // ask, decision: the member whose digest that is
     double weight = 0;        // enter
     bool staged = false;      // enter
-    std::vector<int32_t> not_opened = {};    // decision: members
-    std::vector<int32_t> not_finished = {};  // decision: members
+    // Decision, and the report of one: members.
+    std::vector<int32_t> not_opened = {};
+    std::vector<int32_t> not_finished = {};  // with a provider: those to which it gives the result
 
     friend bool operator==(const Item&, const Item&) = default;
   };

@@ -55,21 +55,25 @@ void GateProtocol::Open(uint64_t sequence, Mode mode, const Hello& hello, bool a
   record.opened = true;
   record.mode = mode;
   record.hello = hello;
-  if (!awaits_start && record.states[0] == GateState::kOpen && !record.held) {
+  if (record.decided) return;
+  if (given_up_ || record.giving) {  // what others are given cannot have come without our part
+    record.decided = true;
+    record.held = record.giving = false;
+    record.states[0] = record.states[1] = GateState::kBroken;
+    return;
+  }
+  // With a member lost nobody can finish, and survivors have been told that we will not begin. The
+  // arbiter says why it broke: it may have decided so before it knew of the loss.
+  if ((lost_count_ > 0 || promised_all_) && !record.held) AskForLoss(sequence);
+  if (!awaits_start && record.states[0] == GateState::kOpen && !record.held && !record.decided) {
     // Nobody waits at this gate; messages of the operation show that their sender has begun.
     record.states[0] = GateState::kPassed;
-  }
-  // With a member lost nobody can finish, and survivors have been told that we will not begin.
-  if ((lost_count_ > 0 || promised_all_ || given_up_) && !record.decided) {
-    record.decided = true;
-    record.held = false;
-    record.states[0] = record.states[1] = GateState::kBroken;
   }
 }
 
 bool GateProtocol::Enter(uint64_t sequence, Gate gate, bool prompt) {
   Record& record = RecordOf(sequence);
-  if (record.held || record.fetching) return false;
+  if (record.held || record.fetches()) return false;
   const size_t g = static_cast<size_t>(gate);
   if (record.entered[g] || record.decided) return true;
   record.entered[g] = true;
@@ -125,7 +129,26 @@ void GateProtocol::NoteEntry(int from, Gate gate, const Item& item, bool prompt)
     record.hellos[static_cast<size_t>(from)] = {
         .digest = item.digest, .weight = item.weight, .staged = item.staged};
   }
-  if (++record.count[g] == members_) Pass(item.sequence, gate, prompt);
+  ++record.count[g];
+  // What is given to members passes when all survivors have it.
+  const bool given = record.giving && gate == Gate::kFinish;
+  bool all = record.count[g] == members_;
+  if (given) {
+    all = true;
+    for (size_t member = 0; member < lost_.size(); ++member) {
+      all = all && (lost_[member] || record.present[g][member]);
+    }
+  }
+  if (all) Pass(item.sequence, gate, prompt || given);
+}
+
+void GateProtocol::TellFinish(uint64_t sequence) {
+  const Item item = {.sequence = sequence};
+  if (arbiter_ == self_) {
+    NoteEntry(self_, Gate::kFinish, item, /*prompt=*/true);
+  } else {
+    Say(arbiter_, {.kind = Kind::kEnter, .gate = Gate::kFinish, .items = {item}});
+  }
 }
 
 void GateProtocol::Pass(uint64_t sequence, Gate gate, bool prompt) {
@@ -139,6 +162,7 @@ void GateProtocol::Pass(uint64_t sequence, Gate gate, bool prompt) {
                     .hellos = record.hellos});
     return;
   }
+  record.giving = false;
   untold_passings_.push_back(sequence);
   if (prompt || untold_passings_.size() >= kToldTogether) Flush();
   Forget(sequence);
@@ -146,9 +170,7 @@ void GateProtocol::Pass(uint64_t sequence, Gate gate, bool prompt) {
 
 GateState GateProtocol::State(uint64_t sequence, Gate gate) const {
   const Record* record = Find(sequence);
-  if (record == nullptr) return GateState::kOpen;
-  if (record->fetching && gate == Gate::kFinish) return GateState::kOpen;
-  return record->states[static_cast<size_t>(gate)];
+  return record == nullptr ? GateState::kOpen : record->states[static_cast<size_t>(gate)];
 }
 
 bool GateProtocol::Entered(uint64_t sequence, Gate gate, int member) const {
@@ -173,7 +195,18 @@ Hello GateProtocol::HelloOf(uint64_t sequence, int member) const {
 
 bool GateProtocol::Held(uint64_t sequence) const {
   const Record* record = Find(sequence);
-  return record != nullptr && (record->held || record->fetching);
+  return record != nullptr && (record->held || record->fetches());
+}
+
+// A member that did not even join is to blame before those that could not finish without it.
+Session::Failure GateProtocol::FailureOf(uint64_t sequence) const {
+  const Record* record = Find(sequence);
+  if (record == nullptr) return {};
+  const bool joined = record->not_opened.empty();
+  const std::vector<int32_t>& missing = joined ? record->not_finished : record->not_opened;
+  return {.for_loss = record->for_loss,
+          .gate = joined ? Gate::kFinish : Gate::kStart,
+          .missing = {missing.begin(), missing.end()}};
 }
 
 std::optional<GateProtocol::Oddity> GateProtocol::OddityOf(uint64_t sequence) const {
@@ -183,7 +216,7 @@ std::optional<GateProtocol::Oddity> GateProtocol::OddityOf(uint64_t sequence) co
 
 void GateProtocol::Ask(uint64_t sequence, int odd_member, uint64_t odd_digest) {
   Record& record = RecordOf(sequence);
-  if (record.asked || record.decided) return;
+  if (record.asked || record.decided || record.giving) return;
   record.asked = true;
   if (odd_member >= 0) record.oddity = Oddity{odd_member, odd_digest};
   if (arbiter_ == self_) {
@@ -196,20 +229,42 @@ void GateProtocol::Ask(uint64_t sequence, int odd_member, uint64_t odd_digest) {
        .ranks = ranks_});
 }
 
-void GateProtocol::ResultArrived(uint64_t sequence) {
+void GateProtocol::AskForLoss(uint64_t sequence) {
   Record& record = RecordOf(sequence);
-  if (!record.fetching) {
-    record.result_here = record.held;  // it was quicker than the decision
+  record.held = record.asked = true;
+  if (arbiter_ == self_) {
+    record.asked_for_loss = true;
+    BeginRound({sequence}, /*all=*/false);
     return;
   }
-  record.fetching = false;
+  Say(arbiter_,
+      {.kind = Kind::kAsk, .items = {{.sequence = sequence, .for_loss = true}}, .ranks = ranks_});
+}
+
+void GateProtocol::ResultArrived(uint64_t sequence) {
+  Record& record = RecordOf(sequence);
+  record.result_here = record.result_here || record.held || record.fetches();
+}
+
+// While a round runs that this member has answered, it does not take what came: it said that it has
+// no result, and the arbiter may decide by that.
+bool GateProtocol::TakeResult(uint64_t sequence) {
+  const auto found = records_.find(sequence);
+  if (found == records_.end()) return false;
+  Record& record = found->second;
+  if (record.held || !record.fetches() || !record.result_here) return false;
   record.entered[1] = true;
-  record.states[1] = GateState::kPassed;
+  TellFinish(sequence);
+  return true;
 }
 
 void GateProtocol::Close(uint64_t sequence) {
   Record& record = RecordOf(sequence);
   record.closed = true;
+  if (record.fetches()) {  // nobody need wait until it has the result
+    record.entered[1] = true;
+    TellFinish(sequence);
+  }
   Forget(sequence);
 }
 
@@ -244,7 +299,7 @@ void GateProtocol::Lose(int member) {
 void GateProtocol::GiveUp() {
   given_up_ = true;
   for (auto& [sequence, record] : records_) {
-    record.held = record.fetching = false;
+    record.held = record.giving = false;
     for (GateState& state : record.states) {
       if (state == GateState::kOpen) state = GateState::kBroken;
     }
@@ -258,7 +313,7 @@ void GateProtocol::GiveUp() {
 void GateProtocol::BeginRound(std::vector<uint64_t> sequences, bool all) {
   if (round_runs_ && !all) {
     for (const uint64_t sequence : sequences) {
-      if (!round_all_ && round_sequences_.count(sequence) == 0) waiting_asks_.insert(sequence);
+      if (round_sequences_.count(sequence) == 0) waiting_asks_.insert(sequence);
     }
     return;
   }
@@ -267,7 +322,7 @@ void GateProtocol::BeginRound(std::vector<uint64_t> sequences, bool all) {
   round_runs_ = true;
   round_all_ = all;
   round_sequences_ = {sequences.begin(), sequences.end()};
-  if (all) waiting_asks_.clear();
+  if (all) round_sequences_.merge(std::exchange(waiting_asks_, {}));
   reports_.clear();
   GateMessage query{.kind = Kind::kQuery, .all = all, .round = round_, .ranks = ranks_};
   for (const uint64_t sequence : round_sequences_) query.items.push_back({.sequence = sequence});
@@ -282,6 +337,7 @@ GateMessage GateProtocol::MakeReport(const GateMessage& query) {
   promised_round_ = query.round;
   promised_all_ = promised_all_ || query.all;
   GateMessage report{.kind = Kind::kReport, .all = query.all, .round = query.round};
+  bool lists_told = false;
   std::set<uint64_t> sequences;
   for (const Item& item : query.items) sequences.insert(item.sequence);
   if (query.all) {
@@ -296,14 +352,9 @@ GateMessage GateProtocol::MakeReport(const GateMessage& query) {
       continue;
     }
     Record& record = RecordOf(sequence);
-    // A result that is on its way comes, whatever is asked meanwhile: those that have it may have
-    // forgotten it.
-    const bool fetching = record.fetching && lost_[static_cast<size_t>(record.provider)];
-    if (!record.decided || fetching) record.held = true;
-    if (fetching) {
-      // What was decided did not come true here: the member that had the result is lost.
-      record.fetching = record.decided = false;
-      record.states[1] = GateState::kOpen;
+    if (!record.decided) {
+      record.held = true;
+      record.giving = false;  // it is decided again, by those who have the result now
     }
     item.start = static_cast<uint8_t>(record.states[0]);
     item.finish = static_cast<uint8_t>(record.states[1]);
@@ -315,6 +366,13 @@ GateMessage GateProtocol::MakeReport(const GateMessage& query) {
     if (record.oddity) {
       item.member_odd = record.oddity->member;
       item.digest_odd = record.oddity->digest;
+    }
+    if (record.states[1] == GateState::kBroken) {
+      item.for_loss = record.for_loss;
+      if (std::exchange(lists_told, true) == false) {  // they are the same for all
+        item.not_opened = record.not_opened;
+        item.not_finished = record.not_finished;
+      }
     }
     report.items.push_back(item);
   }
@@ -339,9 +397,7 @@ void GateProtocol::TakeReport(int from, const GateMessage& report) {
   Decide();
 }
 
-// Decides from the reports of all survivors. What one of them saw passed or broken stays so. An open
-// finish gate passes if all have entered it, or if the result is the same for all and lies complete
-// at one of them, which then provides it. Everything else breaks.
+// Decides from the reports of all survivors.
 void GateProtocol::Decide() {
   round_runs_ = false;
   std::set<uint64_t> sequences = round_sequences_;
@@ -354,86 +410,128 @@ void GateProtocol::Decide() {
     BeginRound({sequences.begin(), sequences.end()}, /*all=*/true);
     return;
   }
-  GateMessage decision{.kind = Kind::kDecision, .all = round_all_, .round = round_};
-  for (const uint64_t sequence : sequences) {
-    Item decided = {.sequence = sequence};
-    GateState start = GateState::kOpen, finish = GateState::kOpen;
-    bool shared = false;
-    std::vector<bool> opened(static_cast<size_t>(members_)), finished(opened);
-    for (const auto& [member, report] : reports_) {
-      const auto item = std::find_if(report.items.begin(), report.items.end(),
-                                     [&](const Item& i) { return i.sequence == sequence; });
-      if (item == report.items.end()) continue;
-      if (ToState(item->start) != GateState::kOpen) start = ToState(item->start);
-      if (ToState(item->finish) == GateState::kPassed) finish = GateState::kPassed;
-      if (ToState(item->finish) == GateState::kBroken && finish == GateState::kOpen) {
-        finish = GateState::kBroken;
-      }
-      opened[static_cast<size_t>(member)] = item->entered_start;
-      finished[static_cast<size_t>(member)] = item->entered_finish;
-      shared = shared || (item->opened && static_cast<Mode>(item->mode) == Mode::kShared);
-      if (item->opened && item->entered_finish && decided.provider < 0) decided.provider = member;
-      if (item->member_odd >= 0 && decided.member_odd < 0) {
-        decided.member_odd = item->member_odd;
-        decided.digest_odd = item->digest_odd;
-      }
+  // What a member has heard of an earlier arbiter's reason to end the group stays the reason.
+  for (const auto& [member, report] : reports_) {
+    for (const Item& item : report.items) {
+      if (ToState(item.finish) == GateState::kBroken) NoteFailure(item);
     }
-    if (finish == GateState::kOpen) {
-      const bool all_finished =
-          std::find(finished.begin(), finished.end(), false) == finished.end();
-      finish = all_finished || (shared && decided.provider >= 0) ? GateState::kPassed
-                                                                 : GateState::kBroken;
-    }
-    if (finish != GateState::kPassed || !shared) decided.provider = -1;
-    if (start == GateState::kOpen) start = finish;
-    decided.start = static_cast<uint8_t>(start);
-    decided.finish = static_cast<uint8_t>(finish);
-    for (int member = 0; member < members_; ++member) {
-      if (!opened[static_cast<size_t>(member)]) decided.not_opened.push_back(member);
-      if (!finished[static_cast<size_t>(member)]) decided.not_finished.push_back(member);
-    }
-    decision.items.push_back(std::move(decided));
   }
+  GateMessage decision{.kind = Kind::kDecision, .all = round_all_, .round = round_};
+  for (const uint64_t sequence : sequences) decision.items.push_back(DecideOne(sequence));
   // Each operation is decided for itself, so a part that nobody has heard is decided again.
   for (const GateMessage& part : Split(decision)) SayToSurvivors(part);
   for (const Item& item : decision.items) Apply(item);
+  std::erase_if(waiting_asks_, [&](uint64_t sequence) { return sequences.contains(sequence); });
   if (!waiting_asks_.empty()) {
     const std::set<uint64_t> next = std::exchange(waiting_asks_, {});
     BeginRound({next.begin(), next.end()}, /*all=*/false);
   }
 }
 
+// What one of the survivors saw passed or broken stays so. An open finish gate passes if all have
+// entered it, or if the result is the same for all and lies complete at one of them, which then
+// provides it. Everything else breaks.
+GateMessage::Item GateProtocol::DecideOne(uint64_t sequence) {
+  Item decided = {.sequence = sequence};
+  GateState start = GateState::kOpen, finish = GateState::kOpen;
+  bool shared = false;
+  int holder = -1;  // has the result at hand
+  std::vector<bool> opened(static_cast<size_t>(members_)), finished(opened), needy(opened);
+  for (const auto& [member, report] : reports_) {
+    const size_t m = static_cast<size_t>(member);
+    const auto item = std::find_if(report.items.begin(), report.items.end(),
+                                   [&](const Item& i) { return i.sequence == sequence; });
+    if (item == report.items.end()) continue;
+    if (ToState(item->start) != GateState::kOpen) start = ToState(item->start);
+    if (ToState(item->finish) == GateState::kPassed) finish = GateState::kPassed;
+    if (ToState(item->finish) == GateState::kBroken && finish == GateState::kOpen) {
+      finish = GateState::kBroken;
+    }
+    opened[m] = item->entered_start;
+    finished[m] = item->entered_finish;
+    needy[m] = item->opened && !item->entered_finish;
+    shared = shared || (item->opened && static_cast<Mode>(item->mode) == Mode::kShared);
+    if (item->opened && item->entered_finish && holder < 0) holder = member;
+    if (item->member_odd >= 0 && decided.member_odd < 0) {
+      decided.member_odd = item->member_odd;
+      decided.digest_odd = item->digest_odd;
+    }
+  }
+  const auto list = [&](const std::vector<bool>& flags, bool listed) {
+    std::vector<int32_t> members;
+    for (int member = 0; member < members_; ++member) {
+      if (flags[static_cast<size_t>(member)] == listed) members.push_back(member);
+    }
+    return members;
+  };
+  if (finish == GateState::kOpen) {
+    const bool all_finished = std::find(finished.begin(), finished.end(), false) == finished.end();
+    finish = all_finished || (shared && holder >= 0) ? GateState::kPassed : GateState::kBroken;
+  }
+  if (start == GateState::kOpen) start = finish;
+  decided.start = static_cast<uint8_t>(start);
+  decided.finish = static_cast<uint8_t>(finish);
+  Record& record = RecordOf(sequence);
+  if (finish == GateState::kPassed) {
+    decided.not_finished = list(needy, true);
+    if (!shared || decided.not_finished.empty()) return decided;
+    decided.provider = holder;
+    record.count[1] = 0;
+    for (size_t m = 0; m < needy.size(); ++m) {
+      record.present[1][m] = !needy[m];
+      record.count[1] += needy[m] ? 0 : 1;
+    }
+    return decided;
+  }
+  decided.for_loss = lost_count_ > 0 || record.asked_for_loss;
+  decided.not_opened = list(opened, false);
+  decided.not_finished = list(finished, false);
+  NoteFailure(decided);
+  if (decided.member_odd < 0) {
+    decided.for_loss = failure_->for_loss;
+    decided.not_opened = failure_->not_opened;
+    decided.not_finished = failure_->not_finished;
+  }
+  return decided;
+}
+
+// Members that run different things end an operation, not the group.
+void GateProtocol::NoteFailure(const Item& item) {
+  if (failure_ || item.member_odd >= 0) return;
+  failure_ = {
+      .for_loss = item.for_loss, .not_opened = item.not_opened, .not_finished = item.not_finished};
+}
+
 void GateProtocol::Apply(const Item& item) {
   if (item.sequence < forgotten_below_ || forgotten_.count(item.sequence) > 0) return;
-  if (item.provider == self_) {
-    Provision provision{.sequence = item.sequence, .needy = {}};
-    for (const int32_t member : item.not_finished) {
-      if (member >= 0 && member < members_ && !lost_[static_cast<size_t>(member)]) {
-        provision.needy.push_back(member);
-      }
-    }
-    if (!provision.needy.empty()) provisions_.push_back(std::move(provision));
-  }
   Record& record = RecordOf(item.sequence);
   if (record.decided) return;
   record.held = false;
+  record.giving = item.provider >= 0;
+  record.states[0] = ToState(item.start);
+  if (record.giving) {
+    if (item.provider == self_) {
+      Provision provision{.sequence = item.sequence, .needy = {}};
+      for (const int32_t member : item.not_finished) {
+        if (!lost_[static_cast<size_t>(member)]) provision.needy.push_back(member);
+      }
+      if (!provision.needy.empty()) provisions_.push_back(std::move(provision));
+    }
+    if (record.closed && record.fetches()) Close(item.sequence);  // it has given up meanwhile
+    return;
+  }
   record.decided = true;
+  record.for_loss = item.for_loss;
   record.not_opened = item.not_opened;
   record.not_finished = item.not_finished;
   if (item.member_odd >= 0) record.oddity = Oddity{item.member_odd, item.digest_odd};
-  record.states[0] = ToState(item.start);
   record.states[1] = ToState(item.finish);
+  if (record.states[1] == GateState::kBroken) NoteFailure(item);
   if (record.states[1] == GateState::kPassed && record.opened && record.mode == Mode::kShared &&
-      !record.entered[1] && item.provider < 0) {
+      !record.entered[1]) {
     record.states[1] = GateState::kBroken;  // nobody can give the result any more
   }
-  if (record.states[1] != GateState::kPassed) return;
-  if (record.opened && !record.entered[1] && item.provider >= 0 && item.provider != self_) {
-    record.fetching = true;
-    record.provider = item.provider;
-    if (record.result_here) ResultArrived(item.sequence);
-  }
-  Forget(item.sequence);
+  if (record.states[1] == GateState::kPassed) Forget(item.sequence);
 }
 
 bool GateProtocol::Fits(const GateMessage& message) const {
@@ -467,13 +565,15 @@ void GateProtocol::Hear(int from, const GateMessage& message) {
         if (item.sequence < forgotten_below_ || forgotten_.count(item.sequence) > 0) continue;
         Record& record = RecordOf(item.sequence);
         // While it is held, this comes from an arbiter that is not one any more.
-        if (record.decided || record.held) continue;
+        if (record.decided || record.held || record.fetches()) continue;
         record.states[static_cast<size_t>(message.gate)] = GateState::kPassed;
         if (message.gate == Gate::kStart &&
             message.hellos.size() == static_cast<size_t>(members_)) {
           record.hellos = message.hellos;
         }
-        if (message.gate == Gate::kFinish) Forget(item.sequence);
+        if (message.gate != Gate::kFinish) continue;
+        record.giving = false;
+        Forget(item.sequence);
       }
       return;
     case Kind::kAsk:
@@ -483,7 +583,8 @@ void GateProtocol::Hear(int from, const GateMessage& message) {
         if (item.member_odd >= 0 && !record.oddity) {
           record.oddity = Oddity{item.member_odd, item.digest_odd};
         }
-        if (record.decided) continue;  // the decision is in flight
+        if (record.decided || record.giving) continue;  // the decision is in flight
+        record.asked_for_loss = record.asked_for_loss || item.for_loss;
         BeginRound({item.sequence}, /*all=*/false);
       }
       return;

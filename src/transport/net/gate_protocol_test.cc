@@ -64,6 +64,7 @@ class Group {
       }
     }
     const size_t choices = ready.size() + results_.size() + uninformed.size();
+    if ((choices == 0 || random_.Below(2) == 0) && TakeResults()) return true;
     if (choices == 0) return false;
     size_t choice = random_.Below(choices);
     if (choice < ready.size()) {
@@ -92,8 +93,17 @@ class Group {
     return true;
   }
 
+  // Members take results that have come, if they may. True if one did.
+  bool TakeResults() {
+    for (const auto& [member, sequence] : came_) {
+      if (lost(member) || !(*this)[member].TakeResult(sequence)) continue;
+      taken_.insert({member, sequence});
+      return true;
+    }
+    return false;
+  }
   bool has_result(int member, uint64_t sequence) const {
-    return came_.count({member, sequence}) > 0;
+    return taken_.count({member, sequence}) > 0;
   }
 
   void Lose(int member) {
@@ -127,7 +137,7 @@ class Group {
   std::vector<std::vector<int>> knows_;  // by member
   std::map<std::pair<int, int>, std::deque<GateMessage>> wires_;
   std::vector<Result> results_;
-  std::set<std::pair<int, uint64_t>> came_;  // results, by member
+  std::set<std::pair<int, uint64_t>> came_, taken_;  // results, by member
 };
 
 TEST(GateProtocolTest, GatesPassWhenAllHaveEntered) {
@@ -293,10 +303,27 @@ TEST_P(GateStorm, SurvivorsEndWithTheSame) {
     std::vector<uint64_t> lose_at;
     for (int i = 0; i < losses; ++i) lose_at.push_back(random.Below(steps));
     const uint64_t ask_at = random.Below(2 * steps);
+    const uint64_t ask_again_at = random.Below(2 * steps);
     std::vector<std::vector<bool>> opened(static_cast<size_t>(n)), sent(opened), finished(opened);
     for (auto& flags : opened) flags.resize(operations);
     for (auto& flags : sent) flags.resize(operations);
     for (auto& flags : finished) flags.resize(operations);
+    // What became of it where a member is done with it.
+    std::map<std::pair<int, uint64_t>, GateState> ended;
+    std::set<std::pair<int, std::string>> failures;  // as members saw them
+    const auto close = [&](int m, uint64_t sequence) {
+      const GateState state = group[m].State(sequence, Gate::kFinish);
+      if (state == GateState::kOpen || !opened[static_cast<size_t>(m)][sequence]) return;
+      if (!ended.insert({{m, sequence}, state}).second) return;
+      if (state == GateState::kBroken) {
+        const Session::Failure why = group[m].FailureOf(sequence);
+        std::string reason = why.for_loss ? "loss" : "time";
+        for (const int other : why.missing) reason += " " + std::to_string(other);
+        failures.insert({m, reason});
+      }
+      group.Collect();
+      group[m].Close(sequence);
+    };
 
     const auto act = [&](int m) {  // a member does something of its own
       const uint64_t sequence = random.Below(operations);
@@ -309,6 +336,9 @@ TEST_P(GateStorm, SurvivorsEndWithTheSame) {
             group[m].State(sequence, Gate::kStart) == GateState::kPassed;
         return;
       }
+      if (group.has_result(m, sequence)) finished[static_cast<size_t>(m)][sequence] = true;
+      if (random.Below(3) == 0) close(m, sequence);
+      if (ended.contains({m, sequence})) return;
       // All data has come once all have sent it, also from those who are lost since.
       const bool complete =
           std::all_of(sent.begin(), sent.end(), [&](const auto& flags) { return flags[sequence]; });
@@ -329,7 +359,7 @@ TEST_P(GateStorm, SurvivorsEndWithTheSame) {
       }
       const int m = static_cast<int>(random.Below(static_cast<uint64_t>(n)));
       if (!group.lost(m)) {
-        if (step == ask_at) {
+        if (step == ask_at || step == ask_again_at) {
           const uint64_t sequence = random.Below(operations);
           if (opened[static_cast<size_t>(m)][sequence] &&
               !finished[static_cast<size_t>(m)][sequence]) {
@@ -356,10 +386,15 @@ TEST_P(GateStorm, SurvivorsEndWithTheSame) {
       std::set<GateState> seen;
       for (int m = 0; m < n; ++m) {
         if (group.lost(m)) continue;
-        const GateState state = group[m].State(sequence, Gate::kFinish);
-        ASSERT_NE(state, GateState::kOpen) << "member " << m << " waits for ever";
+        close(m, sequence);
+        ASSERT_TRUE(ended.contains({m, sequence})) << "member " << m << " waits for ever";
+        const GateState state = ended[{m, sequence}];
         ASSERT_FALSE(group[m].Held(sequence));
         seen.insert(state);
+        if (mode == Mode::kShared && state == GateState::kPassed) {
+          ASSERT_TRUE(finished[static_cast<size_t>(m)][sequence] || group.has_result(m, sequence))
+              << "member " << m << " has no result";
+        }
         if (mode == Mode::kShared && finished[static_cast<size_t>(m)][sequence]) {
           // It has given its result to the caller: nobody may end with the old data.
           ASSERT_EQ(state, GateState::kPassed) << "member " << m;
@@ -367,6 +402,12 @@ TEST_P(GateStorm, SurvivorsEndWithTheSame) {
       }
       ASSERT_EQ(seen.size(), 1u) << "some have new data and some old";
     }
+    // Whatever a survivor looks at, it names the same one.
+    std::set<std::string> reasons;
+    for (const auto& [m, reason] : failures) {
+      if (!group.lost(m)) reasons.insert(reason);
+    }
+    ASSERT_LE(reasons.size(), 1u) << ::testing::PrintToString(reasons);
   }
 }
 

@@ -17,8 +17,8 @@ NetSession::NetSession(const NetPort& port, NetGroup& group, NetOperation& opera
 
 NetSession::~NetSession() {
   if (local_ != nullptr && local_->State(Gate::kFinish) != GateState::kPassed) {
-    local_->Break(Gate::kStart);
-    local_->Break(Gate::kFinish);
+    local_->Break(Gate::kStart, BreakReason::kTime);
+    local_->Break(Gate::kFinish, BreakReason::kTime);
   }
   local_.reset();
   MutexLock lock(&transport_.mutex());
@@ -38,23 +38,32 @@ bool NetSession::Enter(Gate gate, int member) {
 GateState NetSession::State(Gate gate) {
   EnterLocal();
   MutexLock lock(&transport_.mutex());
-  // Those who were promised our result still read it.
-  if (gate == Gate::kFinish && operation_.results_left > 0) return GateState::kOpen;
   return group_.gates->State(sequence_, gate);
 }
 
-GateState NetSession::Break(Gate gate) {
+// What a loss breaks, the members settle when they hear of it.
+GateState NetSession::Break(Gate gate, BreakReason why) {
   MutexLock lock(&transport_.mutex());
   const GateState state = group_.gates->State(sequence_, gate);
-  if (state != GateState::kOpen) return state;
+  if (state != GateState::kOpen || why == BreakReason::kLoss) return state;
   group_.gates->Ask(sequence_);
   transport_.core().Pump(group_);
   return group_.gates->State(sequence_, gate);
 }
 
+Session::Failure NetSession::WhyBroken(Gate) {
+  MutexLock lock(&transport_.mutex());
+  return group_.gates->FailureOf(sequence_);
+}
+
 bool NetSession::Held() {
   MutexLock lock(&transport_.mutex());
   return group_.gates->Held(sequence_);
+}
+
+bool NetSession::TakeResult() {
+  MutexLock lock(&transport_.mutex());
+  return transport_.core().TakeResult(group_, operation_);
 }
 
 std::optional<Session::Oddity> NetSession::FindOddity() {

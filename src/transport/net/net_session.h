@@ -28,8 +28,10 @@ class NetSession final : public Session {
   ~NetSession() override;
   bool Enter(Gate gate, int member) override;
   GateState State(Gate gate) override;
-  GateState Break(Gate gate) override;
+  GateState Break(Gate gate, BreakReason why) override;
+  Failure WhyBroken(Gate gate) override;
   bool Held() override;
+  bool TakeResult() override;
   std::optional<Oddity> FindOddity() override;
   bool Entered(Gate gate, int member) override;
   Hello HelloOf(int member) override;

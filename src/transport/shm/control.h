@@ -22,8 +22,8 @@ inline constexpr uint32_t kInlineFlags = 240;           // more steps take flags
 inline constexpr uint32_t kHeapFlags = 1u << 19;
 
 // A gate of one session, in the slot of the group's first member. One word, so that passing and
-// breaking exclude each other: bits 0-47 the members that have entered, bit 48 broken, bits 49-63
-// the generation of the slot.
+// breaking exclude each other: bits 0-47 the members that have entered, bit 48 broken, bit 49 that it
+// broke for a lost member, bits 50-63 the generation of the slot.
 struct alignas(64) GateWord {
   std::atomic<uint64_t> word;
 };
@@ -51,6 +51,9 @@ inline constexpr uint64_t kNowhere = ~uint64_t{0};
 
 struct GroupEntry {
   Slot slots[kSlots];
+  // Of the group's first member, written by all: 0 while no gate of the group is broken; else the first
+  // one that broke, bits 0-49 as in its word, bit 50 set if it is a finish gate.
+  alignas(64) std::atomic<uint64_t> failure;
 };
 
 // The verdicts on lost workers, in the control memory of rank 0, written by every worker of the job.

@@ -13,8 +13,10 @@ namespace {
 
 constexpr uint64_t kBroken = uint64_t{1} << 48;
 constexpr uint64_t kMembers = kBroken - 1;
-constexpr int kGenerationShift = 49;
-constexpr uint64_t kGenerations = uint64_t{1} << 15;
+constexpr uint64_t kForLoss = uint64_t{1} << 49;
+constexpr uint64_t kFinishGate = uint64_t{1} << 50;  // in GroupEntry::failure only
+constexpr int kGenerationShift = 50;
+constexpr uint64_t kGenerations = uint64_t{1} << 14;
 
 static_assert(limits::kLocalWorkersMax <= 48);
 
@@ -111,20 +113,42 @@ class ShmSession final : public Session {
     return word == nullptr ? GateState::kOpen : Judge(word->load(std::memory_order_acquire));
   }
 
-  GateState Break(Gate gate) override {
+  GateState Break(Gate gate, BreakReason why) override {
     std::atomic<uint64_t>* word = GateWordOf(gate);
     // Without the first member nobody passes, and we have not entered: the gate stays shut for
     // good.
-    if (word == nullptr) return GateState::kBroken;
+    if (word == nullptr) {
+      shut_for_loss_ = why == BreakReason::kLoss;
+      return GateState::kBroken;
+    }
+    const uint64_t broken = why == BreakReason::kLoss ? kBroken | kForLoss : kBroken;
     uint64_t seen = word->load(std::memory_order_acquire);
     while (Judge(seen) == GateState::kOpen) {
-      const uint64_t next = gate_generation_ << kGenerationShift | kBroken | MembersIn(seen);
+      const uint64_t next = gate_generation_ << kGenerationShift | broken | MembersIn(seen);
       if (word->compare_exchange_weak(seen, next, std::memory_order_acq_rel)) {
         port_.RingOthers();
         return GateState::kBroken;
       }
     }
     return Judge(seen);
+  }
+
+  // Whoever looks first writes down why, so that all that look later read the same.
+  Failure WhyBroken(Gate gate) override {
+    const std::atomic<uint64_t>* word = GateWordOf(gate);
+    uint64_t failure = shut_for_loss_ ? kForLoss : 0;
+    if (word != nullptr) {
+      const uint64_t here = (word->load(std::memory_order_acquire) & (kMembers | kForLoss)) |
+                            kBroken | (gate == Gate::kFinish ? kFinishGate : 0);
+      failure = 0;
+      if (port_.EntryOf(0)->failure.compare_exchange_strong(failure, here)) failure = here;
+    }
+    Failure why = {.for_loss = (failure & kForLoss) != 0,
+                   .gate = (failure & kFinishGate) != 0 ? Gate::kFinish : Gate::kStart};
+    for (int member = 0; member < static_cast<int>(port_.members_.size()); ++member) {
+      if ((failure >> member & 1) == 0) why.missing.push_back(member);
+    }
+    return why;
   }
 
   bool Entered(Gate gate, int member) override {
@@ -226,6 +250,7 @@ class ShmSession final : public Session {
   const uint64_t data_bytes_;
   const uint64_t scratch_bytes_;
   absl::InlinedVector<Slot*, 8> slots_;
+  bool shut_for_loss_ = false;  // the group's first member is lost and has not made it
 };
 
 ShmGroupPort::ShmGroupPort(SessionContext& context, uint64_t key, std::vector<int> members,
@@ -253,6 +278,7 @@ absl::StatusOr<std::unique_ptr<ShmGroupPort>> ShmGroupPort::Make(SessionContext&
   for (int i = 0; i < kGroupsMax; ++i) {
     const int entry = static_cast<int>((key + static_cast<uint64_t>(i)) % kGroupsMax);
     if (own.keys[entry].load(std::memory_order_relaxed) != 0) continue;
+    own.groups[entry].failure.store(0, std::memory_order_relaxed);
     for (Slot& slot : own.groups[entry].slots) {
       slot.sequence.store(0, std::memory_order_relaxed);
       for (GateWord& gate : slot.gates) {
