@@ -14,7 +14,7 @@ namespace {
 
 struct Counts {
   uint64_t runs = 0, failures = 0, events = 0, calls_new = 0, calls_old = 0, losses = 0;
-  uint64_t regroups = 0, jobs_lost = 0, blamed_early = 0;
+  uint64_t regroups = 0, jobs_lost = 0, calls_late = 0;
   int64_t virtual_ns = 0, notice_kill_ns = 0, notice_silence_ns = 0;
 };
 
@@ -22,11 +22,11 @@ void Print(const char* world, const Counts& counts, double seconds) {
   std::printf("%s: %lu runs, %lu failures; %.1f h of virtual time, %lu events, %.0f s\n", world,
               counts.runs, counts.failures, static_cast<double>(counts.virtual_ns) / 3.6e12,
               counts.events, seconds);
-  std::printf("  calls: %lu new, %lu old; %lu losses, %lu new groups, %lu jobs without survivors\n",
-              counts.calls_new, counts.calls_old, counts.losses, counts.regroups, counts.jobs_lost);
   std::printf(
-      "  %lu workers blamed by a timeout on one host before the others knew of their loss\n",
-      counts.blamed_early);
+      "  calls: %lu new, %lu old (%lu since time was up); %lu losses, %lu new groups, "
+      "%lu jobs without survivors\n",
+      counts.calls_new, counts.calls_old, counts.calls_late, counts.losses, counts.regroups,
+      counts.jobs_lost);
   std::printf("  noticed after a single fault: a death within %ld ms, silence within %ld ms\n",
               counts.notice_kill_ns / 1'000'000, counts.notice_silence_ns / 1'000'000);
   std::fflush(stdout);
@@ -43,7 +43,7 @@ Counts RunSeeds(World world, uint64_t first, uint64_t seeds, bool trace) {
     counts.calls_old += static_cast<uint64_t>(report.calls_old);
     counts.losses += static_cast<uint64_t>(report.losses);
     counts.regroups += static_cast<uint64_t>(report.regroups);
-    counts.blamed_early += static_cast<uint64_t>(report.blamed_early);
+    counts.calls_late += static_cast<uint64_t>(report.calls_late);
     counts.jobs_lost += report.survivors == 0 ? 1 : 0;
     counts.notice_kill_ns = std::max(counts.notice_kill_ns, report.notice_kill_ns);
     counts.notice_silence_ns = std::max(counts.notice_silence_ns, report.notice_silence_ns);

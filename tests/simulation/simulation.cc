@@ -224,9 +224,9 @@ Report Simulation::Run() {
   keep_quiet();
   bool any = false;  // was stopped for ever, and wakes
   for (auto& worker : workers_) {
-    if (std::exchange(worker->stops, 0) == 0) continue;
+    if (worker->stops == 0) continue;
     any = true;
-    Wake(worker->rank);
+    Resume(*worker);
   }
   if (any) {
     wait_for_all("after stopped workers woke");

@@ -4,10 +4,12 @@
 // At the end of a run these hold, or the report says which does not:
 //   - every element of every call is right: new where the call succeeded, old where a reduction
 //     failed; all survivors of a group agree which;
-//   - all survivors have the same losses in the same order, and name the same suspect for a call;
+//   - all survivors have the same losses in the same order, and name the same suspect for all calls
+//     of a group that fail;
 //   - nobody is held for lost without a fault that justifies it; after a single fault the right
 //     worker is, within the promised time;
-//   - no call waits past its deadline; nothing touches memory that was given back;
+//   - no call waits past its deadline, and none blames a late worker before time was up for anybody;
+//   - nothing touches memory that was given back;
 //   - the survivors make a new group and all its elements are right.
 #ifndef SYNCOPATE_TESTS_SIMULATION_SIMULATION_H_
 #define SYNCOPATE_TESTS_SIMULATION_SIMULATION_H_
@@ -32,7 +34,7 @@ struct Report {
   int losses = 0;
   int survivors = 0;
   int regroups = 0;
-  int blamed_early = 0;        // workers blamed by a timeout before they were known to be lost
+  int calls_late = 0;          // of those that failed: because time was up
   int64_t notice_kill_ns = 0;  // the longest from a single fault until a survivor knew the loss
   int64_t notice_silence_ns = 0;
 };

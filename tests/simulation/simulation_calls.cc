@@ -86,6 +86,9 @@ void Simulation::StartCall(Worker& worker, GroupRun& run) {
           static_cast<double>(Initial(worker.rank, e, run.plan->key + Index(call.index))));
   }
   call.deadline_ns = worker.clock.NowNs() + plan.timeout_ns;
+  int64_t& time_up_ns =
+      time_up_ns_.try_emplace(run.plan->key, time_.now_ns() + plan.timeout_ns).first->second;
+  time_up_ns = std::min(time_up_ns, time_.now_ns() + plan.timeout_ns);
   OperationSpec spec;
   spec.group = run.group;
   spec.program = *engine::CompileProgram(plan.program, run.member);
@@ -133,7 +136,8 @@ void Simulation::FinishCall(Worker& worker, GroupRun& run, Call& call) {
   CheckData(worker, run, call, status.ok());
   call.operation.reset();
   call.memory->digest = DigestOf(call.memory->bytes.get(), call.memory->size);
-  const int64_t late_ns = worker.clock.NowNs() - call.deadline_ns;
+  // A worker that was stopped finds only when it wakes that time is up.
+  const int64_t late_ns = worker.clock.NowNs() - call.deadline_ns - worker.slept_ns;
   const auto faults = static_cast<int64_t>(scenario_.faults.size());
   int64_t stopped_ns = 0;
   for (const Fault& fault : scenario_.faults) {
@@ -158,12 +162,11 @@ void Simulation::FinishCall(Worker& worker, GroupRun& run, Call& call) {
       worker.out = true;
       break;
     case absl::StatusCode::kDeadlineExceeded:
-      // On one host a member that knows of a loss breaks a gate at once for all. One that has not
-      // heard of the loss yet blames the missing member by a timeout; the loss must follow.
-      if (late_ns < 0 && IsOnOneHost(run.plan->members)) {
-        blamed_early_.insert(suspect);
-      } else if (!scenario_.hasty) {
+      ++report_.calls_late;
+      if (!scenario_.hasty) {
         Fail(what, " hung until its deadline: ", status.message());
+      } else if (time_.now_ns() < time_up_ns_.at(run.plan->key)) {
+        Fail(what, " blames a worker before time was up for anybody: ", status.message());
       }
       break;
     default:
@@ -226,12 +229,6 @@ bool Simulation::IsIdle(const Worker& worker) const {
   if (worker.dead || worker.stops > 0) return true;
   return std::all_of(worker.groups.begin(), worker.groups.end(), [&](const auto& run) {
     return run->ended() || (worker.out && run->under_way.empty());
-  });
-}
-
-bool Simulation::IsOnOneHost(const std::vector<int>& ranks) const {
-  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
-    return scenario_.hosts[Index(rank)] == scenario_.hosts[Index(ranks.front())];
   });
 }
 

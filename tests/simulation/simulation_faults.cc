@@ -42,10 +42,10 @@ void Simulation::Apply(const Fault& fault, bool begin) {
       Kill(target);
       return;
     case Kind::kStop:
-      target.stops += begin ? 1 : -1;
+      if (begin && target.stops++ == 0) target.stopped_ns = time_.now_ns();
       target.turn_planned = false;
       ++target.turns_planned;
-      if (!begin) Wake(fault.rank);
+      if (!begin && --target.stops == 0) Resume(target);
       return;
     case Kind::kCutPair:
       cut(fault.other, fault.rank);
@@ -62,6 +62,12 @@ void Simulation::Apply(const Fault& fault, bool begin) {
       }
       return;
   }
+}
+
+void Simulation::Resume(Worker& worker) {
+  worker.stops = 0;
+  worker.slept_ns += time_.now_ns() - worker.stopped_ns;
+  Wake(worker.rank);
 }
 
 void Simulation::Kill(Worker& worker) {

@@ -87,8 +87,10 @@ struct Worker {
   std::unique_ptr<engine::Engine> engine;
   std::vector<std::unique_ptr<GroupRun>> groups;
   bool dead = false;
-  int stops = 0;     // faults that keep it from running
-  bool out = false;  // it was told that it is out of the job
+  int stops = 0;           // faults that keep it from running
+  int64_t stopped_ns = 0;  // since when
+  int64_t slept_ns = 0;    // in all
+  bool out = false;        // it was told that it is out of the job
   bool turn_planned = false;
   int64_t turn_ns = 0;
   uint64_t turns_planned = 0;
@@ -145,12 +147,13 @@ class Simulation {
   void Regroup(Worker& worker, const GroupRun& run, int suspect);
   void NoteLosses(Worker& worker);
   bool IsIdle(const Worker& worker) const;
-  bool IsOnOneHost(const std::vector<int>& ranks) const;
 
   // Faults.
   void BeginFault(size_t index);
   void Apply(const Fault& fault, bool begin);
   void Kill(Worker& worker);
+  // It runs again.
+  void Resume(Worker& worker);
   void FindExpelled(const Host& host);
 
   // The end.
@@ -189,9 +192,9 @@ class Simulation {
   std::map<std::pair<uint64_t, int>, std::map<int, Outcome>> outcomes_;  // by key and call; rank
   std::vector<std::vector<int>> cuts_;  // how many faults cut this link
   size_t faults_begun_ = 0;
-  int faults_running_ = 0;  // that will end
-  int64_t fault_ns_ = 0;    // when the last one began
-  std::set<int> blamed_early_;
+  int faults_running_ = 0;                  // that will end
+  int64_t fault_ns_ = 0;                    // when the last one began
+  std::map<uint64_t, int64_t> time_up_ns_;  // by group: the earliest deadline of its calls
   uint64_t digest_ = 0;
   Report report_;
 };
