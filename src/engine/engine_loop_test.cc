@@ -327,6 +327,29 @@ TEST(EngineOnLoopTest, AGateThatBrokeForALossNamesTheLostOneWhereTheNewsComesLat
   EXPECT_EQ(GetSuspect(operations[1]->status()), 2);
 }
 
+// A lost member had joined the second call, so that nobody waited for it there. The member that had
+// not joined will not do so any more, since the first call has failed: the call waited until its
+// deadline.
+TEST(EngineOnLoopTest, ACallThatNobodyWillJoinAnyMoreAfterALossEndsAtOnce) {
+  LoopWorld world(3, 37);
+  const Program program = *plan::PlanBy("ring", AllReduceOf(3, 10), {});
+  std::vector<float> data(10, 1);
+  const auto start = [&](int rank) {
+    return world.Start(
+        rank, {.group = nullptr, .program = *CompileProgram(program, rank), .data = data.data()});
+  };
+  const auto first = start(0), second = start(0);
+  start(2);
+  start(2);
+  for (int turn = 0; turn < 50; ++turn) world.Step({0, 2});
+  const auto other = start(1);
+  world.network().Kill(2);
+  ASSERT_TRUE(world.Finish({first, other}, 10000));
+  EXPECT_EQ(GetSuspect(first->status()), 2);
+  ASSERT_TRUE(world.Finish({second}, 10000)) << "it waits for a member that will not come";
+  EXPECT_EQ(GetSuspect(second->status()), 2);
+}
+
 // The other way round: time was up for all when a member heard of a loss.
 TEST(EngineOnLoopTest, AGateWhoseTimeWasUpNamesTheLateOneThoughALossIsKnownByThen) {
   LoopWorld world(4, 31);
