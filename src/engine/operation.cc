@@ -663,7 +663,8 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
       return FailBroken(transport::Gate::kStart);
     case State::kStarting: {
       const bool lost = missing_is_lost(transport::Gate::kStart);
-      if (!late && !lost) return Outcome::kBlocked;
+      // After an operation of the group has failed, a member that has not joined will not do so.
+      if (!late && !lost && !spec_.group->port->Failed()) return Outcome::kBlocked;
       // Break() may come too late: then the gate has passed, and the operation goes on.
       if (session_->Break(transport::Gate::kStart, reason(lost)) == transport::GateState::kOpen) {
         return Outcome::kBlocked;

@@ -142,6 +142,9 @@ class GroupPort {
   // Whether operations may begin without waiting for all at the start gate, and end before all have
   // finished (SessionSpec::ending): their messages say what they belong to.
   virtual bool optimistic() const { return false; }
+  // A gate of one of its sessions has broken, so some members will begin no more of them. Optimistic
+  // ports need not know: what is begun after a loss is settled at once.
+  virtual bool Failed() { return false; }
   // Unavailable if there is no room for this sequence yet: an earlier session is still open.
   virtual absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) = 0;
 };

@@ -157,6 +157,7 @@ class LoopTransport final : public Transport {
         : network_(network), key_(key), self_(self), rank_(rank), members_(members) {}
 
     bool direct() const override { return false; }
+    bool Failed() override { return network_.failures_.contains(key_); }
     absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) override {
       std::shared_ptr<LoopNetwork::Operation>& operation =
           network_.operations_[{key_, spec.sequence}];

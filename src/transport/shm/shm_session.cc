@@ -126,6 +126,7 @@ class ShmSession final : public Session {
     while (Judge(seen) == GateState::kOpen) {
       const uint64_t next = gate_generation_ << kGenerationShift | broken | MembersIn(seen);
       if (word->compare_exchange_weak(seen, next, std::memory_order_acq_rel)) {
+        NoteFailure(gate, next);
         port_.RingOthers();
         return GateState::kBroken;
       }
@@ -133,16 +134,11 @@ class ShmSession final : public Session {
     return Judge(seen);
   }
 
-  // Whoever looks first writes down why, so that all that look later read the same.
   Failure WhyBroken(Gate gate) override {
     const std::atomic<uint64_t>* word = GateWordOf(gate);
-    uint64_t failure = shut_for_loss_ ? kForLoss : 0;
-    if (word != nullptr) {
-      const uint64_t here = (word->load(std::memory_order_acquire) & (kMembers | kForLoss)) |
-                            kBroken | (gate == Gate::kFinish ? kFinishGate : 0);
-      failure = 0;
-      if (port_.EntryOf(0)->failure.compare_exchange_strong(failure, here)) failure = here;
-    }
+    const uint64_t failure = word == nullptr
+                                 ? (shut_for_loss_ ? kForLoss : 0)
+                                 : NoteFailure(gate, word->load(std::memory_order_acquire));
     Failure why = {.for_loss = (failure & kForLoss) != 0,
                    .gate = (failure & kFinishGate) != 0 ? Gate::kFinish : Gate::kStart};
     for (int member = 0; member < static_cast<int>(port_.members_.size()); ++member) {
@@ -201,6 +197,15 @@ class ShmSession final : public Session {
     GroupEntry* entry = port_.EntryOf(0);
     if (entry == nullptr) return nullptr;
     return &entry->slots[slot_index_].gates[static_cast<int>(gate)].word;
+  }
+
+  // Writes down why the group is at its end, unless it stands there already, and returns what stands
+  // there. Who breaks a gate and who sees one broken both do so, so that all read the same.
+  uint64_t NoteFailure(Gate gate, uint64_t word) {
+    const uint64_t mine =
+        (word & (kMembers | kBroken | kForLoss)) | (gate == Gate::kFinish ? kFinishGate : 0);
+    uint64_t there = 0;
+    return port_.EntryOf(0)->failure.compare_exchange_strong(there, mine) ? mine : there;
   }
 
   // The members that a gate word of the first member shows for this session.
@@ -316,6 +321,11 @@ GroupEntry* ShmGroupPort::EntryOf(int member) {
     }
   }
   return known;
+}
+
+bool ShmGroupPort::Failed() {
+  GroupEntry* entry = EntryOf(0);
+  return entry != nullptr && entry->failure.load(std::memory_order_acquire) != 0;
 }
 
 bool ShmGroupPort::LeaderLeft() const {

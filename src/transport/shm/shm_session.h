@@ -40,6 +40,7 @@ class ShmGroupPort final : public GroupPort {
   ~ShmGroupPort() override;
 
   bool direct() const override { return true; }
+  bool Failed() override;
   absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) override;
 
  private:
