@@ -69,6 +69,7 @@ void Simulation::MakeWorkers() {
     worker.engine = std::make_unique<Engine>(*worker.transport, worker.clock, Engine::Pump::kNone);
     // They do not begin together.
     time_.After(random_.Between(0, 3 * kMs), [this, &worker] {
+      worker.begun = true;
       for (size_t i = 0; i < scenario_.groups.size(); ++i) {
         const std::vector<int>& members = scenario_.groups[i];
         if (std::find(members.begin(), members.end(), worker.rank) == members.end()) continue;

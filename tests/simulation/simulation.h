@@ -8,7 +8,8 @@
 //     of a group that fail;
 //   - nobody is held for lost without a fault that justifies it; after a single fault the right
 //     worker is, within the promised time;
-//   - no call waits past its deadline, and none blames a late worker before time was up for anybody;
+//   - no call waits past its deadline or for a worker that is known to be lost, and none blames a
+//     late worker before time was up for anybody;
 //   - nothing touches memory that was given back;
 //   - the survivors make a new group and all its elements are right.
 #ifndef SYNCOPATE_TESTS_SIMULATION_SIMULATION_H_

@@ -18,8 +18,8 @@ namespace {
 using engine::OperationSpec;
 using transport::Loss;
 
-// A call whose deadline has passed ends once the members are asked, and a lost arbiter is replaced
-// up to once for every fault.
+// A call whose deadline has passed, or one of whose members is lost, ends once the members are asked,
+// and a lost arbiter is replaced up to once for every fault.
 constexpr int64_t kGraceNs = 6 * kSecond;
 
 void Store(DataType type, std::byte* data, uint64_t element, double value) {
@@ -85,6 +85,7 @@ void Simulation::StartCall(Worker& worker, GroupRun& run) {
     Store(plan.type, call.memory->bytes.get(), e,
           static_cast<double>(Initial(worker.rank, e, run.plan->key + Index(call.index))));
   }
+  call.start_ns = time_.now_ns();
   call.deadline_ns = worker.clock.NowNs() + plan.timeout_ns;
   int64_t& time_up_ns =
       time_up_ns_.try_emplace(run.plan->key, time_.now_ns() + plan.timeout_ns).first->second;
@@ -143,7 +144,8 @@ void Simulation::FinishCall(Worker& worker, GroupRun& run, Call& call) {
   for (const Fault& fault : scenario_.faults) {
     if (fault.kind == Fault::Kind::kStop) stopped_ns += std::max<int64_t>(fault.duration_ns, 0);
   }
-  if (worker.stops == 0 && late_ns > kGraceNs * (1 + faults) + stopped_ns && !worker.out) {
+  const int64_t grace_ns = kGraceNs * (1 + faults) + stopped_ns;
+  if (worker.stops == 0 && late_ns > grace_ns && !worker.out) {
     Fail(what, " ended ", late_ns / kMs, " ms after its deadline");
   }
   outcomes_[{run.plan->key, call.index}][worker.rank] = {.ok = status.ok(), .suspect = suspect};
@@ -155,7 +157,13 @@ void Simulation::FinishCall(Worker& worker, GroupRun& run, Call& call) {
   };
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
-      if (!is_lost(suspect)) Fail(what, " blames one that is not lost: ", status.message());
+      if (!is_lost(suspect)) {
+        Fail(what, " blames one that is not lost: ", status.message());
+      } else if (const int64_t waited_ns =
+                     time_.now_ns() - std::max(call.start_ns, worker.noticed_ns.at(suspect));
+                 waited_ns - worker.slept_ns > grace_ns) {
+        Fail(what, " ended ", waited_ns / kMs, " ms after the loss was known");
+      }
       break;
     case absl::StatusCode::kAborted:
       if (!is_lost(worker.rank)) Fail(what, " is not out: ", status.message());
@@ -227,9 +235,10 @@ void Simulation::NoteLosses(Worker& worker) {
 
 bool Simulation::IsIdle(const Worker& worker) const {
   if (worker.dead || worker.stops > 0) return true;
-  return std::all_of(worker.groups.begin(), worker.groups.end(), [&](const auto& run) {
-    return run->ended() || (worker.out && run->under_way.empty());
-  });
+  return worker.begun &&
+         std::all_of(worker.groups.begin(), worker.groups.end(), [&](const auto& run) {
+           return run->ended() || (worker.out && run->under_way.empty());
+         });
 }
 
 }  // namespace syncopate::simulation

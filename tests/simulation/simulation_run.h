@@ -61,6 +61,7 @@ struct Call {
   int index = 0;
   std::shared_ptr<engine::Operation> operation;
   Memory* memory = nullptr;
+  int64_t start_ns = 0;
   int64_t deadline_ns = 0;  // by the worker's clock
 };
 
@@ -86,6 +87,7 @@ struct Worker {
   std::unique_ptr<transport::net::CoreTransport> transport;
   std::unique_ptr<engine::Engine> engine;
   std::vector<std::unique_ptr<GroupRun>> groups;
+  bool begun = false;  // it has made its groups
   bool dead = false;
   int stops = 0;           // faults that keep it from running
   int64_t stopped_ns = 0;  // since when
