@@ -4,14 +4,13 @@
 // go on wait in pending_ until that thread is inside a call; all others are carried out at once by
 // the thread that told the event.
 //
-// Order of locks: mutex_ before inbox_mutex_. The engine's callback takes inbox_mutex_ alone: it
-// runs on the thread that drives the engine, which must not wait while gradients are packed under
-// mutex_.
+// The engine's callback leaves a note in inbox_ and never takes mutex_: it runs on the thread that
+// drives the engine, which must not wait while gradients are packed under mutex_. The inbox's own
+// mutex is taken last and held for moments.
 #include "sync/synchronizer.h"
 
 #include <algorithm>
 #include <deque>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <thread>
@@ -22,6 +21,8 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "sync/tensor_layout.h"
+#include "sync/transfer_inbox.h"
 
 namespace syncopate::sync {
 
@@ -35,67 +36,10 @@ using strategy::StartTransfer;
 
 namespace {
 
-constexpr int kTypes = static_cast<int>(std::size(kDataTypes));
-// A lost wake-up, which should not happen, costs no more than this.
+// A lost wake-up of the training thread, which should not happen, costs no more than this.
 constexpr int64_t kSleepNs = 100'000'000;
 // At most this many ended transfers are kept for TakeTransfers(), which not every caller calls.
 constexpr size_t kEndedMax = 1 << 14;
-
-// All tensors in one buffer: those of a type in the order of the tensors, type after type, so that
-// any run of tensors is one range of each type that it has.
-class Layout {
- public:
-  explicit Layout(const TensorTable& table) {
-    for (const TensorInfo& tensor : table.tensors) {
-      uint64_t& used = elements_[static_cast<size_t>(tensor.type)];
-      begins_.push_back(used);
-      types_.push_back(tensor.type);
-      sizes_.push_back(tensor.elements);
-      used += tensor.elements;
-    }
-    for (size_t type = 0; type < kTypes; ++type) {
-      offsets_[type] = bytes_;
-      const uint64_t section = elements_[type] * SizeOf(static_cast<DataType>(type));
-      bytes_ += (section + 63) / 64 * 64;  // each section begins on a cache line
-    }
-  }
-
-  uint64_t bytes() const { return bytes_; }
-  DataType type(int tensor) const { return types_[static_cast<size_t>(tensor)]; }
-  uint64_t Offset(int tensor) const {
-    const size_t t = static_cast<size_t>(tensor);
-    return offsets_[static_cast<size_t>(types_[t])] + begins_[t] * SizeOf(types_[t]);
-  }
-
-  // A run of tensors is moved by one collective for each type that is in it.
-  struct Range {
-    DataType type;
-    uint64_t offset;
-    uint64_t elements;
-  };
-  std::vector<Range> Ranges(int first, int last) const {
-    std::vector<Range> ranges;
-    for (int type = 0; type < kTypes; ++type) {
-      uint64_t elements = 0;
-      std::optional<uint64_t> offset;
-      for (int tensor = first; tensor <= last; ++tensor) {
-        if (types_[static_cast<size_t>(tensor)] != static_cast<DataType>(type)) continue;
-        if (!offset) offset = Offset(tensor);
-        elements += sizes_[static_cast<size_t>(tensor)];
-      }
-      if (offset) ranges.push_back({static_cast<DataType>(type), *offset, elements});
-    }
-    return ranges;
-  }
-
- private:
-  std::vector<DataType> types_;
-  std::vector<uint64_t> sizes_;
-  std::vector<uint64_t> begins_;  // elements within the section of its type
-  uint64_t elements_[kTypes] = {};
-  uint64_t offsets_[kTypes] = {};
-  uint64_t bytes_ = 0;
-};
 
 // Small floats lose too much when they are scaled before they are added up.
 bool ScalesWell(DataType type) { return type == DataType::kFloat32 || type == DataType::kFloat64; }
@@ -123,11 +67,7 @@ class Synchronizer::Impl {
   }
 
   ~Impl() {
-    {
-      MutexLock lock(&inbox_mutex_);
-      stopping_ = true;
-      wanted_.SignalAll();
-    }
+    inbox_.Stop();
     helper_.join();
     // Transfers that are still under way use gradients_ and parameters_, so these must outlive
     // them.
@@ -261,11 +201,6 @@ class Synchronizer::Impl {
     size_t calls_left = 0;
     bool done = false;
   };
-  struct Ended {
-    int64_t transfer;
-    int64_t at_ns;
-    absl::Status status;
-  };
 
   int64_t NowNs() const { return MonotonicClock().NowNs(); }
 
@@ -339,9 +274,7 @@ class Synchronizer::Impl {
   }
   void Take(strategy::Fail& fail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { Fail(fail.status); }
   void Take(strategy::WakeAt& wake) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    MutexLock lock(&inbox_mutex_);
-    wake_ups_.push_back(static_cast<int64_t>(wake.seconds * 1e9));
-    wanted_.SignalAll();
+    inbox_.WakeAt(static_cast<int64_t>(wake.seconds * 1e9));
   }
   void Take(strategy::AskService&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Fail(absl::UnimplementedError(
@@ -443,7 +376,7 @@ class Synchronizer::Impl {
     }
     absl::StatusOr<Group*> group = GroupOf(start.members);
     if (!group.ok()) return Fail(group.status());
-    const std::vector<Layout::Range> ranges = layout_.Ranges(start.first, start.last);
+    const std::vector<TensorLayout::Range> ranges = layout_.Ranges(start.first, start.last);
     Running& running = transfers_[start.transfer];
     running = {.first = start.first,
                .last = start.last,
@@ -453,7 +386,7 @@ class Synchronizer::Impl {
                .memory = &memory,
                .handles = {},
                .calls_left = ranges.size()};
-    for (const Layout::Range& range : ranges) {
+    for (const TensorLayout::Range& range : ranges) {
       // Gradients were multiplied with their share when they were packed, if all shares are known;
       // then the average is a sum.
       const bool scaled =
@@ -465,9 +398,7 @@ class Synchronizer::Impl {
                 .priority = start.priority};
       // It runs on the thread that drives the engine and must be quick, so it only leaves a note.
       call.ended = [this, id = start.transfer](const absl::Status& status) {
-        MutexLock lock(&inbox_mutex_);
-        ended_.push_back({id, NowNs(), status});
-        wanted_.Signal();
+        inbox_.Add({id, NowNs(), status});
       };
       Handle handle = (*group)->Start(call);
       // A call that is done at once is over or was refused; `ended` is not called for a refusal.
@@ -480,7 +411,7 @@ class Synchronizer::Impl {
     bytes_sent_ += running.bytes;
   }
 
-  void TransferCallEnded(const Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void TransferCallEnded(const EndedCall& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto found = transfers_.find(ended.transfer);
     if (found == transfers_.end()) return;
     if (!ended.status.ok()) {
@@ -518,27 +449,14 @@ class Synchronizer::Impl {
   }
 
   // What the synchronizer's own thread runs: it tells the strategy which transfers ended and that a
-  // time has come. It empties the inbox before it takes mutex_, so the two are never held here
-  // together.
+  // time has come.
   void SeeToTransfers() {
     for (;;) {
-      std::vector<Ended> ended;
-      size_t due = 0;
-      {
-        MutexLock lock(&inbox_mutex_);
-        while (ended_.empty() && !stopping_) {
-          int64_t left_ns = kSleepNs;
-          for (const int64_t at_ns : wake_ups_) left_ns = std::min(left_ns, at_ns - NowNs());
-          if (left_ns <= 0) break;
-          wanted_.WaitFor(&inbox_mutex_, std::chrono::nanoseconds(left_ns));
-        }
-        ended.swap(ended_);
-        due = std::erase_if(wake_ups_, [now = NowNs()](int64_t at_ns) { return at_ns <= now; });
-        if (ended.empty() && stopping_) return;
-      }
+      const TransferInbox::News news = inbox_.Take();
+      if (news.over) return;
       MutexLock lock(&mutex_);
-      for (const Ended& one : ended) TransferCallEnded(one);
-      for (size_t i = 0; i < due; ++i) Tell(strategy::TimePassed{});
+      for (const EndedCall& ended : news.ended) TransferCallEnded(ended);
+      for (size_t i = 0; i < news.times_passed; ++i) Tell(strategy::TimePassed{});
     }
   }
 
@@ -570,7 +488,7 @@ class Synchronizer::Impl {
   Worker& worker_;
   Replica& replica_;
   const SynchronizerOptions options_;
-  const Layout layout_;
+  const TensorLayout layout_;
   const int tensors_;
   Buffer gradients_;
 
@@ -596,13 +514,7 @@ class Synchronizer::Impl {
   IterationTimes running_times_ ABSL_GUARDED_BY(mutex_);
   IterationTimes times_;  // by the training thread only
 
-  // What the engine's callbacks and the strategy's WakeAt leave for the synchronizer's own thread.
-  // Where both mutexes are held, mutex_ was taken first.
-  Mutex inbox_mutex_;
-  CondVar wanted_;
-  std::vector<Ended> ended_ ABSL_GUARDED_BY(inbox_mutex_);
-  std::vector<int64_t> wake_ups_ ABSL_GUARDED_BY(inbox_mutex_);
-  bool stopping_ ABSL_GUARDED_BY(inbox_mutex_) = false;
+  TransferInbox inbox_{MonotonicClock()};
   std::thread helper_;
 };
 
@@ -610,7 +522,7 @@ absl::StatusOr<std::unique_ptr<Synchronizer>> Synchronizer::Make(
     Worker& worker, const TensorTable& table, Replica& replica,
     std::unique_ptr<strategy::Strategy> strategy, const SynchronizerOptions& options) {
   SYNCOPATE_RETURN_IF_ERROR(Validate(table));
-  SYNCOPATE_ASSIGN_OR_RETURN(Buffer gradients, worker.Allocate(Layout(table).bytes()));
+  SYNCOPATE_ASSIGN_OR_RETURN(Buffer gradients, worker.Allocate(TensorLayout(table).bytes()));
   return std::unique_ptr<Synchronizer>(new Synchronizer(std::make_unique<Impl>(
       worker, table, replica, std::move(strategy), options, std::move(gradients))));
 }

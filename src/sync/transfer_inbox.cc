@@ -1,0 +1,50 @@
+#include "sync/transfer_inbox.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace syncopate::sync {
+namespace {
+
+// A lost wake-up, which should not happen, costs no more than this.
+constexpr int64_t kSleepNs = 100'000'000;
+
+}  // namespace
+
+void TransferInbox::Add(EndedCall ended) {
+  MutexLock lock(&mutex_);
+  ended_.push_back(std::move(ended));
+  wanted_.Signal();
+}
+
+void TransferInbox::WakeAt(int64_t at_ns) {
+  MutexLock lock(&mutex_);
+  wake_ups_.push_back(at_ns);
+  wanted_.SignalAll();
+}
+
+void TransferInbox::Stop() {
+  MutexLock lock(&mutex_);
+  stopping_ = true;
+  wanted_.SignalAll();
+}
+
+TransferInbox::News TransferInbox::Take() {
+  MutexLock lock(&mutex_);
+  while (ended_.empty() && !stopping_) {
+    int64_t left_ns = kSleepNs;
+    for (const int64_t at_ns : wake_ups_) left_ns = std::min(left_ns, at_ns - clock_.NowNs());
+    if (left_ns <= 0) break;
+    wanted_.WaitFor(&mutex_, std::chrono::nanoseconds(left_ns));
+  }
+  News news;
+  news.ended.swap(ended_);
+  news.times_passed =
+      std::erase_if(wake_ups_, [now = clock_.NowNs()](int64_t at_ns) { return at_ns <= now; });
+  // What has ended is still told after Stop(): its memory is given back by that.
+  news.over = stopping_ && news.ended.empty();
+  return news;
+}
+
+}  // namespace syncopate::sync

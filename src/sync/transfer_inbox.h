@@ -1,0 +1,57 @@
+// What others leave for the synchronizer's own thread: calls that ended, times at which the
+// strategy wants to be woken, and that it is over.
+//
+// Thread-safe. It has a mutex of its own, because the engine's callback must not wait for a
+// training thread that packs gradients under the synchronizer's.
+#ifndef SYNCOPATE_SYNC_TRANSFER_INBOX_H_
+#define SYNCOPATE_SYNC_TRANSFER_INBOX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+
+namespace syncopate::sync {
+
+// One of the collectives of a transfer has ended.
+struct EndedCall {
+  int64_t transfer = 0;
+  int64_t at_ns = 0;
+  absl::Status status;
+};
+
+class TransferInbox {
+ public:
+  // `clock` must outlive the inbox.
+  explicit TransferInbox(const Clock& clock) : clock_(clock) {}
+
+  // Quick: the engine's callbacks call it.
+  void Add(EndedCall ended);
+  void WakeAt(int64_t at_ns);
+  // From now on Take() waits no more.
+  void Stop();
+
+  struct News {
+    std::vector<EndedCall> ended;
+    size_t times_passed = 0;  // how many of the times have come
+    bool over = false;        // nothing is left, and nothing should be waited for
+  };
+  // Waits for news, a while at most: `ended` may be empty.
+  News Take();
+
+ private:
+  const Clock& clock_;
+  Mutex mutex_;
+  CondVar wanted_;
+  std::vector<EndedCall> ended_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int64_t> wake_ups_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace syncopate::sync
+
+#endif  // SYNCOPATE_SYNC_TRANSFER_INBOX_H_
