@@ -1,18 +1,17 @@
 #include "observe/html_report.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "base/figures.h"
 #include "base/parse.h"
 #include "base/xml.h"
 #include "nlohmann/json.hpp"
-#include "observe/html_style.h"
+#include "observe/html_course.h"
+#include "observe/html_parts.h"
 #include "observe/text_report.h"
 #include "observe/text_table.h"
 #include "observe/timeline_picture.h"
@@ -23,13 +22,9 @@ namespace {
 
 using picture::Histogram;
 using picture::Ink;
-using picture::LineChart;
 using picture::StackedBars;
 
 constexpr size_t kRowsMax = 64;  // of a plot of workers
-constexpr size_t kCourseRows = 40;
-constexpr const char* kColours[] = {"c-compute", "c-network", "c-update",
-                                    "c-pack",    "c-waiting", "c-load"};
 
 // As Values() gives them.
 const std::vector<std::pair<std::string, Ink>> kParts = {
@@ -46,13 +41,6 @@ const std::vector<std::pair<std::string, Ink>> kWallParts = {
     {"checkpoints", Ink::Class("c-pack")},
     {"end", Ink::Class("c-other")},
     {"before it was resumed", Ink::Class("c-forward")}};
-
-// EscapeXml() for text of several lines.
-std::string EscapeXmlLines(absl::string_view text) {
-  std::vector<std::string> lines;
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) lines.push_back(EscapeXml(line));
-  return absl::StrJoin(lines, "\n");
-}
 
 std::vector<double> Values(const IterationParts& parts) {
   return {parts.compute, parts.pack, parts.network, parts.waiting, parts.other};
@@ -76,48 +64,6 @@ StackedBars BarsOf(const std::vector<std::pair<std::string, Ink>>& parts,
     for (size_t r = 0; r < rows.size(); ++r) bars.rows[r].values.push_back(rows[r].values[p]);
   }
   return bars;
-}
-
-std::string Table(absl::string_view caption, const std::vector<std::string>& titles,
-                  const std::vector<std::vector<std::string>>& rows) {
-  std::string text = absl::StrCat("<table><caption>", EscapeXml(caption), "</caption><thead><tr>");
-  for (const std::string& title : titles) {
-    absl::StrAppend(&text, "<th scope='col'>", EscapeXml(title), "</th>");
-  }
-  absl::StrAppend(&text, "</tr></thead><tbody>\n");
-  for (const auto& row : rows) {
-    absl::StrAppend(&text, "<tr>");
-    for (const std::string& cell : row) absl::StrAppend(&text, "<td>", EscapeXml(cell), "</td>");
-    absl::StrAppend(&text, "</tr>\n");
-  }
-  return absl::StrCat(text, "</tbody></table>\n");
-}
-
-// A table that is shown when asked for; it can be scrolled by keyboard.
-std::string Folded(absl::string_view summary, const std::string& contents) {
-  return absl::StrCat("<details><summary>", EscapeXml(summary),
-                      "</summary><div class='wide' tabindex='0' role='region' aria-label='",
-                      EscapeXml(summary), "'>\n", contents, "</div></details>\n");
-}
-
-std::string Figure(const std::string& svg, absl::string_view caption, bool wide) {
-  if (svg.empty()) return "";
-  const std::string picture =
-      wide ? absl::StrCat(
-                 "<div class='wide' tabindex='0' role='region' aria-label='Plot, scrolls "
-                 "sideways'>\n",
-                 svg, "</div>")
-           : svg;
-  return absl::StrCat("<figure>", picture, "<figcaption>", EscapeXml(caption),
-                      "</figcaption></figure>\n");
-}
-
-std::string Section(absl::string_view title, const std::string& contents) {
-  return absl::StrCat("<section><h2>", EscapeXml(title), "</h2>\n", contents, "</section>\n");
-}
-
-std::string Shown(const std::optional<double>& value, int digits, absl::string_view unit = "") {
-  return value ? absl::StrCat(Fixed(*value, digits), unit) : "-";
 }
 
 std::string Tiles(const Summary& summary) {
@@ -299,83 +245,6 @@ std::string Timeline(const RunRecord& run) {
                                                             rows))));
 }
 
-std::vector<std::pair<double, double>> Points(const std::vector<Metric>& metrics,
-                                              absl::string_view kind, absl::string_view value,
-                                              bool over_time, double factor) {
-  std::vector<std::pair<double, double>> points;
-  for (const Metric& metric : metrics) {
-    const std::optional<double> y = metric.Value(value);
-    if (metric.kind != kind || !y) continue;
-    points.emplace_back(over_time ? metric.seconds : static_cast<double>(metric.iteration),
-                        *y * factor);
-  }
-  return points;
-}
-
-// What a chart of the course shows: a value of the metrics of certain kinds.
-struct CourseChart {
-  const char* title;
-  const char* value;
-  std::vector<std::pair<const char*, const char*>> kinds;  // a kind and what it is called
-};
-
-std::string Draw(const CourseChart& what, const std::vector<RunRecord>& runs, bool over_time) {
-  const bool accuracy = absl::string_view(what.value) == "accuracy";
-  LineChart chart;
-  chart.x_label = over_time ? "seconds" : "iterations";
-  chart.y_label = accuracy ? "accuracy, %" : what.value;
-  chart.from_zero = !accuracy;
-  if (accuracy) chart.y_max = 100;
-  chart.label = absl::StrCat(what.title, " over ", chart.x_label, "; the table has the numbers");
-  size_t colour = 0;
-  for (const RunRecord& run : runs) {
-    for (const auto& [kind, name] : what.kinds) {
-      auto points = Points(run.metrics, kind, what.value, over_time, accuracy ? 100 : 1);
-      const bool dots = absl::string_view(kind) == "evaluate" && points.size() <= 60;
-      chart.series.push_back({runs.size() == 1 ? name : run.name,
-                              Ink::Class(kColours[colour++ % std::size(kColours)]),
-                              std::move(points), dots});
-    }
-  }
-  return Figure(picture::Draw(chart), absl::StrCat(what.title, " over ", chart.x_label, "."),
-                false);
-}
-
-// Loss and accuracy over iterations and over time. One run shows training and evaluation in one
-// chart; of several, each has a colour, so that there is a chart for either. A chart in which no
-// series has two points is left out: the table has such numbers.
-std::string Course(const std::vector<RunRecord>& runs) {
-  const std::vector<CourseChart> one = {
-      {"Loss", "loss", {{"train", "training"}, {"evaluate", "evaluation"}}},
-      {"Accuracy", "accuracy", {{"train", "training"}, {"evaluate", "evaluation"}}}};
-  const std::vector<CourseChart> several = {
-      {"Loss of training", "loss", {{"train", ""}}},
-      {"Loss of evaluation", "loss", {{"evaluate", ""}}},
-      {"Accuracy of evaluation", "accuracy", {{"evaluate", ""}}}};
-  std::string plots;
-  for (const CourseChart& chart : runs.size() == 1 ? one : several) {
-    for (const bool over_time : {false, true}) {
-      absl::StrAppend(&plots, Draw(chart, runs, over_time));
-    }
-  }
-  if (plots.empty()) return "";
-  std::vector<std::vector<std::string>> rows;
-  for (const RunRecord& run : runs) {
-    for (const Metric* metric : CourseOf(run.metrics, kCourseRows)) {
-      const auto accuracy = metric->Value("accuracy");
-      rows.push_back({run.name, absl::StrCat(metric->iteration),
-                      absl::StrFormat("%.2f", metric->seconds), metric->kind,
-                      Shown(metric->Value("loss"), 4), accuracy ? Percent(*accuracy) : "-"});
-    }
-  }
-  return Section(
-      "Loss and accuracy",
-      absl::StrCat("<div class='pair'>", plots, "</div>\n",
-                   Folded("Numbers of loss and accuracy",
-                          Table("Evenly spread over the run",
-                                {"run", "iteration", "seconds", "of", "loss", "accuracy"}, rows))));
-}
-
 std::string Distribution(const Breakdown& breakdown) {
   if (breakdown.iterations.size() < 2) return "";
   Histogram histogram;
@@ -472,16 +341,6 @@ std::string Comparison(const std::vector<RunRecord>& runs) {
                                     table("Milliseconds", PartsTable(names, summaries))))));
   }
   return contents;
-}
-
-std::string Page(absl::string_view title, absl::string_view subtitle, const std::string& contents) {
-  return absl::StrCat(
-      "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>\n"
-      "<meta name='viewport' content='width=device-width,initial-scale=1'>\n"
-      "<meta name='color-scheme' content='light dark'>\n<title>",
-      EscapeXml(title), "</title>\n<style>", kStyle, "</style></head>\n<body><header><h1>",
-      EscapeXml(title), "</h1><p class='soft'>", EscapeXml(subtitle), "</p></header>\n<main>\n",
-      contents, "</main>\n<footer>Made by syncopate report.</footer></body></html>\n");
 }
 
 }  // namespace
