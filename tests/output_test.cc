@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "base/temporary_folder_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "subprocess.h"
@@ -22,12 +23,6 @@ using ::testing::Not;
 
 class OutputTest : public ::testing::Test {
  protected:
-  OutputTest() {
-    std::string path = ::testing::TempDir() + "/output-XXXXXX";
-    folder_ = mkdtemp(path.data());
-  }
-  ~OutputTest() override { std::filesystem::remove_all(folder_); }
-
   void MakeRun(const std::string& path) {
     std::filesystem::create_directories(folder_ + "/" + path);
     std::ofstream(folder_ + "/" + path + "/metrics.jsonl")
@@ -44,7 +39,8 @@ class OutputTest : public ::testing::Test {
     return {.before_exec = [this] { (void)!chdir(folder_.c_str()); }};
   }
 
-  std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
 };
 
 TEST_F(OutputTest, AFullDiskIsAFailure) {

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <torch/torch.h>
 
-#include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/temporary_folder_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -85,13 +85,8 @@ print(*sorted(foreign - {"__torch__", "torch", "collections"}))
 
 class TrainModelTest : public ::testing::Test {
  protected:
-  TrainModelTest() {
-    std::string path = ::testing::TempDir() + "train-model-XXXXXX";
-    folder_ = mkdtemp(path.data());
-  }
-  ~TrainModelTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
 };
 
 TEST_F(TrainModelTest, OthersGetTheAccuracyOfTheRun) {

@@ -19,6 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/temporary_folder_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -37,12 +38,6 @@ constexpr int64_t kEvery = 10;  // iterations between checkpoints
 
 class TrainResumeTest : public ::testing::Test {
  protected:
-  TrainResumeTest() {
-    std::string pattern = ::testing::TempDir() + "train-resume-XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~TrainResumeTest() override { std::filesystem::remove_all(folder_); }
-
   std::string Run(const std::string& name) const { return absl::StrCat(folder_, "/", name); }
 
   static std::vector<std::string> Train(int workers, const std::vector<std::string>& options) {
@@ -138,7 +133,8 @@ class TrainResumeTest : public ::testing::Test {
     return bytes.value_or("");
   }
 
-  std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
 };
 
 // The worker processes of a job that carries `marker`, by rank.

@@ -11,6 +11,26 @@ namespace syncopate::samples {
 
 using After = std::vector<uint32_t>;
 
+// The text of docs/program.md, "A worked example".
+inline constexpr char kPair[] = R"(syncopate program 1
+collective all-reduce
+algorithm pair
+workers 2
+active 0-1
+data 2x512
+worker 0
+  0: send data 1 to 1
+  1: receive-reduce data 0 from 1
+  2: send data 0 to 1 after 1
+  3: receive data 1 from 1 after 0
+worker 1
+  0: send data 0 to 0
+  1: receive-reduce data 1 from 0
+  2: send data 1 to 0 after 1
+  3: receive data 0 from 0 after 0
+end
+)";
+
 inline Step Message(StepKind kind, int peer, uint32_t chunk, const After& after, uint32_t count,
                     Space space) {
   Step step;

@@ -54,24 +54,7 @@ TEST(ProgramTextTest, ReadsWhatItWrites) {
 
 // docs/program.md shows this program and this refusal.
 TEST(ProgramTextTest, TheExampleOfTheDocumentationIsTrue) {
-  const std::string text = R"(syncopate program 1
-collective all-reduce
-algorithm pair
-workers 2
-active 0-1
-data 2x512
-worker 0
-  0: send data 1 to 1
-  1: receive-reduce data 0 from 1
-  2: send data 0 to 1 after 1
-  3: receive data 1 from 1 after 0
-worker 1
-  0: send data 0 to 0
-  1: receive-reduce data 1 from 0
-  2: send data 1 to 0 after 1
-  3: receive data 0 from 0 after 0
-end
-)";
+  const std::string text = samples::kPair;
   const absl::StatusOr<Program> program = ParseProgram(text);
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(ToText(*program), text);

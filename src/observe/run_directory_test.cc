@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/parse.h"
+#include "base/temporary_folder_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -26,12 +27,6 @@ using ::testing::SizeIs;
 
 class RunDirectoryTest : public ::testing::Test {
  protected:
-  RunDirectoryTest() {
-    std::string name = absl::StrCat(::testing::TempDir(), "/run_directory_XXXXXX");
-    folder_ = mkdtemp(name.data());
-  }
-  ~RunDirectoryTest() override { std::filesystem::remove_all(folder_); }
-
   std::string Path(const std::string& name) const { return absl::StrCat(folder_, "/", name); }
   static void Write(const std::string& path, const std::string& text) {
     std::ofstream(path) << text;
@@ -42,7 +37,8 @@ class RunDirectoryTest : public ::testing::Test {
     return *std::move(run);
   }
 
-  std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
 };
 
 TEST_F(RunDirectoryTest, NamesGoIntoRuns) {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/temporary_folder_testing.h"
 
 namespace syncopate::observe {
 namespace {
@@ -22,14 +23,10 @@ using ::testing::HasSubstr;
 
 class RunLockTest : public ::testing::Test {
  protected:
-  RunLockTest() {
-    std::string name = absl::StrCat(::testing::TempDir(), "/run_lock_XXXXXX");
-    folder_ = mkdtemp(name.data());
-  }
-  ~RunLockTest() override { std::filesystem::remove_all(folder_); }
   std::string Path(const std::string& name) const { return absl::StrCat(folder_, "/", name); }
 
-  std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
 };
 
 TEST_F(RunLockTest, OneRunAtATime) {

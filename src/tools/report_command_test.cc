@@ -1,11 +1,11 @@
 #include "tools/report_command.h"
 
 #include <cstdlib>
-#include <filesystem>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "base/parse.h"
+#include "base/temporary_folder_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -21,8 +21,6 @@ using ::testing::HasSubstr;
 class ReportCommandTest : public ::testing::Test {
  protected:
   ReportCommandTest() {
-    std::string name = absl::StrCat(::testing::TempDir(), "/report_command_XXXXXX");
-    folder_ = mkdtemp(name.data());
     for (const char* run_name : {"one", "two"}) {
       auto run = observe::RunDirectory::Create(absl::StrCat(folder_, "/", run_name),
                                                observe::ExistingRun::kRefuse);
@@ -35,8 +33,6 @@ class ReportCommandTest : public ::testing::Test {
     one_ = absl::StrCat(folder_, "/one");
     two_ = absl::StrCat(folder_, "/two");
   }
-  ~ReportCommandTest() override { std::filesystem::remove_all(folder_); }
-
   int Run(const ReportArguments& arguments) {
     std::ostringstream out;
     const int code = RunReport(arguments, out);
@@ -44,7 +40,9 @@ class ReportCommandTest : public ::testing::Test {
     return code;
   }
 
-  std::string folder_, one_, two_, out_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
+  std::string one_, two_, out_;
 };
 
 TEST_F(ReportCommandTest, PrintsARunAndWritesAPage) {

@@ -14,7 +14,6 @@ namespace syncopate::train {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
 
 DatasetInfo InfoFor(const std::string& model) {
   DatasetInfo info;

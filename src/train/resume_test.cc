@@ -17,7 +17,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::RunJob;
 using testing::SmallJob;
-using testing::TemporaryFolder;
 using testing::TensorsAt;
 
 struct Case {

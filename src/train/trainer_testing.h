@@ -6,33 +6,18 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/temporary_folder_testing.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
 #include "worker/worker_testing.h"
 
 namespace syncopate::train::testing {
-
-// A folder that goes with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = absl::StrCat(::testing::TempDir(), "/train-XXXXXX");
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // Options of a job that takes a moment: the cost is in starting it.
 inline TrainOptions SmallJob(const std::string& model) {

@@ -12,6 +12,7 @@
 #include "base/environment.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "model/program_samples.h"
 #include "plan/collective/planners.h"
 #include "syncopate/planner.h"
 #include "syncopate/syncopate.h"
@@ -26,25 +27,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// docs/program.md, "A worked example".
-constexpr char kPair[] = R"(syncopate program 1
-collective all-reduce
-algorithm pair
-workers 2
-active 0-1
-data 2x512
-worker 0
-  0: send data 1 to 1
-  1: receive-reduce data 0 from 1
-  2: send data 0 to 1 after 1
-  3: receive data 1 from 1 after 0
-worker 1
-  0: send data 0 to 0
-  1: receive-reduce data 1 from 0
-  2: send data 1 to 0 after 1
-  3: receive data 0 from 0 after 0
-end
-)";
+using samples::kPair;
 
 std::string PairWithout(const std::string& what, const std::string& instead = "") {
   return absl::StrReplaceAll(kPair, {{what, instead}});

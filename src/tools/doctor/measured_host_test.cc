@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "base/parse.h"
+#include "base/temporary_folder_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -29,15 +30,9 @@ MeasuredHost Example() {
 
 class MeasuredHostTest : public ::testing::Test {
  protected:
-  MeasuredHostTest() {
-    std::string pattern = ::testing::TempDir() + "measured_XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-    environment_ = MapEnvironment({{"SYNCOPATE_CACHE", folder_ + "/new"}});
-  }
-  ~MeasuredHostTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string folder_;
-  Environment environment_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
+  const Environment environment_ = MapEnvironment({{"SYNCOPATE_CACHE", folder_ + "/new"}});
 };
 
 TEST_F(MeasuredHostTest, IsKeptForItsMachine) {

