@@ -3,10 +3,10 @@
 
 One rank: same models, data, batches, initial parameters, optimizer and learning rate, so that the
 losses are the same and only the synchronization differs. It takes the options of syncopate-train as
-JSON and leaves the same metrics.jsonl and summary.json.
+JSON, from the same variable of the environment, and leaves the same metrics.jsonl and summary.json.
 
-    ddp_twin.py train OPTIONS --data-file FILE --store FILE --interface NAME
-                                                              rank SYNCOPATE_RANK of SYNCOPATE_SIZE
+    ddp_twin.py train --data-file FILE --store FILE --interface NAME
+                                      rank SYNCOPATE_RANK of SYNCOPATE_SIZE, SYNCOPATE_TRAIN_OPTIONS
     ddp_twin.py parameters MODEL C,H,W CLASSES                names and sizes, in forward order
     ddp_twin.py samples SAMPLES SEED ITERATIONS BATCH,BATCH,..  each line what a worker takes
     ddp_twin.py check                                         whether all it needs is installed
@@ -355,7 +355,10 @@ def main(words):
         print(__doc__, file=sys.stderr)
         return 2
     if words[0] == "train":
-        train(json.loads(words[1]), option(words, "--data-file"), option(words, "--store"),
+        options = os.environ.get("SYNCOPATE_TRAIN_OPTIONS")
+        if options is None:
+            raise SystemExit("ddp_twin.py: SYNCOPATE_TRAIN_OPTIONS is missing")
+        train(json.loads(options), option(words, "--data-file"), option(words, "--store"),
               option(words, "--interface"))
     elif words[0] == "parameters":
         shape = tuple(int(extent) for extent in words[2].split(","))

@@ -2,13 +2,17 @@
 // losses are ours; and `syncopate bench train`, which lets both take turns.
 #include <signal.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -21,6 +25,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 class DdpTwinTest : public ::testing::Test {
@@ -127,6 +132,29 @@ TEST_F(DdpTwinTest, LearnsTheSameAndTakesTurnsWithOurs) {
   }
   EXPECT_TRUE(WaitUntilNoneIsLeft(marker_));
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+// A user who looks at the list of processes sees who runs, without the job's options as JSON.
+TEST_F(DdpTwinTest, CommandLinesOfRanksHaveNoJson) {
+  Subprocess bench({SYNCOPATE_BINARY, "bench", "train", "-n", "2", "--model", "mlp", "--iterations",
+                    "5", "--rounds", "1", "--schedule", "none", "--against", "ddp"},
+                   options_);
+  // Each of the twin's ranks loads PyTorch first, so they are there for a second or more.
+  size_t twins = 0;
+  const int64_t deadline_ns = MonotonicClock().NowNs() + kDeadlineNs;
+  while (twins < 2 && MonotonicClock().NowNs() < deadline_ns) {
+    twins = 0;
+    for (const pid_t pid : MarkedProcesses(marker_)) {
+      const std::string line = CommandLineOf(pid);
+      EXPECT_THAT(line, Not(HasSubstr("{")));
+      if (absl::StrContains(line, "/ddp_twin.py train ") && !absl::StrContains(line, " launch ")) {
+        ++twins;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(twins, 2);
+  EXPECT_EQ(bench.Wait(), 0) << bench.err();
 }
 
 TEST_F(DdpTwinTest, LeavesNothingBehindWhenItIsEnded) {

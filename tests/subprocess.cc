@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -150,6 +151,13 @@ std::vector<pid_t> MarkedProcesses(const std::string& marker) {
   }
   if (directory != nullptr) closedir(directory);
   return pids;
+}
+
+std::string CommandLineOf(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/cmdline"), std::ios::binary);
+  std::string line((std::istreambuf_iterator<char>(file)), {});
+  std::replace(line.begin(), line.end(), '\0', ' ');
+  return line;
 }
 
 bool WaitForProcesses(const std::string& marker, size_t count) {

@@ -62,6 +62,8 @@ class Subprocess {
 std::string UniqueMarker();
 // All live processes that have "NAME=marker" or the like in their environment.
 std::vector<pid_t> MarkedProcesses(const std::string& marker);
+// The words of a process's command line, with a space after each; empty if it is gone.
+std::string CommandLineOf(pid_t pid);
 // Waits until there are at least that many; false at the deadline.
 bool WaitForProcesses(const std::string& marker, size_t count);
 // Waits for the end of all of them and of those that come meanwhile; false at the deadline.

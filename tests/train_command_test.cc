@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/temporary_folder_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -29,12 +30,6 @@ using ::testing::StartsWith;
 
 class TrainCommandTest : public ::testing::Test {
  protected:
-  TrainCommandTest() {
-    std::string path = ::testing::TempDir() + "train-XXXXXX";
-    folder_ = mkdtemp(path.data());
-  }
-  ~TrainCommandTest() override { std::filesystem::remove_all(folder_); }
-
   static std::vector<std::string> Small(std::vector<std::string> more) {
     std::vector<std::string> words = {
         SYNCOPATE_BINARY,      "train", "--model", "mlp",  "--data",    "synthetic",
@@ -43,7 +38,8 @@ class TrainCommandTest : public ::testing::Test {
     return words;
   }
 
-  std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
 };
 
 TEST_F(TrainCommandTest, TrainsAndEndsWithOneObject) {
@@ -224,9 +220,7 @@ TEST_F(TrainCommandTest, AFolderIsForOneRunAtATime) {
   EXPECT_TRUE(std::filesystem::exists(run + "/metrics.jsonl"));
   int workers = 0;
   for (const pid_t pid : MarkedProcesses(marker)) {
-    std::ifstream file(absl::StrCat("/proc/", pid, "/cmdline"), std::ios::binary);
-    std::string line((std::istreambuf_iterator<char>(file)), {});
-    std::replace(line.begin(), line.end(), '\0', ' ');
+    const std::string line = CommandLineOf(pid);
     if (absl::StrContains(line, "syncopate-train ") && !absl::StrContains(line, " launch ")) {
       EXPECT_THAT(line, EndsWith(absl::StrCat("/syncopate-train ", run, " --lines ")));
       ++workers;

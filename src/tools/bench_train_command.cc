@@ -224,7 +224,7 @@ class TrainBench {
                                   self_, "launch", "-n", absl::StrCat(workers_), "--no-tag", "--"};
     if (contestant.name == kDdp) {
       for (const std::string& word :
-           {twin_, std::string("train"), ToJson(options), std::string("--data-file"), data_file_,
+           {twin_, std::string("train"), std::string("--data-file"), data_file_,
             std::string("--store"), absl::StrCat(folder, "/store"), std::string("--interface"),
             std::string(place_ ? kLabInterface : "lo")}) {
         plan.arguments.push_back(word);
@@ -234,9 +234,10 @@ class TrainBench {
       // Short jobs are compared here by their iterations after planning.
       options.measure_first = schedule::PlansByMeasurements(options.schedule);
       plan.arguments.insert(plan.arguments.end(), {worker_, folder});
-      plan.environment[train::kTrainOptionsVariable] = ToJson(options);
       if (place_) plan.environment["SYNCOPATE_TOPO_FILE"] = place_->topology;
     }
+    // Not among the arguments: a list of processes should show who runs, not a page of JSON.
+    plan.environment[train::kTrainOptionsVariable] = ToJson(options);
     const absl::Status ended =
         bench::RunToEnd(plan, absl::StrCat(workspace_->path(), "/", contestant.name, ".log"),
                         clock_.NowNs() + timeout_ns_, interrupt_.fd(), clock_);
