@@ -290,6 +290,26 @@ TEST_F(LabTest, DownNeedsNoStateFile) {
   EXPECT_EQ(Machine(), before);
 }
 
+// Labs of others may be up on this machine, so the command looks at folders that hide them.
+TEST_F(LabTest, AnEmptyListSaysHowToStartALab) {
+  const auto listed = [](const std::string& options) {
+    Subprocess process(
+        {"unshare", "--mount", "sh", "-c",
+         absl::StrCat("mkdir -p /run/syncopate /run/netns && mount -t tmpfs none /run/syncopate &&"
+                      " mount -t tmpfs none /run/netns && exec ",
+                      SYNCOPATE_BINARY, " lab list", options)});
+    EXPECT_EQ(process.Wait(), 0) << process.err();
+    EXPECT_EQ(process.err(), "");
+    return process.out();
+  };
+  ASSERT_EQ(Up("a").code, 0);  // one that is hidden
+  EXPECT_EQ(listed(""),
+            "no lab is up; start one with syncopate lab up FILE.toml, for example "
+            "labs/two-racks.toml\n");
+  EXPECT_EQ(listed(" --json"), "[]\n");
+  EXPECT_THAT(Syncopate({"list"}).out, HasSubstr(Name("a") + "  4 hosts, 0 changes"));
+}
+
 TEST_F(LabTest, ALinkChangesItsRateAndGetsItBack) {
   ASSERT_EQ(Up("a").code, 0);
   Lab lab = Lab::Open(Name("a"), MonotonicClock()).value();
