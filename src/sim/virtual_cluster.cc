@@ -1,3 +1,7 @@
+// A discrete-event simulation. Two kinds of things happen in virtual time: actions of workers,
+// which stand in a queue with their time, and ends of transfers, whose time is not fixed beforehand
+// because each depends on what else moves. The loop always goes to the earlier of the next action
+// and the next end, so between two moments all rates are constant.
 #include "sim/virtual_cluster.h"
 
 #include <algorithm>
@@ -60,9 +64,11 @@ struct Moving {
     std::vector<double> values;
   };
   std::map<int, Part> parts;  // by rank, of those who have started it
+  // All members have started it: its start-up, then its bytes, take time from now on.
   bool flows = false;
   double start_up_left = 0;  // seconds
   double bytes_left = 0;
+  // By tensor of the range, once it is done.
   std::vector<double> result;
   bool done = false;
 };
@@ -91,6 +97,8 @@ class Cluster {
   }
 
   absl::StatusOr<VirtualResult> Run() {
+    // Workers begin together. What makes them drift apart is slowness, jitter and what they wait
+    // for.
     for (Worker& worker : workers_) At(0, worker.rank, [this, &worker] { BeginIteration(worker); });
     if (options_.death) {
       const auto& death = *options_.death;
@@ -99,6 +107,7 @@ class Cluster {
     while (fault_.ok() && Ended() < workers_.size()) {
       const double flow = NextFlowEnd();
       const double next = std::min(flow, queue_.empty() ? kNever : queue_.top().time);
+      // No action is planned and nothing moves, so no worker will ever be told anything again.
       if (next == kNever) return Stuck();
       Advance(next);
       if (!queue_.empty() && queue_.top().time <= next) {
@@ -139,15 +148,20 @@ class Cluster {
     }
   };
 
+  // Workers that have finished, failed or died.
   size_t Ended() const {
     return static_cast<size_t>(std::count_if(workers_.begin(), workers_.end(),
                                              [](const Worker& worker) { return worker.ended; }));
   }
 
+  // Actions of one time get a seeded order: a strategy must not count on the order of events that
+  // real workers would see at nearly the same moment.
   void At(double time, int rank, std::function<void()> action) {
     queue_.push({time, random_.Next(), numbers_++, rank, std::move(action)});
   }
 
+  // The strategy asked for something impossible. The first fault is the one to report; what follows
+  // it may only be its consequence.
   void Fault(int rank, const std::string& what) {
     if (fault_.ok()) {
       fault_ = absl::FailedPreconditionError(absl::StrCat("worker ", rank, ": ", what));
@@ -168,12 +182,15 @@ class Cluster {
 
   // ---- compute
 
+  // Jitter is drawn anew for every piece of work, slowness is the worker's for the whole run.
   double ComputeSeconds(const Worker& worker, double seconds) {
     const double slowness =
         options_.slowness.empty() ? 1 : options_.slowness[static_cast<size_t>(worker.rank)];
     return seconds * slowness * (1 + options_.jitter * random_.Unit());
   }
 
+  // Told before the iteration begins, as the Synchronizer tells it: a schedule counts from a given
+  // iteration on, whatever each worker is doing when it is made.
   void BeginIteration(Worker& worker) {
     for (const strategy::NewSchedule& schedule : options_.schedules) {
       if (schedule.from == worker.iteration) Tell(worker, schedule);
@@ -189,6 +206,8 @@ class Cluster {
     Forward(worker, 0);
   }
 
+  // The forward pass uses the tensors in order, and before each it waits until the strategy lets it
+  // proceed; the wait may be over at once, inside Tell().
   void Forward(Worker& worker, int tensor) {
     if (worker.ended) return;
     if (tensor == options_.table.size()) {
@@ -207,6 +226,8 @@ class Cluster {
        [this, &worker, tensor] { Forward(worker, tensor + 1); });
   }
 
+  // Gradients come last tensor first. After the first tensor's the next iteration begins at once:
+  // what is still under way then is what its forward pass waits for.
   void Backward(Worker& worker, int tensor) {
     if (tensor < 0) {
       Tell(worker, BackwardEnded{});
@@ -228,6 +249,8 @@ class Cluster {
     });
   }
 
+  // Transfers that the dead worker has not started never begin. The survivors are told of its death
+  // `detection` later; what they do then is up to the strategy.
   void Die(const VirtualOptions::Death& death) {
     workers_[static_cast<size_t>(death.rank)].ended = true;
     result_.status[static_cast<size_t>(death.rank)] = absl::UnavailableError("died");
@@ -244,6 +267,8 @@ class Cluster {
 
   // ---- events and commands
 
+  // One step of the strategy. Commands are carried out after it has returned, in order, because
+  // carrying one out may tell the same strategy the next event.
   void Tell(Worker& worker, const Event& event) {
     if (worker.ended || !fault_.ok()) return;
     const size_t rank = static_cast<size_t>(worker.rank);
@@ -303,6 +328,7 @@ class Cluster {
                                                                  : worker.parameters[t]);
     }
     moving.parts.emplace(worker.rank, std::move(part));
+    // An average begins when its last member has come; a push or a pull needs nobody else.
     const size_t needed = start.movement == Movement::kAverage ? members.size() : 1;
     if (moving.parts.size() < needed) return;
     moving.flows = true;
@@ -340,6 +366,8 @@ class Cluster {
     }
   }
 
+  // The strategy may say so before the forward pass has come to the tensor: it is then remembered
+  // for this iteration.
   void Carry(Worker& worker, const Proceed& proceed) {
     if (!IsRange(proceed.tensor, proceed.tensor)) {
       return Fault(worker.rank, ToText(Command(proceed)));
@@ -388,11 +416,14 @@ class Cluster {
     return count;
   }
 
+  // At the rates of this moment: start-up first, in which no bandwidth is used, then the bytes at
+  // the bandwidth that is left beside the others.
   double SecondsLeft(const Moving& moving) const {
     if (moving.start_up_left > 0) return moving.start_up_left;
     return moving.bytes_left * options_.costs.b * options_.costs.Gamma(std::max(1, Beside(moving)));
   }
 
+  // The first moment at which the rates change by themselves: a start-up or a transfer ends.
   double NextFlowEnd() const {
     double left = kNever;
     for (const auto& [key, moving] : transfers_) {
@@ -434,6 +465,8 @@ class Cluster {
     }
   }
 
+  // The numbers that a transfer brings. A server applies a push at once and answers with what it
+  // then holds; an average is weighted by what each member said.
   void Conclude(Moving& moving) {
     if (moving.movement != Movement::kAverage) {
       Worker& server = workers_[static_cast<size_t>(moving.target)];

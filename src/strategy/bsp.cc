@@ -1,3 +1,7 @@
+// The states of a tensor in one iteration: its gradient becomes ready (backward), is averaged (its
+// transfer runs, then has arrived), the update makes its parameters fresh, and the next forward
+// pass, which asked for it, may proceed. Each event moves some tensors on by one state;
+// StartWhatCan() and UpdateWhatCan() then do all that has become possible.
 #include "strategy/bsp.h"
 
 #include <utility>
@@ -40,6 +44,8 @@ class Bsp final : public Strategy {
     StartWhatCan();
   }
 
+  // A tensor that had no part in this backward pass has a gradient of 0, and others may wait for
+  // its transfer; so all count as ready.
   void On(const BackwardEnded&) {
     BeginBackward();
     ready_.assign(ready_.size(), true);
@@ -59,6 +65,7 @@ class Bsp final : public Strategy {
     UpdateWhatCan();
   }
 
+  // There is no mean of all without one of them.
   void On(const WorkerLost& event) {
     failed_ = true;
     Do(Fail{event.why});
@@ -77,6 +84,7 @@ class Bsp final : public Strategy {
   void On(const LinkMeasured&) {}
   void On(const TimePassed&) {}
 
+  // To be called within a step.
   void Do(Command command) { commands_->push_back(std::move(command)); }
 
   // The first gradient of an iteration. The forward pass before it needed every tensor, so all
@@ -100,6 +108,8 @@ class Bsp final : public Strategy {
     const auto& transfers = schedule_->transfers;
     while (started_ < transfers.size()) {
       const Transfer& transfer = transfers[started_];
+      // `beside`: how many others may still run when this one starts. Later transfers wait behind
+      // it even if they could start, since all workers must start them in the same order.
       if (running_.size() > static_cast<size_t>(transfer.beside)) return;
       for (int tensor = transfer.last; tensor >= transfer.first; --tensor) {
         if (!ready_[static_cast<size_t>(tensor)]) return;
@@ -119,9 +129,12 @@ class Bsp final : public Strategy {
                        .weight = weight_,
                        .priority = info_.tensors - transfer.first});
     }
+    // Alone nothing ends later, so nothing else would call it.
     if (info_.size == 1) UpdateWhatCan();
   }
 
+  // Applies what has arrived. With update_together nothing is applied before the last transfer of
+  // the iteration has arrived: the norm of the whole gradient is known only then.
   void UpdateWhatCan() {
     const bool all = started_ == schedule_->transfers.size() && running_.empty();
     if (options_.update_together && !all) return;
@@ -138,6 +151,7 @@ class Bsp final : public Strategy {
     FinishDraining();
   }
 
+  // Lets the forward pass go on where it waits for a tensor whose update is applied.
   void Release(int first, int last) {
     for (int tensor = first; tensor <= last; ++tensor) {
       const size_t t = static_cast<size_t>(tensor);
@@ -147,6 +161,7 @@ class Bsp final : public Strategy {
     }
   }
 
+  // Called wherever something may have been the last that was under way.
   void FinishDraining() {
     if (!draining_ || !running_.empty() || !arrived_.empty()) return;
     draining_ = false;

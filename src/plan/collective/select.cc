@@ -1,3 +1,6 @@
+// Selection by trying: every planner makes its programs, in its variants and cut into several
+// numbers of pieces, and the cost model plays each on the topology. What is too large to play or
+// refuses is kept as a candidate with the reason, so that --explain can show why it was not chosen.
 #include "plan/collective/select.h"
 
 #include <algorithm>
@@ -75,6 +78,9 @@ class Selector {
   bool any_ = false;
 };
 
+// Where all workers reach each other's memory, the engine runs some programs in place instead of
+// step by step. Then their time is that of the memory traffic, and what the steps would take as
+// messages does not count.
 void Selector::TimeOnHost(const PlannerInfo& planner, Candidate& candidate) const {
   const SharedMemory& memory = *context_.memory;
   const int workers = static_cast<int>(request_.active.size());
@@ -89,6 +95,9 @@ void Selector::TimeOnHost(const PlannerInfo& planner, Candidate& candidate) cons
   }
 }
 
+// The estimate, if the planner has one, spares making a program that is far too large to be played.
+// A planner that the user has asked for by name must say why it cannot; of the others that is only
+// the reason why they are not chosen.
 absl::StatusOr<bool> Selector::TryOne(const PlannerInfo& planner, const Variant& variant,
                                       std::shared_ptr<const PlannerOptions> options, int pieces,
                                       std::optional<Digest>* first) {
@@ -169,6 +178,9 @@ void Selector::MarkBestPieces(size_t begin) {
   if (best != nullptr) best->best_pieces = true;
 }
 
+// More pieces let a pipeline fill earlier and cost more messages; the best number depends on the
+// topology, so some are played. The search ends where pieces become too small, where the planner
+// turns out not to cut, and where a program is too large (more pieces would be larger).
 absl::Status Selector::TryPieces(const PlannerInfo& planner, const Variant& variant) {
   const uint64_t bytes = request_.elements * bytes_per_element_;
   auto options = std::make_shared<PlannerOptions>(variant.options);
@@ -192,6 +204,9 @@ absl::Status Selector::TryPieces(const PlannerInfo& planner, const Variant& vari
   return absl::OkStatus();
 }
 
+// A planner may keep itself out where it is of no use; one that was asked for by name is tried all
+// the same. A variant that is only a finer cut of the one before it is not made after that one was
+// too large.
 absl::Status Selector::Try(const PlannerInfo& planner) {
   if (!context_.asked && planner.limit) {
     if (std::string why = planner.limit(context_); !why.empty()) {
@@ -239,6 +254,8 @@ std::string Selector::WhatLimits() const {
                       " that follow one another");
 }
 
+// One sentence for --explain: the winner, the best of another algorithm beside it, and what takes
+// the time.
 std::string Selector::Why() const {
   const std::vector<Candidate>& all = selection_.candidates;
   const Candidate& winner = all[0];
@@ -258,6 +275,8 @@ std::string Selector::Why() const {
                       " of that is waiting for one another, the rest memory traffic");
 }
 
+// The winner comes first and the others by their time. It is moved and not sorted there: among
+// candidates that are predicted alike the sort would not know of the planners' preference.
 absl::StatusOr<Selection> Selector::Choose() {
   if (!any_) {
     const std::string reason =
@@ -316,6 +335,8 @@ absl::StatusOr<Selection> SelectProgram(const CollectiveRequest& request, size_t
   return selector.Choose();
 }
 
+// The size of the program is checked only where the caller may have asked for finer chunks than
+// were played.
 absl::StatusOr<Program> PlanAlike(const Selection& like, const CollectiveRequest& request,
                                   uint64_t chunk_bytes) {
   const Candidate& chosen = like.candidates.front();

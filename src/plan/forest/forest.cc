@@ -1,3 +1,9 @@
+// How a forest plan is made. Packing finds pairs of trees and shares that are nearly as quick as
+// any could be, together with prices of links that prove it. That packing has many trees, deep ones
+// among them; ChooseTrees() then looks for few and shallow ones that lose at most `loss` against
+// it. Two kinds of large networks go other ways: those whose links form a tree have a construction
+// of their own (tree_network.h), and those that look the same after some permutations of their
+// workers are packed with what is alike joined to one (turns.h).
 #include "plan/forest/forest.h"
 
 #include <algorithm>
@@ -54,6 +60,8 @@ std::vector<PricedCut> OverRanks(const std::vector<SteinerCut>& cuts,
   return result;
 }
 
+// The cuts around a worker are nested, each inside its parent. What a tree with that worker as its
+// root must pay is the price of all cuts that do not contain it.
 double PriceWithout(const NestedCuts& cuts, int worker) {
   double price = std::accumulate(cuts.price.begin(), cuts.price.end(), 0.0);
   for (int at = worker; at != -1; at = cuts.parent[at]) price -= cuts.price[at];
@@ -70,6 +78,9 @@ void Prove(const PackingNetwork& network, const std::vector<int>& active,
   const EdgeCosts reversed = costs.Reversed();
   certificate.bound = EdgeCosts::kNone;
   if (active.size() == static_cast<size_t>(network.size())) {
+    // All workers are active: the cheapest trees are arborescences, and the sets that their
+    // algorithm contracts prove their cost for every root at once. A reduce tree is a broadcast
+    // tree on the reversed edges.
     const Arborescences reduce(reversed);
     const Arborescences broadcast(costs);
     certificate.reduce_cuts = {reduce.SetParents(), reduce.SetPrices()};
@@ -82,6 +93,8 @@ void Prove(const PackingNetwork& network, const std::vector<int>& active,
     return;
   }
   for (const int root : active) {
+    // With relays the cheapest trees are Steiner trees, of which only a lower bound can be had, for
+    // each root by itself.
     std::vector<SteinerCut> reduce, broadcast;
     const double bound = SteinerLowerBound(reversed, root, active, &reduce) +
                          SteinerLowerBound(costs, root, active, &broadcast);
@@ -155,6 +168,8 @@ absl::StatusOr<ForestPlanner> ForestPlanner::Make(const Topology& topology,
   return planner;
 }
 
+// The packer keeps its trees and prices between plans, so that planning again after rates have
+// changed starts from them.
 void ForestPlanner::MakePacker() {
   PackingOptions packing;
   packing.stages = options_.stages;
@@ -163,6 +178,8 @@ void ForestPlanner::MakePacker() {
   packer_ = std::make_unique<Packer>(packed(), ActiveMembers(), packing);
 }
 
+// Joining pays on networks of so many resources that the linear program over all of them would be
+// slow; on a network that is a tree the other construction is quicker still.
 void ForestPlanner::JoinWhatTurns() {
   if (network_->size() <= kColumnsSizeAgain ||
       ResourcesThatCount(topology_, *network_) <= kResourcesApart ||
@@ -176,6 +193,7 @@ void ForestPlanner::JoinWhatTurns() {
   joined_ = std::make_unique<PackingNetwork>(JoinImages(*network_, active, turns_.generators));
 }
 
+// Indices in the packing network, which has the relays among its members.
 std::vector<int> ForestPlanner::ActiveMembers() const {
   std::vector<int> members;
   for (size_t i = 0; i < network_->ranks().size(); ++i) {
@@ -207,12 +225,17 @@ bool ForestPlanner::AllActive() const {
   return active_.size() == static_cast<size_t>(network_->size());
 }
 
+// How long the trees that are kept may take for a byte. With all workers active the bound is exact
+// and the loss counts from it, but never less than half of it from the packing, which may itself be
+// short of the bound. With relays the bound may be far off, so the loss counts from the packing.
 double ForestPlanner::SecondsMax(const Packing& packing) const {
   if (!AllActive()) return packing.seconds_per_byte * (1 + options_.loss);
   return std::max(packing.bound * (1 + options_.loss),
                   packing.seconds_per_byte * (1 + options_.loss / 2));
 }
 
+// After rates have changed the old trees with new shares are often good enough. That is preferred:
+// programs, orders and pipelines stay as they are.
 absl::StatusOr<bool> ForestPlanner::SharesForOldTrees(double seconds_max) {
   if (pairs_.empty()) return false;
   std::vector<TreePair> same = pairs_;
@@ -222,6 +245,8 @@ absl::StatusOr<bool> ForestPlanner::SharesForOldTrees(double seconds_max) {
   return true;
 }
 
+// The first of these that is good enough: the trees of the last plan; few evenly loaded ones; those
+// of the last plan with what the packing adds; the shallowest; and the packing itself.
 absl::StatusOr<std::vector<TreePair>> ForestPlanner::ChooseTrees(const Packing& packing) {
   const double seconds_max = SecondsMax(packing);
   SYNCOPATE_ASSIGN_OR_RETURN(const bool same, SharesForOldTrees(seconds_max));
@@ -306,6 +331,8 @@ absl::StatusOr<std::vector<TreePair>> ForestPlanner::KeepFewWithHeadroom(
   return KeepFew(packed(), found, seconds_max);
 }
 
+// Nothing if this network is no tree, is small enough for column generation, or if the trees found
+// miss the gap: then they are at least a good start for the packer.
 absl::StatusOr<std::optional<ForestPlan>> ForestPlanner::PlanTreeNetwork() {
   if (network_->size() <= (pairs_.empty() ? kColumnsSize : kColumnsSizeAgain) ||
       options_.stages != Stages::kOne || !AllActive()) {
@@ -343,6 +370,8 @@ absl::StatusOr<std::optional<ForestPlan>> ForestPlanner::PlanTreeNetwork() {
   return std::nullopt;
 }
 
+// Trees and prices of a joined network are unfolded at the end: each pair to its images under the
+// turns, each price to those links that were joined.
 absl::StatusOr<ForestPlan> ForestPlanner::Plan() {
   if (active_.size() == 1 || network_->resources().empty()) return PlanNothing();
   SYNCOPATE_ASSIGN_OR_RETURN(std::optional<ForestPlan> plan, PlanTreeNetwork());
@@ -387,6 +416,8 @@ ForestPlan ForestPlanner::PlanNothing() const {
   return plan;
 }
 
+// Loads and times are computed again from the trees that were chosen, not taken from the packing:
+// the certificate speaks of what will run.
 ForestPlan ForestPlanner::Describe(const Packing& packing, std::vector<TreePair> pairs) const {
   ForestPlan plan;
   plan.workers = static_cast<int>(placement_.size());
