@@ -17,6 +17,7 @@ constexpr size_t kLineBytesMax = size_t{1} << 16;
 constexpr size_t kMetricsMax = size_t{1} << 20;
 constexpr absl::string_view kResumedAt = "resumed_at";
 
+// JSON has no infinity and no NaN; null is read back as a value that is not there.
 Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 std::optional<Metric> ReadMetric(const Json& json) {
@@ -61,6 +62,8 @@ std::string ToJson(const Metric& metric) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// Reads what is there: a run that is under way or was killed has a line that is cut off, and one
+// bad line is no reason to show nothing.
 MetricsContents ReadMetrics(absl::string_view text) {
   MetricsContents contents;
   uint64_t malformed = 0;
@@ -105,6 +108,8 @@ std::vector<int64_t> ResumedAt(const std::vector<Metric>& metrics) {
   return iterations;
 }
 
+// Iterations after a checkpoint are done again when a run goes on from it. What the earlier part
+// said about them goes, or curves would run back over themselves.
 void DropSuperseded(std::vector<Metric>& metrics) {
   std::vector<Metric> kept;
   kept.reserve(metrics.size());

@@ -1,3 +1,6 @@
+// The memory of a recorder is one array: its first half keeps the first spans for ever, the second
+// is a ring of the newest. What was overwritten is remembered as a range of iterations, and Trace()
+// leaves out all spans of these: half an iteration would look like one with gaps.
 #include "observe/recorder.h"
 
 #include <algorithm>
@@ -38,6 +41,8 @@ void Recorder::SetClockOffset(int64_t offset_ns, int64_t error_ns) {
   error_ns_ = error_ns;
 }
 
+// What is dropped is counted as what was sent in all less what is kept, so bytes add up whatever
+// was overwritten.
 WorkerTrace Recorder::Trace() const {
   WorkerTrace trace;
   trace.rank = rank_;

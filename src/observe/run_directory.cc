@@ -29,6 +29,8 @@ bool BeginsWithDigit(absl::string_view text) {
   return !text.empty() && text[0] >= '0' && text[0] <= '9';
 }
 
+// The files that a run makes. Only these are ever deleted or renamed: whatever else lies in the
+// folder is the user's.
 bool IsRunFile(absl::string_view name) {
   TakePart(name);
   for (const absl::string_view known :
@@ -192,6 +194,7 @@ absl::Status RunDirectory::WriteSummary(const Summary& summary) {
   return WriteFile(File(kSummary), absl::StrCat(ToJson(summary), "\n"));
 }
 
+// The timelines that each worker wrote while it ran are not needed once the whole one is on disk.
 absl::Status RunDirectory::WriteTimeline(const std::vector<WorkerTrace>& traces,
                                          uint64_t bytes_max) {
   for (const WorkerTrace& trace : traces) SYNCOPATE_RETURN_IF_ERROR(Validate(trace));

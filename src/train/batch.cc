@@ -73,6 +73,8 @@ at::Tensor Loss(const at::Tensor& logits, const at::Tensor& labels) {
   return at::cross_entropy_loss(logits, labels);
 }
 
+// In batches, because the activations of all samples at once may not fit into memory. The mean
+// weighs each label alike, also in a last batch that is shorter.
 Evaluation Evaluate(Model& model, const DatasetInfo& info, const Split& split, int64_t samples_max,
                     int64_t batch_size) {
   const at::NoGradGuard no_grad;

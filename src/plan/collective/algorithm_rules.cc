@@ -18,6 +18,8 @@ constexpr char kForm[] = "write COLLECTIVE:ALGORITHM or COLLECTIVE:FROM-TO:ALGOR
 
 }  // namespace
 
+// The algorithm must be known here: a misspelt name that no rule ever matches would leave the user
+// with measurements of something else.
 absl::StatusOr<AlgorithmRules::Rule> AlgorithmRules::ParseRule(absl::string_view text) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
   if (parts.size() != 2 && parts.size() != 3) {
@@ -78,6 +80,7 @@ absl::string_view AlgorithmRules::For(Collective collective, uint64_t bytes) con
   return "";
 }
 
+// Canonical, with sizes in bytes, since workers compare it with each other.
 std::string AlgorithmRules::ToText() const {
   std::string text;
   for (const Rule& rule : rules_) {

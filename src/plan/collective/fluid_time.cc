@@ -46,6 +46,7 @@ absl::StatusOr<FluidTime> FluidTimeOf(const Program& program, const Topology& to
     }
   }
 
+  // Bytes on every link and capacity, by stage: links first, then capacities.
   std::vector<BytesByStage> loads(topology.links.size() + topology.capacities.size(),
                                   BytesByStage{});
   Routes routes(topology);

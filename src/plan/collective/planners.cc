@@ -20,6 +20,8 @@ void RegisterAlgorithms(PlannerRegistry& registry);
 
 namespace {
 
+// The order of AllPlanners(), the same in every process whatever the order of registration: workers
+// that chose by another order could choose different programs.
 auto KeyOf(const PlannerInfo& planner) {
   return std::tie(planner.collective, planner.preference, planner.name);
 }
@@ -80,6 +82,7 @@ std::vector<const PlannerInfo*> PlannerRegistry::All() const {
   return all;
 }
 
+// Never destroyed, since planners may be used by threads that outlive main().
 PlannerRegistry& Planners() {
   static PlannerRegistry* const registry = [] {
     auto* made = new PlannerRegistry;

@@ -21,6 +21,7 @@ ProgramBuilder::ProgramBuilder(const CollectiveRequest& request, absl::string_vi
   if (request.collective == Collective::kSendReceive) program_.target = request.target;
   program_.data_bounds = std::move(data_bounds);
   program_.scratch_bounds = std::move(scratch_bounds);
+  // Blocks are runs of equally many chunks, one for each active worker.
   if (HasBlocks(request.collective)) {
     const uint32_t blocks = static_cast<uint32_t>(request.active.size());
     const uint32_t chunks = program_.chunks(Space::kData) / blocks;
@@ -89,6 +90,7 @@ ProgramBuilder::Access& ProgramBuilder::AccessTo(int worker, Space space, uint32
   return all[space == Space::kData ? chunk : data_chunks + chunk];
 }
 
+// Reads follow the last write of each chunk; they need not follow each other.
 void ProgramBuilder::NoteRead(int worker, Chunks chunks, Candidates* candidates) {
   const uint32_t step = static_cast<uint32_t>(program_.steps[static_cast<size_t>(worker)].size());
   for (uint32_t i = 0; i < chunks.count; ++i) {
@@ -98,6 +100,7 @@ void ProgramBuilder::NoteRead(int worker, Chunks chunks, Candidates* candidates)
   }
 }
 
+// A write follows everything that used what it overwrites.
 void ProgramBuilder::NoteWrite(int worker, Chunks chunks, Candidates* candidates) {
   const size_t step = program_.steps[static_cast<size_t>(worker)].size();
   for (uint32_t i = 0; i < chunks.count; ++i) {
@@ -113,6 +116,8 @@ void ProgramBuilder::NoteWrite(int worker, Chunks chunks, Candidates* candidates
   }
 }
 
+// Leaves the edges that say something. Programs are validated, compiled and sent as text, so an
+// edge that follows from others would only cost.
 void ProgramBuilder::Thin(int worker, Candidates* candidates) {
   std::sort(candidates->begin(), candidates->end());
   candidates->erase(std::unique(candidates->begin(), candidates->end()), candidates->end());

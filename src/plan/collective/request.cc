@@ -100,6 +100,7 @@ absl::Status CheckPartition(const CollectiveRequest& request,
   return absl::OkStatus();
 }
 
+// Levels go from machines outward, and what is together inside stays together outside.
 absl::Status CheckLevels(const CollectiveRequest& request, const PlannerOptions& options) {
   std::vector<int> group_of;
   for (size_t level = 0; level < options.levels.size(); ++level) {
@@ -119,6 +120,7 @@ absl::Status CheckLevels(const CollectiveRequest& request, const PlannerOptions&
   return absl::OkStatus();
 }
 
+// Edges come in an order in which a planner can walk them from the root.
 absl::Status CheckLocalTree(const std::vector<int>& machine,
                             const PlannerOptions::LocalTree& tree) {
   std::vector<int> reached = {tree.root};

@@ -173,6 +173,7 @@ absl::Status ContestantProcess::ReadSome(Rank& rank) {
   return absl::OkStatus();
 }
 
+// Polls in short turns: a launcher that ends without a word closes no socket that we watch.
 absl::Status ContestantProcess::Await(const std::vector<int>& fds, int64_t deadline_ns,
                                       std::vector<bool>* readable) {
   std::vector<pollfd> polled;
@@ -242,6 +243,8 @@ void ContestantProcess::WaitForEnd(int64_t patience_ns) {
   }
 }
 
+// First a friendly word, then SIGTERM, then SIGKILL to the group of the launcher and to ranks that
+// live on outside of it. None of these waits for ever.
 ContestantProcess::~ContestantProcess() {
   listener_.Reset();
   for (const Rank& rank : ranks_) SendLine(rank.fd.get(), "quit");

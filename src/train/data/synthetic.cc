@@ -13,6 +13,9 @@ namespace syncopate::train {
 
 namespace {
 
+// Hard enough that a model has to learn, and easy enough that it does within some hundred
+// iterations: a coarse pattern for each class, moved a little, under noise that is stronger than
+// it.
 constexpr int64_t kGrid = 5;      // values across a pattern; between them it is interpolated
 constexpr int64_t kMove = 2;      // pixels
 constexpr double kContrast = 48;  // of a pattern
@@ -109,6 +112,8 @@ absl::StatusOr<Dataset> MakeSyntheticText(int64_t characters, uint64_t seed) {
   for (uint8_t& next : after_one) next = static_cast<uint8_t>(random.Below(kLetters));
   for (uint8_t& next : after_two) next = static_cast<uint8_t>(random.Below(kLetters));
   std::string text = "ab";
+  // Mostly what follows the last letter or the last two, so that a model gains by looking back;
+  // some at random, so that no model can be sure.
   while (static_cast<int64_t>(text.size()) < characters) {
     const auto before = static_cast<uint64_t>(text[text.size() - 2] - 'a');
     const auto last = static_cast<uint64_t>(text.back() - 'a');
