@@ -164,7 +164,7 @@ TEST_F(DdpTwinTest, LeavesNothingBehindWhenItIsEnded) {
                     "1", "--rounds", "1000", "--schedule", "wfbp,none"},
                    options);
   ASSERT_TRUE(bench.ReadUntil([&] { return bench.err().find("round 2 ") != std::string::npos; }));
-  EXPECT_THAT(bench.err(), AllOf(HasSubstr("2000 runs of 1 iterations; the first will tell"),
+  EXPECT_THAT(bench.err(), AllOf(HasSubstr("2000 runs of 1 iteration; the first will tell"),
                                  HasSubstr("1999 more runs, if all take as long as the first")));
   kill(bench.pid(), SIGTERM);
   EXPECT_EQ(bench.Wait(), 128 + SIGTERM);

@@ -3,11 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "interrupt_testing.h"
+#include "subprocess.h"
 
 namespace syncopate::testing {
 namespace {
+
+using ::testing::EndsWith;
 
 // A launcher, its supervisor and two ranks.
 constexpr size_t kProcesses = 4;
@@ -27,6 +31,17 @@ TEST(InterruptTest, Replay) {
   ExpectCleanEndOnInterrupt({SYNCOPATE_BINARY, "replay", "--model", "resnet-152", "-n", "2",
                              "--bytes-scale", "0.01", "--iterations", "100000"},
                             kProcesses, "syncopate replay: interrupted; ended 2 ranks\n");
+}
+
+// Commands that only compute have nothing to end, and end alike. A line of progress proves that the
+// command is at work.
+TEST(InterruptTest, CommandsThatComputeEndAlike) {
+  Subprocess reproduce({SYNCOPATE_BINARY, "reproduce", "forest"},
+                       {.environment = {"SYNCOPATE_PROGRESS=1ms"}});
+  ASSERT_TRUE(reproduce.ReadUntil([&] { return !reproduce.err().empty(); }));
+  kill(reproduce.pid(), SIGINT);
+  EXPECT_EQ(reproduce.Wait(), 128 + SIGINT);
+  EXPECT_THAT(reproduce.err(), EndsWith("\nsyncopate reproduce forest: interrupted\n"));
 }
 
 TEST(InterruptTest, OtherSignalsAreNamed) {

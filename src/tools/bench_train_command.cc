@@ -92,8 +92,10 @@ class TrainBench {
     SYNCOPATE_RETURN_IF_ERROR(PrepareData());
     if (spec_) SYNCOPATE_RETURN_IF_ERROR(StartLab());
     const size_t runs = static_cast<size_t>(flags_.rounds) * contestants_.size();
-    progress_.Say(absl::StrCat(runs, " runs of ", flags_.options.iterations,
-                               " iterations; the first will tell how long they take"));
+    progress_.Say(
+        absl::StrCat(CountOf(runs, "run"), " of ",
+                     CountOf(static_cast<uint64_t>(flags_.options.iterations), "iteration"),
+                     "; the first will tell how long they take"));
     size_t done = 0;
     for (int round = 0; round < flags_.rounds; ++round) {
       for (size_t i = 0; i < contestants_.size(); ++i) {

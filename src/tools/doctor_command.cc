@@ -20,6 +20,7 @@
 #include "tools/doctor/measured_host.h"
 #include "tools/doctor/peer_findings.h"
 #include "tools/doctor/transport_findings.h"
+#include "tools/interrupt.h"
 
 namespace syncopate::tools {
 namespace {
@@ -120,6 +121,7 @@ void AddDoctorCommand(CLI::App& app, int& exit_code) {
       "  syncopate doctor\n"
       "  syncopate doctor --json | jq '.findings[] | select(.level != \"ok\")'");
   doctor->callback([json, &exit_code] {
+    const InterruptLine interrupt("doctor");
     std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is something to tell, not to die of
     const Findings findings = AllFindings();
     std::cout << (*json ? FindingsToJson(findings) + "\n" : FormatFindings(findings)) << std::flush;

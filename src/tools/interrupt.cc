@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "launch/outcome.h"
@@ -29,7 +30,37 @@ void OnSignal(int signal) {
   errno = error;
 }
 
+// What an InterruptLine says, by signal: made beforehand, because a handler may only write.
+std::array<std::string, kInterruptSignals.size()> lines;
+
+void OnSignalOfLine(int signal) {
+  for (size_t i = 0; i < kInterruptSignals.size(); ++i) {
+    if (kInterruptSignals[i] != signal) continue;
+    [[maybe_unused]] const ssize_t n = write(STDERR_FILENO, lines[i].data(), lines[i].size());
+  }
+  _exit(128 + signal);
+}
+
 }  // namespace
+
+InterruptLine::InterruptLine(absl::string_view command) {
+  // On a terminal the line of progress is wiped out first.
+  const absl::string_view wipe = isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "";
+  struct sigaction action = {};
+  action.sa_handler = OnSignalOfLine;
+  for (size_t i = 0; i < kInterruptSignals.size(); ++i) {
+    lines[i] = absl::StrCat(wipe, "syncopate ", command, ": ",
+                            launch::InterruptText(kInterruptSignals[i]), "\n");
+    sigaction(kInterruptSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) sigaction(kInterruptSignals[i], &action, nullptr);
+  }
+}
+
+InterruptLine::~InterruptLine() {
+  for (size_t i = 0; i < kInterruptSignals.size(); ++i) {
+    sigaction(kInterruptSignals[i], &before_[i], nullptr);
+  }
+}
 
 InterruptScope::InterruptScope() {
   // Without a pipe (no descriptors left) signals keep their usual effect.
@@ -37,15 +68,16 @@ InterruptScope::InterruptScope() {
   signal_pipe.store(pipe_[1]);
   struct sigaction action = {};
   action.sa_handler = OnSignal;
-  for (size_t i = 0; i < kSignals.size(); ++i) {
-    sigaction(kSignals[i], nullptr, &before_[i]);
-    if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  for (size_t i = 0; i < kInterruptSignals.size(); ++i) {
+    sigaction(kInterruptSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) sigaction(kInterruptSignals[i], &action, nullptr);
   }
 }
 
 InterruptScope::~InterruptScope() {
   if (pipe_[0] < 0) return;
-  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  for (size_t i = 0; i < kInterruptSignals.size(); ++i)
+    sigaction(kInterruptSignals[i], &before_[i], nullptr);
   signal_pipe.store(-1);
   close(pipe_[0]);
   close(pipe_[1]);

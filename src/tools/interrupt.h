@@ -14,6 +14,8 @@
 
 namespace syncopate::tools {
 
+inline constexpr std::array kInterruptSignals = {SIGINT, SIGTERM, SIGHUP};
+
 // Catches SIGINT, SIGTERM and SIGHUP while it lives, except those that are ignored (nohup). The
 // third signal has its usual effect, should the command be busy with something that does not wait.
 // One at a time in a process.
@@ -31,9 +33,22 @@ class InterruptScope {
   int Take() const;
 
  private:
-  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
   int pipe_[2] = {-1, -1};
-  struct sigaction before_[kSignals.size()];
+  struct sigaction before_[kInterruptSignals.size()];
+};
+
+// For commands that only compute, so that there is nothing to end and nothing to wait for: the same
+// line and exit code as everywhere, at once. It catches what an InterruptScope catches, while it
+// lives. One at a time in a process, and not beside an InterruptScope.
+class InterruptLine {
+ public:
+  explicit InterruptLine(absl::string_view command);
+  ~InterruptLine();
+  InterruptLine(const InterruptLine&) = delete;
+  InterruptLine& operator=(const InterruptLine&) = delete;
+
+ private:
+  struct sigaction before_[kInterruptSignals.size()];
 };
 
 // The first signal that this process has caught by an InterruptScope; 0 if none has come.

@@ -28,6 +28,7 @@
 #include "tools/command_line.h"
 #include "tools/doctor/machine_findings.h"
 #include "tools/doctor/measured_host.h"
+#include "tools/interrupt.h"
 #include "tools/plan_report.h"
 #include "tools/plan_schedule.h"
 #include "tools/schedule_picture.h"
@@ -475,6 +476,7 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   AddScheduleOptions(*plan, arguments->schedule);
   plan->footer(kExamples);
   plan->callback([arguments, &exit_code] {
+    const InterruptLine interrupt("plan");
     // What was measured is that of this machine with the cores that this process has.
     arguments->measured =
         LoadMeasuredHost(ProcessEnvironment(), DescribeMachine({}, AllowedCpus()));

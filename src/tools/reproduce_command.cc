@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 #include "tools/command_line.h"
+#include "tools/interrupt.h"
 #include "tools/reproduce/asc_wfbp.h"
 #include "tools/reproduce/forest_report.h"
 #include "tools/reproduce/forest_time.h"
@@ -78,6 +79,7 @@ void AddAscWfbp(CLI::App& reproduce, int& exit_code) {
   asc_wfbp->add_flag("--json", arguments->json, "print one JSON object");
   asc_wfbp->footer(kAscWfbpExamples);
   asc_wfbp->callback([arguments, &exit_code] {
+    const InterruptLine interrupt("reproduce asc-wfbp");
     exit_code = RunReproduceAscWfbp(*arguments, std::cout, std::cerr);
   });
 }
@@ -130,6 +132,7 @@ void AddReproduceCommand(CLI::App& app, int& exit_code) {
   forest->add_option("--svg", arguments->svg, "file for a picture of all bars");
   forest->footer(kExamples);
   forest->callback([arguments, &exit_code] {
+    const InterruptLine interrupt("reproduce forest");
     const absl::StatusOr<ProgressOptions> style = ProgressOfThisProcess();
     if (!style.ok()) {
       exit_code = Complain("reproduce forest", style.status());

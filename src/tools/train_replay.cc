@@ -12,6 +12,7 @@
 #include "adapt/schedule_keeper.h"
 #include "base/clock.h"
 #include "base/environment.h"
+#include "base/figures.h"
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/progress.h"
@@ -306,8 +307,9 @@ void AnnounceAll(const ReplayPlan& plan, Progress& progress) {
     seconds += static_cast<double>(schedules) * ModelReplay::IterationsOf(plan) *
                (table.forward_seconds() + table.backward_seconds());
   }
-  progress.Announce(seconds, absl::StrCat("at least: ", plan.tables.size(), " models, ", schedules,
-                                          " schedules; waiting for transfers comes on top"));
+  progress.Announce(seconds, absl::StrCat("at least: ", CountOf(plan.tables.size(), "model"), ", ",
+                                          CountOf(schedules, "schedule"),
+                                          "; waiting for transfers comes on top"));
 }
 
 absl::StatusOr<int> Run(const ReplayArguments& arguments) {
