@@ -96,6 +96,33 @@ TEST_F(CoreTest, AResultIsNotWrittenIntoDataThatIsBeingWorkedOn) {
   EXPECT_TRUE(memory == std::string(kFragmentBytes, 'r'));
 }
 
+// ---- a worker that is out of the job
+
+// Where nothing comes to a worker any more, it gives up after 3 s and says so. But without
+// acknowledgements its kernel sends nothing new, so the others heard of it seconds later, when what the
+// kernel had sent before was old, too. To end a connection at once needs no acknowledgement.
+TEST_F(CoreTest, AWorkerThatGivesUpEndsItsConnectionsWithoutWaitingForAnswers) {
+  Make(3, {1, 2});
+  const int64_t begin_ns = MonotonicClock().NowNs();
+  int64_t gave_up_ns = 0;
+  for (int64_t at_ns = begin_ns; at_ns < begin_ns + 4'000'000'000; at_ns += 50'000'000) {
+    core_->Tick(at_ns);
+    if (gave_up_ns == 0 && !core_->losses().empty()) gave_up_ns = at_ns;
+    if (gave_up_ns == 0 || at_ns < gave_up_ns + 200'000'000) {
+      ASSERT_FALSE(core_->Left()) << "its last words have no time";
+    }
+  }
+  ASSERT_NE(gave_up_ns, 0) << "it has not given up";
+  for (const int peer : {1, 2}) {
+    char buffer[4096];
+    ssize_t got = 0;
+    const int end = ends_[static_cast<size_t>(peer)].front().get();
+    while ((got = recv(end, buffer, sizeof(buffer), 0)) > 0) {
+    }
+    EXPECT_EQ(got, 0) << "the connection with worker " << peer << " has not ended";
+  }
+}
+
 // ---- frames that no worker of ours sends
 
 // The length of a payload was not compared with a message of no bytes, whose buffer it overran.
