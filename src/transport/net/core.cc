@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kGroupsMax = 8192;
 // What is less than this is on its way all at once.
 constexpr uint64_t kStreamBytes = 16 << 10;
+// How long the last words of a worker that gives up may take before it ends its connections.
+constexpr int64_t kLastWordsNs = 300'000'000;
 
 // By member, the part of what comes; empty if that is very little or not known.
 std::vector<double> SharesOf(const SessionSpec& spec) {
@@ -68,6 +70,7 @@ void Core::Tick(int64_t now_ns) {
   now_ns_ = now_ns;
   consensus_.Tick(now_ns);
   Conclude();
+  if (gave_up_ && now_ns >= hang_up_ns_ && !leaving_) HangUp();
   FlushAll();
 }
 
@@ -287,6 +290,7 @@ void Core::Conclude() {
   }
   if (consensus_.self_lost() && !gave_up_) {
     gave_up_ = true;
+    hang_up_ns_ = now_ns_ + kLastWordsNs;
     const bool known = std::any_of(losses_.begin(), losses_.end(),
                                    [&](const Loss& loss) { return loss.rank == options_.rank; });
     if (!known) {
@@ -297,6 +301,18 @@ void Core::Conclude() {
     for (auto& [key, group] : groups_) {
       if (group->gates != nullptr) group->gates->GiveUp();
     }
+  }
+}
+
+// To a worker to which nothing comes, the network seems to take what it says, up to what may be on its
+// way unacknowledged; its last words are then stuck in its kernel. That a connection is reset is told
+// without waiting for anything.
+void Core::HangUp() {
+  for (int rank = 0; rank < options_.size; ++rank) {
+    Peer& peer = peers_[static_cast<size_t>(rank)];
+    if (!std::exchange(peer.open, false)) continue;
+    --open_peers_;
+    wire_->Close(rank, /*politely=*/false);
   }
 }
 

@@ -236,6 +236,8 @@ class Core final : public WireHandler {
   uint32_t FragmentsOf(uint64_t size) const;  // of a message
   void SendMessage(int rank, FrameHeader header, const std::byte* bytes, uint64_t cookie);
   void Provide(NetGroup& group, const GateProtocol::Provision& provision);
+  // Ends all connections at once.
+  void HangUp();
   // Called after anything that may have changed which workers are lost.
   void Conclude();
 
@@ -248,6 +250,7 @@ class Core final : public WireHandler {
   bool leaving_ = false;
   size_t known_verdicts_ = 0;
   bool gave_up_ = false;
+  int64_t hang_up_ns_ = 0;  // then it ends its connections, if it has given up
   std::vector<Loss> losses_;
   std::vector<int> uncertain_;
   std::map<uint64_t, std::unique_ptr<NetGroup>> groups_;

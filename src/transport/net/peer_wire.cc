@@ -1,5 +1,7 @@
 #include "transport/net/peer_wire.h"
 
+#include <sys/socket.h>
+
 namespace syncopate::transport::net {
 
 void PeerWire::Close(int rank, bool politely) {
@@ -10,6 +12,7 @@ void PeerWire::Close(int rank, bool politely) {
     FinishClosing(rank);
     return;
   }
+  PrepareReset(rank);
   End(rank, absl::OkStatus());
   std::erase_if(ended_, [&](const auto& entry) { return entry.first == rank; });
 }
@@ -28,6 +31,11 @@ bool PeerWire::TellEnded() {
     handler_.Closed(rank, why);
   }
   return any;
+}
+
+void PeerWire::ResetOnClose(const UniqueFd& socket) {
+  const linger at_once = {.l_onoff = 1, .l_linger = 0};
+  setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 }
 
 }  // namespace syncopate::transport::net

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/unique_fd.h"
 #include "transport/net/send_queue.h"
 #include "transport/net/wire.h"
 
@@ -32,6 +33,8 @@ class PeerWire : public Wire {
   virtual Connection& connection(int rank) = 0;
   // Ends the connection if it is open. Says so by NoteEnd(), and gives back all that is queued.
   virtual void End(int rank, absl::Status why) = 0;
+  // The connection is about to be ended at once: the peer must learn it whatever is on its way.
+  virtual void PrepareReset(int /*rank*/) {}
   // Says goodbye to a peer to which everything has been sent.
   virtual void SayFarewell(int rank) = 0;
 
@@ -41,6 +44,8 @@ class PeerWire : public Wire {
   bool HasEnded() const { return !ended_.empty(); }
   // Tells the handler of connections that have ended. True if there were any.
   bool TellEnded();
+  // Closing this socket ends its connection at once, and tells the peer so.
+  static void ResetOnClose(const UniqueFd& socket);
 
   WireHandler& handler_;
 

@@ -401,6 +401,10 @@ void TcpWire::DropQueue(Peer& peer) {
   for (const uint64_t cookie : cookies) handler_.Sent(cookie);
 }
 
+void TcpWire::PrepareReset(int rank) {
+  for (auto& lane : peers_[static_cast<size_t>(rank)].lanes) ResetOnClose(lane->fd);
+}
+
 void TcpWire::SayFarewell(int rank) {
   for (auto& lane : peers_[static_cast<size_t>(rank)].lanes) shutdown(lane->fd.get(), SHUT_WR);
 }

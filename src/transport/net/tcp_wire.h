@@ -80,6 +80,7 @@ class TcpWire final : public PeerWire {
   Connection& connection(int rank) override { return peers_[static_cast<size_t>(rank)]; }
   void End(int rank, absl::Status why) override;
   void SayFarewell(int rank) override;
+  void PrepareReset(int rank) override;
   void DropQueue(Peer& peer);
 
   const UniqueFd epoll_;

@@ -443,6 +443,8 @@ void UcxWire::DropQueue(Peer& peer) {
   for (const uint64_t cookie : peer.queue.Clear()) handler_.Sent(cookie);
 }
 
+void UcxWire::PrepareReset(int rank) { ResetOnClose(peer(rank).socket); }
+
 void UcxWire::SayFarewell(int rank) {
   Peer& peer = this->peer(rank);
   if (send(peer.socket.get(), &peer.frames_sent, kFarewellBytes, MSG_NOSIGNAL) < 0 ||

@@ -103,6 +103,7 @@ class UcxWire final : public PeerWire {
   Connection& connection(int rank) override { return peer(rank); }
   void End(int rank, absl::Status why) override;
   void SayFarewell(int rank) override;
+  void PrepareReset(int rank) override;
   void DropQueue(Peer& peer);
 
   ucs_status_t Message(const void* prefix, size_t prefix_bytes, void* data, size_t bytes,

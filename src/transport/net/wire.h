@@ -62,7 +62,8 @@ class Wire {
   // All that was sent to `peer` has been handed over to the network.
   virtual bool Flushed(int peer) const = 0;
   // Ends the connection: `politely`, after what is queued; the peer then reads an end of stream and
-  // ends its side too, which Closed() tells; or at once and without Closed().
+  // ends its side too, which Closed() tells; or at once and without Closed(). The peer then learns it
+  // although it may not have taken all that was sent, and what it has not read may be lost.
   virtual void Close(int peer, bool politely) = 0;
 
   // Within WireHandler::Arrived(): when the end of the frame came to this host, by any clock; 0:
