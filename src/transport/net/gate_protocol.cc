@@ -471,11 +471,11 @@ GateMessage::Item GateProtocol::DecideOne(uint64_t sequence) {
   if (start == GateState::kOpen) start = finish;
   decided.start = static_cast<uint8_t>(start);
   decided.finish = static_cast<uint8_t>(finish);
-  Record& record = RecordOf(sequence);
   if (finish == GateState::kPassed) {
     decided.not_finished = list(needy, true);
     if (!shared || decided.not_finished.empty()) return decided;
     decided.provider = holder;
+    Record& record = RecordOf(sequence);
     record.count[1] = 0;
     for (size_t m = 0; m < needy.size(); ++m) {
       record.present[1][m] = !needy[m];
@@ -483,7 +483,7 @@ GateMessage::Item GateProtocol::DecideOne(uint64_t sequence) {
     }
     return decided;
   }
-  decided.for_loss = lost_count_ > 0 || record.asked_for_loss;
+  decided.for_loss = lost_count_ > 0 || RecordOf(sequence).asked_for_loss;
   decided.not_opened = list(opened, false);
   decided.not_finished = list(finished, false);
   NoteFailure(decided);
