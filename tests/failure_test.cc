@@ -7,7 +7,9 @@
 #include <sstream>
 
 #include "base/digest.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/host_workers.h"
 #include "tests/worker_processes.h"
 
 namespace syncopate {
@@ -253,6 +255,59 @@ TEST(AtomicityTest, KilledInsideALargeAllReduce) {
     struck_inside += outcomes->completed[0] != outcomes->completed[1];
   }
   EXPECT_GT(struck_inside, 0) << "no kill hit an operation that the others then finished";
+}
+
+// Stops the second worker of a job of two for a moment; returns what the workers say of it.
+template <typename Start>
+std::string SaidAboutAPause(const Start& start, int64_t& stopped_ms) {
+  Shared<std::atomic<int>> ready;
+  Shared<std::atomic<bool>> over;
+  ::testing::internal::CaptureStderr();
+  setenv("SYNCOPATE_DEBUG", "INFO", 1);
+  const auto workers = start([&](Worker& worker) {
+    if (!worker.world().Barrier().ok()) return 1;
+    ++*ready;
+    while (!*over) usleep(1000);
+    return worker.world().Barrier().ok() ? 0 : 2;
+  });
+  unsetenv("SYNCOPATE_DEBUG");
+  const int64_t until_ns = NowNs() + 60'000'000'000;
+  while (*ready < 2 && NowNs() < until_ns) usleep(1000);
+  EXPECT_EQ(*ready, 2);
+  // Shorter than what makes the other one give it up, longer than its sentry sleeps (0.2 s).
+  workers->Signal(1, SIGSTOP);
+  const int64_t stopped_ns = NowNs();
+  usleep(1'500'000);
+  workers->Signal(1, SIGCONT);
+  stopped_ms = (NowNs() - stopped_ns) / 1'000'000;
+  *over = true;
+  EXPECT_THAT(workers->Join(), ::testing::Each(0));
+  return ::testing::internal::GetCapturedStderr();
+}
+
+void ExpectPauseOf(const std::string& said, int64_t at_least_ms) {
+  const std::string line = "[rank 1] info: this worker's sentry was held up for ";
+  const size_t place = said.find(line);
+  ASSERT_NE(place, std::string::npos) << said;
+  EXPECT_GE(std::atoll(said.c_str() + place + line.size()), at_least_ms) << said;
+}
+
+TEST(PauseTest, StoppedWorkerTellsForHowLong) {
+  int64_t stopped_ms = 0;
+  const std::string said = SaidAboutAPause(
+      [](const std::function<int(Worker&)>& body) {
+        return std::make_unique<WorkerProcesses>(2, body);
+      },
+      stopped_ms);
+  ExpectPauseOf(said, stopped_ms - 250);
+}
+
+TEST(PauseTest, StoppedWorkerOnAnotherHostToo) {
+  int64_t stopped_ms = 0;
+  const std::string said = SaidAboutAPause(
+      [](const HostWorkers::Body& body) { return HostWorkers::OnLoopback(2, 1, body); },
+      stopped_ms);
+  ExpectPauseOf(said, stopped_ms - 250);
 }
 
 TEST(CleanupTest, NothingIsLeftWhenEverybodyIsKilled) {

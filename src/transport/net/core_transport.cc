@@ -59,6 +59,7 @@ CoreTransport::~CoreTransport() {
     pollfd ready{.fd = core_.wire().fd(), .events = POLLIN, .revents = 0};
     poll(&ready, 1, 10);
   }
+  pause_.TellLongest();
   if (core_.dropped().total() > 0) {
     Log(LogLevel::kInfo, "dropped frames: ", Describe(core_.dropped()));
   }
@@ -236,6 +237,7 @@ int64_t CoreTransport::StepSentry() {
     if (core_.losses().size() != losses) ++activity_;
     ring = parked_ && (moved || core_.losses().size() != losses);
     due_ns = now_ns + std::clamp<int64_t>(core_.NextTickNs() - now_ns, 1'000'000, kSentryNs);
+    pause_.Acts(now_ns, due_ns);
   }
   if (ring) RingOwn();
   return due_ns;

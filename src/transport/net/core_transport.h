@@ -23,6 +23,7 @@
 #include "base/unique_fd.h"
 #include "transport/net/core.h"
 #include "transport/net/wire.h"
+#include "transport/sentry_pause.h"
 #include "transport/transport.h"
 
 namespace syncopate::transport::net {
@@ -98,6 +99,7 @@ class CoreTransport final : public Transport {
   Core core_ ABSL_GUARDED_BY(mutex_);
   uint32_t activity_ ABSL_GUARDED_BY(mutex_) = 0;  // grows when something moved
   bool parked_ ABSL_GUARDED_BY(mutex_) = false;
+  SentryPause pause_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint64_t> losses_{0};
 
   std::mutex sentry_mutex_;

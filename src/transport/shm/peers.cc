@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/pidfd.h"
 #include "base/status.h"
+#include "transport/sentry_pause.h"
 #include "transport/shm/futex.h"
 #include "transport/shm/introduction.h"
 #include "transport/terms.h"
@@ -170,6 +171,7 @@ void Peers::Watch() {
   }
   const int wait_ms = static_cast<int>(options_.beat_ns / 1'000'000);
   uint64_t known_losses = 0;
+  SentryPause pause;
   int64_t last_ns = clock_.NowNs();
   // The time from which the others' heartbeats are judged. When this worker itself was held up
   // (stopped, or on a machine that stood still), they get their full time again.
@@ -177,6 +179,7 @@ void Peers::Watch() {
   for (;;) {
     const int64_t now_ns = clock_.NowNs();
     own().beat_ns.store(now_ns, std::memory_order_relaxed);
+    pause.Acts(now_ns, now_ns + options_.beat_ns);
     if (now_ns - last_ns > 3 * options_.beat_ns) since_ns = now_ns;
     last_ns = now_ns;
     for (int rank = 0; rank < options_.size; ++rank) {
@@ -191,7 +194,7 @@ void Peers::Watch() {
       Ring(options_.rank);
     }
     if (poll(watched.data(), watched.size(), wait_ms) <= 0) continue;
-    if (watched[0].revents != 0) return;
+    if (watched[0].revents != 0) return pause.TellLongest();
     for (size_t i = 1; i < watched.size(); ++i) {
       if (watched[i].revents == 0) continue;
       Expel(ranks[i], Cause::kDied);
