@@ -310,6 +310,43 @@ TEST(PauseTest, StoppedWorkerOnAnotherHostToo) {
   ExpectPauseOf(said, stopped_ms - 250);
 }
 
+// Runs barriers until only `left` of the workers are there, going on without those that are lost.
+int OutliveTheOthers(Worker& worker, size_t left, std::atomic<int>& ready) {
+  Group group = worker.world();
+  std::vector<int> members = group.members();
+  if (!group.Barrier().ok()) return 1;
+  ++ready;
+  while (members.size() > left) {
+    absl::Status status = group.Barrier();
+    while (!status.ok()) {
+      const std::optional<int> suspect = GetSuspect(status);
+      if (!suspect || std::erase(members, *suspect) == 0) return 2;
+      absl::StatusOr<Group> survivors = worker.NewGroup(members);
+      if (survivors.ok()) group = *survivors;
+      status = survivors.ok() ? group.Barrier() : survivors.status();
+    }
+  }
+  return group.Barrier().ok() ? 0 : 3;
+}
+
+// UCX took the end of several connections in one go for a mistake of its own, and ended the process:
+// one death took live workers along.
+TEST(UcxTest, DeathsThatAreSeenTogetherEndNobodyElse) {
+  setenv("SYNCOPATE_TRANSPORT", "ucx", 1);
+  Shared<std::atomic<int>> ready;
+  const auto workers = HostWorkers::OnLoopback(
+      6, 1, [&](Worker& worker) { return OutliveTheOthers(worker, 3, *ready); });
+  unsetenv("SYNCOPATE_TRANSPORT");
+  const int64_t until_ns = NowNs() + 60'000'000'000;
+  while (*ready < 6 && NowNs() < until_ns) usleep(1000);
+  ASSERT_EQ(*ready, 6);
+  for (const int rank : {0, 1, 2}) workers->Signal(rank, SIGSTOP);
+  for (const int rank : {3, 4, 5}) workers->Signal(rank, SIGKILL);
+  usleep(100'000);  // all ends are there before anyone looks
+  for (const int rank : {0, 1, 2}) workers->Signal(rank, SIGCONT);
+  EXPECT_THAT(workers->Join(), ::testing::ElementsAre(0, 0, 0, SIGKILL, SIGKILL, SIGKILL));
+}
+
 TEST(CleanupTest, NothingIsLeftWhenEverybodyIsKilled) {
   Shared<std::atomic<int>> running;
   WorkerProcesses workers(4, [&](Worker& worker) {
