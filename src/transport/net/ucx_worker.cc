@@ -67,8 +67,11 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Make(const std::string& ip
   if (status != UCS_OK) return UcxError("cannot read UCX's configuration", status);
   const std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)> config(raw_config,
                                                                             Ucx().config_release);
+  // UCX over TCP takes events of its sockets in batches and asserts that no endpoint of a batch has
+  // been closed by then; a peer that ends closes two at once. One event at a time is never stale.
   for (const auto& [name, value] : {std::pair<const char*, std::string>("TLS", "^sm,self"),
-                                    {"NET_DEVICES", DevicesOf(interface)}}) {
+                                    {"NET_DEVICES", DevicesOf(interface)},
+                                    {"TCP_MAX_POLL", "1"}}) {
     status = Ucx().config_modify(config.get(), name, value.c_str());
     if (status != UCS_OK) return UcxError(absl::StrCat("cannot set ", name, "=", value), status);
   }
