@@ -1,0 +1,37 @@
+// The file of a live campaign: a line that says which campaign it is, then a line for each outcome.
+// It is written as the campaign goes, so one that was ended can go on from it.
+#ifndef SYNCOPATE_TESTS_LIVE_RESULTS_H_
+#define SYNCOPATE_TESTS_LIVE_RESULTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "live/outcome.h"
+
+namespace syncopate::live {
+
+// Several processes may add to one file, each outcomes of whole jobs.
+class Results {
+ public:
+  // Opens the file, or makes it. InvalidArgument if it belongs to a campaign with another seed.
+  static absl::StatusOr<Results> Open(const std::string& path, uint64_t seed);
+
+  // What was in the file when it was opened.
+  const std::vector<Outcome>& outcomes() const { return outcomes_; }
+
+  absl::Status Add(const std::vector<Outcome>& outcomes);
+
+ private:
+  std::string path_;
+  std::vector<Outcome> outcomes_;
+};
+
+// For people: what became of the faults by kind, and how many there were of what.
+std::string Table(const std::vector<Outcome>& outcomes);
+
+}  // namespace syncopate::live
+
+#endif  // SYNCOPATE_TESTS_LIVE_RESULTS_H_
