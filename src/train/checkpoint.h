@@ -22,6 +22,7 @@
 #include "train/data/sampler.h"
 #include "train/models.h"
 #include "train/optimizer.h"
+#include "train/options/disk.h"
 
 namespace syncopate::train {
 
@@ -51,9 +52,10 @@ absl::Status Restore(const Checkpoint& checkpoint, absl::string_view model_name,
                      absl::string_view config, Model& model, Optimizer& optimizer);
 
 // Writes beside the target, forces it to disk and renames: there is always a whole file.
-absl::Status SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint);
+absl::Status SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint,
+                            Disk& disk = RealDisk());
 // NotFound if there is none, DataLoss if it is damaged.
-absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& path);
+absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& path, Disk& disk = RealDisk());
 
 }  // namespace syncopate::train
 

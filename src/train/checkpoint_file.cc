@@ -1,21 +1,15 @@
 // The form of checkpoints on disk.
 #include <ATen/ATen.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
 #include "base/digest.h"
-#include "base/parse.h"
 #include "base/status.h"
-#include "base/unique_fd.h"
 #include "train/checkpoint.h"
 
 namespace syncopate::train {
@@ -148,38 +142,22 @@ absl::StatusOr<Checkpoint> Decode(absl::string_view file) {
   return checkpoint;
 }
 
-bool WriteAll(const UniqueFd& fd, absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = write(fd.get(), bytes.data(), bytes.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(wrote));
-  }
-  return true;
-}
-
 }  // namespace
 
-absl::Status SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint) {
+absl::Status SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint, Disk& disk) {
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string bytes, Encode(checkpoint));
   const std::string beside = absl::StrCat(path, ".tmp", getpid());
-  UniqueFd fd(open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!fd.ok() || !WriteAll(fd, bytes) || fsync(fd.get()) != 0 ||
-      std::rename(beside.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    std::remove(beside.c_str());
-    return absl::UnavailableError(
-        absl::StrCat("cannot write checkpoint ", path, ": ", std::strerror(error)));
-  }
-  return absl::OkStatus();
+  absl::Status status = disk.Write(beside, bytes);
+  if (status.ok()) status = disk.Sync(beside);
+  if (status.ok()) status = disk.Rename(beside, path);
+  if (status.ok()) return status;
+  disk.Remove(beside).IgnoreError();
+  return At(absl::StrCat("checkpoint ", path), status);
 }
 
-absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& path) {
+absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& path, Disk& disk) {
   const std::string place = absl::StrCat("checkpoint ", path);
-  if (access(path.c_str(), F_OK) != 0) {
-    return absl::NotFoundError(absl::StrCat(place, ": ", std::strerror(errno)));
-  }
-  auto bytes = ReadFile(path, kCheckpointBytesMax);
+  auto bytes = disk.Read(path, kCheckpointBytesMax);
   if (!bytes.ok()) return At(place, bytes.status());
   auto checkpoint = Decode(*bytes);
   if (!checkpoint.ok()) return At(place, checkpoint.status());

@@ -14,14 +14,16 @@
 #include "absl/status/statusor.h"
 #include "syncopate/syncopate.h"
 #include "train/checkpoint.h"
+#include "train/options/disk.h"
 
 namespace syncopate::train {
 
 // All workers call both. Folders on other hosts may be their own: rank 0's note counts.
 absl::Status SaveToSet(const std::string& folder, int rank, Group& group,
-                       const Checkpoint& checkpoint);
+                       const Checkpoint& checkpoint, Disk& disk = RealDisk());
 // NotFound if there is no whole set, FailedPrecondition if it is of another number of workers.
-absl::StatusOr<Checkpoint> LoadFromSet(const std::string& folder, int rank, Group& group);
+absl::StatusOr<Checkpoint> LoadFromSet(const std::string& folder, int rank, Group& group,
+                                       Disk& disk = RealDisk());
 
 }  // namespace syncopate::train
 

@@ -1,7 +1,9 @@
 #include "train/options/checkpoint_note.h"
 
+#include <unistd.h>
+
 #include "absl/strings/str_cat.h"
-#include "base/parse.h"
+#include "base/status.h"
 #include "nlohmann/json.hpp"
 
 namespace syncopate::train {
@@ -15,15 +17,19 @@ std::string CheckpointNotePath(const std::string& run_folder) {
   return absl::StrCat(run_folder, "/checkpoint.json");
 }
 
-absl::Status WriteCheckpointNote(const std::string& run_folder, const CheckpointNote& note) {
-  return WriteFile(
-      CheckpointNotePath(run_folder),
-      absl::StrCat("{\"iteration\": ", note.iteration, ", \"workers\": ", note.workers, "}\n"));
+absl::Status WriteCheckpointNote(const std::string& run_folder, const CheckpointNote& note,
+                                 Disk& disk) {
+  const std::string path = CheckpointNotePath(run_folder);
+  const std::string beside = absl::StrCat(path, ".tmp", getpid());
+  SYNCOPATE_RETURN_IF_ERROR(disk.Write(
+      beside,
+      absl::StrCat("{\"iteration\": ", note.iteration, ", \"workers\": ", note.workers, "}\n")));
+  return disk.Rename(beside, path);
 }
 
-absl::StatusOr<CheckpointNote> ReadCheckpointNote(const std::string& run_folder) {
+absl::StatusOr<CheckpointNote> ReadCheckpointNote(const std::string& run_folder, Disk& disk) {
   const std::string path = CheckpointNotePath(run_folder);
-  const absl::StatusOr<std::string> text = ReadFile(path, kNoteBytesMax);
+  const absl::StatusOr<std::string> text = disk.Read(path, kNoteBytesMax);
   if (!text.ok()) {
     return absl::NotFoundError(
         absl::StrCat(run_folder, " has no whole checkpoint; begin without --resume"));

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "train/options/disk.h"
 
 namespace syncopate::train {
 
@@ -22,9 +23,11 @@ struct CheckpointNote {
 
 std::string CheckpointNotePath(const std::string& run_folder);
 // Replaced as a whole.
-absl::Status WriteCheckpointNote(const std::string& run_folder, const CheckpointNote& note);
+absl::Status WriteCheckpointNote(const std::string& run_folder, const CheckpointNote& note,
+                                 Disk& disk = RealDisk());
 // NotFound if there is no whole checkpoint, DataLoss if the note is damaged.
-absl::StatusOr<CheckpointNote> ReadCheckpointNote(const std::string& run_folder);
+absl::StatusOr<CheckpointNote> ReadCheckpointNote(const std::string& run_folder,
+                                                  Disk& disk = RealDisk());
 
 // FailedPrecondition, with what it means, unless the checkpoint is of that many workers.
 absl::Status CheckWorkers(const CheckpointNote& note, int workers);
