@@ -30,6 +30,18 @@ set(SYNCOPATE_KNOWN_FAILING
   train_test:CheckpointSetTest.TwoSetsAreKept
   train_test:CheckpointSetTest.ADamagedSetIsPassedOverForTheOneBefore
   train_test:CheckpointSetTest.ANoteThatCannotBeWrittenIsAnErrorOfAllAtOnce
+  fork_test:Ways/ForkTest.AKilledWorkerWithForkedChildrenIsNoticedWithinASecond/tcp
+  fork_test:Ways/ForkTest.AKilledWorkerWithForkedChildrenIsNoticedWithinASecond/ucx
+  fork_test:Ways/ForkTest.AForkedChildIsRefusedAndItsEndLeavesTheJobAlone/shared_memory
+  fork_test:Ways/ForkTest.AForkedChildIsRefusedAndItsEndLeavesTheJobAlone/tcp
+  fork_test:Ways/ForkTest.AForkedChildIsRefusedAndItsEndLeavesTheJobAlone/ucx
+  fence_test:Apart/NamespaceTest.AKilledWorkerIsNoticedWithinASecondAndSaidToHaveDied/all
+  fence_test:Apart/NamespaceTest.WorkersThatCannotEndEachOtherUseTheLoopbackAndOneLineSaysSo/all
+  fence_test:Apart/NamespaceTest.WorkersThatCannotEndEachOtherUseTheLoopbackAndOneLineSaysSo/all_but_one
+  fence_test:FenceTest.AWorkerInADebuggerIsWaitedFor
+  fence_test:FenceTest.AWorkerInADebuggerIsEndedIfTheUserWantsIt
+  fence_test:FenceTest.AStoppedWorkerIsWaitedForIfTheUserWantsIt
+  fence_test:FenceTest.AFrozenWorkerIsWaitedFor
 )
 
 # gtest_discover_tests() that knows of them.
