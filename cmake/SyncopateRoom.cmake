@@ -26,10 +26,6 @@ endif()
 # is run by itself and must fail, by an expectation, an exception or a signal. The commit that mends what it
 # shows takes its line away.
 set(SYNCOPATE_KNOWN_FAILING
-  train_test:CheckpointSetTest.PowerLostAnywhereInASaveLeavesAWholeSetOnEveryHost
-  train_test:CheckpointSetTest.TwoSetsAreKept
-  train_test:CheckpointSetTest.ADamagedSetIsPassedOverForTheOneBefore
-  train_test:CheckpointSetTest.ANoteThatCannotBeWrittenIsAnErrorOfAllAtOnce
   fork_test:Ways/ForkTest.AKilledWorkerWithForkedChildrenIsNoticedWithinASecond/tcp
   fork_test:Ways/ForkTest.AKilledWorkerWithForkedChildrenIsNoticedWithinASecond/ucx
   fork_test:Ways/ForkTest.AForkedChildIsRefusedAndItsEndLeavesTheJobAlone/shared_memory

@@ -1,6 +1,5 @@
 // The form of checkpoints on disk.
 #include <ATen/ATen.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstring>
@@ -146,13 +145,8 @@ absl::StatusOr<Checkpoint> Decode(absl::string_view file) {
 
 absl::Status SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint, Disk& disk) {
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string bytes, Encode(checkpoint));
-  const std::string beside = absl::StrCat(path, ".tmp", getpid());
-  absl::Status status = disk.Write(beside, bytes);
-  if (status.ok()) status = disk.Sync(beside);
-  if (status.ok()) status = disk.Rename(beside, path);
-  if (status.ok()) return status;
-  disk.Remove(beside).IgnoreError();
-  return At(absl::StrCat("checkpoint ", path), status);
+  const absl::Status status = WriteDurably(path, bytes, disk);
+  return status.ok() ? status : At(absl::StrCat("checkpoint ", path), status);
 }
 
 absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& path, Disk& disk) {

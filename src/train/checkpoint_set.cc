@@ -5,6 +5,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "train/options/checkpoint_note.h"
 
@@ -20,58 +22,93 @@ std::string RankFile(const std::string& folder, int64_t iteration, int rank) {
   return absl::StrCat(SetFolder(folder, iteration), "/rank-", rank);
 }
 
-absl::Status WriteNote(const std::string& folder, const CheckpointNote& note, Disk& disk) {
-  SYNCOPATE_RETURN_IF_ERROR(disk.Sync(SetFolder(folder, note.iteration)));
-  SYNCOPATE_RETURN_IF_ERROR(WriteCheckpointNote(folder, note, disk));
-  SYNCOPATE_RETURN_IF_ERROR(disk.Sync(CheckpointNotePath(folder)));
+// This worker's part of a set, on disk.
+absl::Status SavePart(const std::string& folder, int rank, const Checkpoint& checkpoint,
+                      Disk& disk) {
+  const std::string set = SetFolder(folder, checkpoint.iteration);
+  SYNCOPATE_RETURN_IF_ERROR(disk.MakeFolder(set));
+  SYNCOPATE_RETURN_IF_ERROR(
+      SaveCheckpoint(RankFile(folder, checkpoint.iteration, rank), checkpoint, disk));
+  // Another worker of this host may have made the set's folder.
   return disk.Sync(folder);
 }
 
-// What rank 0 finds: the iteration, or -1 with `why`.
-int64_t ReadNote(const std::string& folder, int workers, Disk& disk, absl::Status& why) {
+// The whole set before `iteration`, as the note that is there now has it; -1: there is none.
+int64_t PreviousSet(const std::string& folder, int64_t iteration, int workers, Disk& disk) {
   const absl::StatusOr<CheckpointNote> note = ReadCheckpointNote(folder, disk);
-  why = note.ok() ? CheckWorkers(*note, workers) : note.status();
-  return why.ok() ? note->iteration : -1;
+  if (!note.ok() || note->workers != workers) return -1;
+  return note->iteration < iteration ? note->iteration : note->previous;
+}
+
+// All workers learn whether a step went well for all; `what` is what the others could not do.
+absl::Status AgreeOn(const absl::Status& own, absl::string_view what, Group& group) {
+  int64_t failures = own.ok() ? 0 : 1;
+  SYNCOPATE_RETURN_IF_ERROR(group.AllReduce(Array::Of(&failures, 1), ReduceOp::kSum));
+  SYNCOPATE_RETURN_IF_ERROR(own);
+  if (failures == 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      failures == 1 ? "another worker" : absl::StrCat(failures, " other workers"), " ", what));
+}
+
+// Every worker removes older sets, since hosts may have folders of their own; on a shared folder the
+// first one succeeds. What cannot be removed is only in the way of the next save.
+void RemoveOthers(const std::string& folder, int64_t iteration, int64_t previous, Disk& disk) {
+  for (const std::string& name : disk.List(folder)) {
+    if (!absl::StartsWith(name, kPrefix) || name == absl::StrCat(kPrefix, iteration) ||
+        name == absl::StrCat(kPrefix, previous)) {
+      continue;
+    }
+    disk.Remove(absl::StrCat(folder, "/", name)).IgnoreError();
+  }
 }
 
 }  // namespace
 
 absl::Status SaveToSet(const std::string& folder, int rank, Group& group,
                        const Checkpoint& checkpoint, Disk& disk) {
-  absl::Status status = disk.MakeFolder(SetFolder(folder, checkpoint.iteration));
-  if (status.ok()) {
-    status = SaveCheckpoint(RankFile(folder, checkpoint.iteration, rank), checkpoint, disk);
-  }
-  // The checkpoint counts only once all workers have saved theirs.
-  int64_t failures = status.ok() ? 0 : 1;
-  SYNCOPATE_RETURN_IF_ERROR(group.AllReduce(Array::Of(&failures, 1), ReduceOp::kSum));
-  SYNCOPATE_RETURN_IF_ERROR(status);
-  if (failures > 0) {
-    return absl::UnavailableError(
-        absl::StrCat(failures, " other workers could not save their part of the checkpoint"));
-  }
+  SYNCOPATE_RETURN_IF_ERROR(AgreeOn(SavePart(folder, rank, checkpoint, disk),
+                                    "could not save its part of the checkpoint", group));
+  int64_t previous = -1;
+  absl::Status noted;
   if (rank == 0) {
-    SYNCOPATE_RETURN_IF_ERROR(WriteNote(folder, {checkpoint.iteration, group.size()}, disk));
+    previous = PreviousSet(folder, checkpoint.iteration, group.size(), disk);
+    noted = WriteCheckpointNote(
+        folder, {.iteration = checkpoint.iteration, .workers = group.size(), .previous = previous},
+        disk);
   }
-  SYNCOPATE_RETURN_IF_ERROR(group.Barrier());
-  // Every worker tries to remove older checkpoints, since hosts may have folders of their own; on a
-  // shared folder the first one succeeds.
-  for (const std::string& name : disk.List(folder)) {
-    if (!absl::StartsWith(name, kPrefix) || name == absl::StrCat(kPrefix, checkpoint.iteration)) {
-      continue;
-    }
-    disk.Remove(absl::StrCat(folder, "/", name)).IgnoreError();
-  }
+  SYNCOPATE_RETURN_IF_ERROR(AgreeOn(noted, "could not write the checkpoint's note", group));
+  SYNCOPATE_RETURN_IF_ERROR(group.Broadcast(Array::Of(&previous, 1), 0));
+  RemoveOthers(folder, checkpoint.iteration, previous, disk);
   return absl::OkStatus();
 }
 
 absl::StatusOr<Checkpoint> LoadFromSet(const std::string& folder, int rank, Group& group,
                                        Disk& disk) {
   absl::Status why = absl::FailedPreconditionError("rank 0 found no checkpoint to go on from");
-  int64_t iteration = rank == 0 ? ReadNote(folder, group.size(), disk, why) : 0;
-  SYNCOPATE_RETURN_IF_ERROR(group.Broadcast(Array::Of(&iteration, 1), 0));
-  if (iteration < 0) return why;
-  return LoadCheckpoint(RankFile(folder, iteration, rank), disk);
+  int64_t sets[2] = {-1, -1};  // the iterations of the last one and of the one before
+  if (rank == 0) {
+    const absl::StatusOr<CheckpointNote> note = ReadCheckpointNote(folder, disk);
+    why = note.ok() ? CheckWorkers(*note, group.size()) : note.status();
+    if (why.ok()) sets[0] = note->iteration;
+    if (why.ok()) sets[1] = note->previous;
+  }
+  SYNCOPATE_RETURN_IF_ERROR(group.Broadcast(Array::Of(sets, 2), 0));
+  if (sets[0] < 0) return why;
+  absl::StatusOr<Checkpoint> last = LoadCheckpoint(RankFile(folder, sets[0], rank), disk);
+  // The worker that cannot read its file says why; the others have nothing to say.
+  if (sets[1] < 0 || AgreeOn(last.status(), "", group).ok()) return last;
+  absl::StatusOr<Checkpoint> before = LoadCheckpoint(RankFile(folder, sets[1], rank), disk);
+  if (!AgreeOn(before.status(), "", group).ok()) return last;
+  if (!last.ok()) {
+    Log(LogLevel::kWarn, last.status().message(), "; going on from the set before, at iteration ",
+        sets[1]);
+  }
+  // From now on the other one may be saved anew, and does not count until it is whole.
+  if (rank == 0) {
+    SYNCOPATE_RETURN_IF_ERROR(WriteCheckpointNote(
+        folder, {.iteration = sets[1], .workers = group.size(), .previous = -1}, disk));
+  }
+  return before;
 }
 
 }  // namespace syncopate::train

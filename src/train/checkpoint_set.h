@@ -1,10 +1,14 @@
 // The checkpoints of all workers of a job: one file each, and a note that says which set is whole.
 //
-//   checkpoint.json          {"iteration": 200, "workers": 4} (train/options/checkpoint_note.h)
+//   checkpoint.json          {"iteration": 200, "workers": 4, "previous": 180}
+//                            (train/options/checkpoint_note.h)
 //   checkpoint-200/rank-0    and so on
+//   checkpoint-180/rank-0    the set before, and no other
 //
-// The note is written when all files of a set are on disk; older sets go then. So a job that ends
-// at any moment leaves a whole set, if it ever had one.
+// The order of a save: every worker's file, its set's folder and the run's folder are on its disk;
+// all workers know that; the note is on rank 0's disk; all workers know that; sets other than the
+// two that the note speaks of are removed. So a job that ends at any moment, by a loss of power too,
+// leaves a whole set on every host, if it ever had one.
 #ifndef SYNCOPATE_TRAIN_CHECKPOINT_SET_H_
 #define SYNCOPATE_TRAIN_CHECKPOINT_SET_H_
 
@@ -21,7 +25,9 @@ namespace syncopate::train {
 // All workers call both. Folders on other hosts may be their own: rank 0's note counts.
 absl::Status SaveToSet(const std::string& folder, int rank, Group& group,
                        const Checkpoint& checkpoint, Disk& disk = RealDisk());
-// NotFound if there is no whole set, FailedPrecondition if it is of another number of workers.
+// Where a worker cannot read its file of the last set, all take the set before, and the note speaks
+// of that from then on. NotFound if there is no whole set, FailedPrecondition if it is of another
+// number of workers.
 absl::StatusOr<Checkpoint> LoadFromSet(const std::string& folder, int rank, Group& group,
                                        Disk& disk = RealDisk());
 

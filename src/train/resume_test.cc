@@ -122,6 +122,9 @@ class RefusedTest : public ::testing::Test {
     return std::string(ends[static_cast<size_t>(who)].message());
   }
 
+  // Leaves only the last set to go on from.
+  void RemoveTheSetBefore() { std::filesystem::remove_all(folder_.path() + "/checkpoint-2"); }
+
   std::string RankFile(int rank) const {
     return absl::StrCat(folder_.path(), "/checkpoint-4/rank-", rank);
   }
@@ -149,6 +152,7 @@ TEST_F(RefusedTest, OtherNumberOfWorkers) {
 }
 
 TEST_F(RefusedTest, DamagedFileIsNamedByItsWorker) {
+  RemoveTheSetBefore();
   std::fstream file(RankFile(1), std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(RankFile(1)) / 2));
   file.put('x');
@@ -158,11 +162,13 @@ TEST_F(RefusedTest, DamagedFileIsNamedByItsWorker) {
 }
 
 TEST_F(RefusedTest, ShortFileIsNamedByItsWorker) {
+  RemoveTheSetBefore();
   std::filesystem::resize_file(RankFile(2), 1000);
   EXPECT_THAT(RefusalBy(2), HasSubstr("rank-2"));
 }
 
 TEST_F(RefusedTest, MissingFile) {
+  RemoveTheSetBefore();
   std::filesystem::remove(RankFile(2));
   EXPECT_THAT(RefusalBy(2), HasSubstr("rank-2"));
 }
@@ -184,7 +190,15 @@ TEST_F(RefusedTest, UnfinishedSetIsPassedOver) {
   std::ofstream(unfinished + "/rank-0") << "half";
   ExpectAllWell(RunJob(kWorkers, options_));
   EXPECT_FALSE(TensorsAt(folder_.path(), 6, 2).empty());
-  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/checkpoint-4"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/checkpoint-4"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/checkpoint-2"));
+}
+
+TEST_F(RefusedTest, DamagedSetIsPassedOverForTheOneBefore) {
+  std::filesystem::resize_file(RankFile(2), 1000);
+  ExpectAllWell(RunJob(kWorkers, options_));
+  EXPECT_FALSE(TensorsAt(folder_.path(), 6, 2).empty());
+  EXPECT_FALSE(TensorsAt(folder_.path(), 4, 2).empty()) << "it did not go on from iteration 2";
 }
 
 TEST_F(RefusedTest, RunThatIsOverEndsAtOnce) {

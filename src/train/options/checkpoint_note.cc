@@ -1,9 +1,6 @@
 #include "train/options/checkpoint_note.h"
 
-#include <unistd.h>
-
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
 #include "nlohmann/json.hpp"
 
 namespace syncopate::train {
@@ -19,12 +16,12 @@ std::string CheckpointNotePath(const std::string& run_folder) {
 
 absl::Status WriteCheckpointNote(const std::string& run_folder, const CheckpointNote& note,
                                  Disk& disk) {
-  const std::string path = CheckpointNotePath(run_folder);
-  const std::string beside = absl::StrCat(path, ".tmp", getpid());
-  SYNCOPATE_RETURN_IF_ERROR(disk.Write(
-      beside,
-      absl::StrCat("{\"iteration\": ", note.iteration, ", \"workers\": ", note.workers, "}\n")));
-  return disk.Rename(beside, path);
+  const std::string previous =
+      note.previous < 0 ? "" : absl::StrCat(", \"previous\": ", note.previous);
+  return WriteDurably(CheckpointNotePath(run_folder),
+                      absl::StrCat("{\"iteration\": ", note.iteration,
+                                   ", \"workers\": ", note.workers, previous, "}\n"),
+                      disk);
 }
 
 absl::StatusOr<CheckpointNote> ReadCheckpointNote(const std::string& run_folder, Disk& disk) {
@@ -37,7 +34,8 @@ absl::StatusOr<CheckpointNote> ReadCheckpointNote(const std::string& run_folder,
   try {
     const auto json = nlohmann::json::parse(*text);
     return CheckpointNote{.iteration = json.at("iteration").get<int64_t>(),
-                          .workers = json.at("workers").get<int>()};
+                          .workers = json.at("workers").get<int>(),
+                          .previous = json.value("previous", int64_t{-1})};
   } catch (const nlohmann::json::exception&) {
     return absl::DataLossError(absl::StrCat(path, " is damaged"));
   }

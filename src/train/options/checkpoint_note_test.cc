@@ -19,8 +19,12 @@ TEST(CheckpointNoteTest, RoundTripsAndRefusesWhatIsNone) {
   EXPECT_TRUE(absl::IsNotFound(ReadCheckpointNote(folder).status()));
   ASSERT_TRUE(WriteCheckpointNote(folder, {.iteration = 220, .workers = 4}).ok());
   EXPECT_EQ(*ReadCheckpointNote(folder), (CheckpointNote{.iteration = 220, .workers = 4}));
+  const CheckpointNote second = {.iteration = 240, .workers = 4, .previous = 220};
+  ASSERT_TRUE(WriteCheckpointNote(folder, second).ok());
+  EXPECT_EQ(*ReadCheckpointNote(folder), second);
   for (const char* text :
-       {"", "{", "[1]", R"({"iteration": 5})", R"({"iteration": "x", "workers": 1})"}) {
+       {"", "{", "[1]", R"({"iteration": 5})", R"({"iteration": "x", "workers": 1})",
+        R"({"iteration": 5, "workers": 1, "previous": "x"})"}) {
     std::ofstream(CheckpointNotePath(folder)) << text;
     EXPECT_TRUE(absl::IsDataLoss(ReadCheckpointNote(folder).status())) << text;
   }

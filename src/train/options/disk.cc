@@ -36,11 +36,17 @@ bool WriteAll(const UniqueFd& fd, absl::string_view bytes) {
 
 class FileSystem final : public Disk {
  public:
+  // Forces to disk what it makes: nobody else does so for folders above a run's.
   absl::Status MakeFolder(const std::string& path) override {
     std::error_code error;
-    fs::create_directories(path, error);
+    if (fs::is_directory(path, error)) return absl::OkStatus();
+    const fs::path above = fs::path(path).parent_path();
+    if (!above.empty()) {
+      if (absl::Status status = MakeFolder(above.string()); !status.ok()) return status;
+    }
+    fs::create_directory(path, error);  // not an error if another worker was faster
     if (error) return Failed("make folder", path, error.value());
-    return absl::OkStatus();
+    return Sync(above.empty() ? "." : above.string());
   }
 
   absl::Status Write(const std::string& path, absl::string_view bytes) override {
@@ -52,6 +58,9 @@ class FileSystem final : public Disk {
   absl::Status Sync(const std::string& path) override {
     const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (fd.ok() && fsync(fd.get()) == 0) return absl::OkStatus();
+    // Some network file systems do not force folders to disk: they keep names by other means.
+    std::error_code ignored;
+    if (fd.ok() && errno == EINVAL && fs::is_directory(path, ignored)) return absl::OkStatus();
     return absl::UnavailableError(
         absl::StrCat("cannot force ", path, " to disk: ", std::strerror(errno)));
   }
@@ -84,6 +93,16 @@ class FileSystem final : public Disk {
 };
 
 }  // namespace
+
+absl::Status WriteDurably(const std::string& path, absl::string_view bytes, Disk& disk) {
+  const std::string beside = absl::StrCat(path, ".tmp", getpid());
+  absl::Status status = disk.Write(beside, bytes);
+  if (status.ok()) status = disk.Sync(beside);
+  if (status.ok()) status = disk.Rename(beside, path);
+  if (status.ok()) return disk.Sync(fs::path(path).parent_path().string());
+  disk.Remove(beside).IgnoreError();
+  return status;
+}
 
 Disk& RealDisk() {
   static auto* const disk = new FileSystem;

@@ -36,6 +36,10 @@ class Disk {
 // That of this machine.
 Disk& RealDisk();
 
+// Writes the file beside its place, forces it to disk, renames it and forces that to disk: at every
+// moment the old file is there or the new one, and the new one once this returns OK.
+absl::Status WriteDurably(const std::string& path, absl::string_view bytes, Disk& disk);
+
 }  // namespace syncopate::train
 
 #endif  // SYNCOPATE_TRAIN_OPTIONS_DISK_H_
