@@ -26,11 +26,6 @@ endif()
 # is run by itself and must fail, by an expectation, an exception or a signal. The commit that mends what it
 # shows takes its line away.
 set(SYNCOPATE_KNOWN_FAILING
-  fork_test:Ways/ForkTest.AKilledWorkerWithForkedChildrenIsNoticedWithinASecond/tcp
-  fork_test:Ways/ForkTest.AKilledWorkerWithForkedChildrenIsNoticedWithinASecond/ucx
-  fork_test:Ways/ForkTest.AForkedChildIsRefusedAndItsEndLeavesTheJobAlone/shared_memory
-  fork_test:Ways/ForkTest.AForkedChildIsRefusedAndItsEndLeavesTheJobAlone/tcp
-  fork_test:Ways/ForkTest.AForkedChildIsRefusedAndItsEndLeavesTheJobAlone/ucx
   fence_test:Apart/NamespaceTest.AKilledWorkerIsNoticedWithinASecondAndSaidToHaveDied/all
   fence_test:Apart/NamespaceTest.WorkersThatCannotEndEachOtherUseTheLoopbackAndOneLineSaysSo/all
   fence_test:Apart/NamespaceTest.WorkersThatCannotEndEachOtherUseTheLoopbackAndOneLineSaysSo/all_but_one

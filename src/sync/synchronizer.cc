@@ -19,6 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/forked_child.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "sync/tensor_layout.h"
@@ -75,6 +76,8 @@ class Synchronizer::Impl {
       for (Handle& handle : transfer.handles) handle.Wait().IgnoreError();
     }
   }
+
+  bool in_forked_child() const { return made_here_.InChild(); }
 
   absl::Status Begin(uint64_t samples, uint64_t all_samples) {
     MutexLock lock(&mutex_);
@@ -516,6 +519,7 @@ class Synchronizer::Impl {
 
   TransferInbox inbox_{MonotonicClock()};
   std::thread helper_;
+  const ForkMark made_here_;
 };
 
 absl::StatusOr<std::unique_ptr<Synchronizer>> Synchronizer::Make(
@@ -528,7 +532,10 @@ absl::StatusOr<std::unique_ptr<Synchronizer>> Synchronizer::Make(
 }
 
 Synchronizer::Synchronizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Synchronizer::~Synchronizer() = default;
+Synchronizer::~Synchronizer() {
+  // A forked child has none of its threads.
+  if (impl_ != nullptr && impl_->in_forked_child()) (void)impl_.release();
+}
 absl::Status Synchronizer::Begin(uint64_t samples, uint64_t all_samples) {
   return impl_->Begin(samples, all_samples);
 }

@@ -92,7 +92,7 @@ class Synchronizer {
  private:
   class Impl;
   explicit Synchronizer(std::unique_ptr<Impl> impl);
-  const std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace syncopate::sync

@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/environment.h"
+#include "base/forked_child.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mutex.h"
@@ -44,6 +45,15 @@
 namespace syncopate {
 namespace internal {
 
+// Shares an object that belongs to this process: a forked child's copy of it is never destroyed,
+// since that would say goodbye to the others or wait for threads that only the parent has.
+template <typename T>
+std::shared_ptr<T> Share(T* object) {
+  return std::shared_ptr<T>(object, [made_here = ForkMark()](T* mine) {
+    if (!made_here.InChild()) delete mine;
+  });
+}
+
 // What a worker is made of. Groups, buffers and handles keep it alive.
 //
 // The engine is declared after the transport, the programs, the watch and the tuner, so that it is
@@ -59,6 +69,18 @@ class WorkerImpl {
         network(network_in),
         programs(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), network_in),
         engine(*transport, MonotonicClock()) {}
+
+  // An error in a forked child. It must be asked before any lock is taken: a thread of the parent
+  // may have held it while the process forked, and would never give it back here.
+  absl::Status CheckProcess() const {
+    if (!made_here.InChild()) return absl::OkStatus();
+    return WithBlast(
+        absl::FailedPreconditionError(absl::StrCat(
+            "this process was forked from rank ", job.rank,
+            " and is no worker of the job: make the call in the parent, or have the child start "
+            "another program (exec)")),
+        BlastRadius::kOperation);
+  }
 
   absl::StatusOr<std::shared_ptr<engine::EngineGroup>> MakeGroup(const std::vector<int>& members) {
     MutexLock lock(&mutex);
@@ -91,6 +113,7 @@ class WorkerImpl {
     return absl::OkStatus();
   }
 
+  const ForkMark made_here;
   const plan::AlgorithmRules rules;
   const Job job;
   const int64_t timeout_ns;
@@ -111,7 +134,9 @@ struct BufferOwner {
   BufferOwner(std::shared_ptr<WorkerImpl> worker_in, std::byte* memory_in)
       : worker(std::move(worker_in)), memory(memory_in) {}
   BufferOwner(const BufferOwner&) = delete;
-  ~BufferOwner() { worker->transport->Free(memory); }
+  ~BufferOwner() {
+    if (!worker->made_here.InChild()) worker->transport->Free(memory);
+  }
   const std::shared_ptr<WorkerImpl> worker;
   std::byte* const memory;
 };
@@ -139,6 +164,7 @@ class GroupImpl {
   // From a call to what the engine starts. The watch counts calls between BeforeCall() and Ended(),
   // so a call that gets no program must be ended here.
   absl::StatusOr<engine::OperationSpec> Prepare(const Call& call) {
+    SYNCOPATE_RETURN_IF_ERROR(worker->CheckProcess());
     SYNCOPATE_RETURN_IF_ERROR(Check(call));
     const uint64_t version =
         watch == nullptr ? 0 : watch->BeforeCall(call.data.elements * SizeOf(call.data.type));
@@ -335,10 +361,14 @@ class GroupImpl {
 
 }  // namespace internal
 
-bool Handle::Done() const { return state_->operation == nullptr || state_->operation->done(); }
+bool Handle::Done() const {
+  return state_->operation == nullptr || state_->operation->done() ||
+         state_->worker->made_here.InChild();
+}
 
 absl::Status Handle::Wait() {
   if (state_->operation == nullptr) return state_->refusal;
+  SYNCOPATE_RETURN_IF_ERROR(state_->worker->CheckProcess());
   return state_->worker->engine.Wait(state_->operation);
 }
 
@@ -350,7 +380,7 @@ Handle Group::Start(const Call& call) {
   absl::StatusOr<engine::OperationSpec> spec = impl_->Prepare(call);
   std::shared_ptr<engine::Operation> operation;
   if (spec.ok()) operation = impl_->worker->engine.Start(*std::move(spec));
-  return Handle(std::make_shared<internal::OperationState>(internal::OperationState{
+  return Handle(internal::Share(new internal::OperationState{
       .worker = impl_->worker, .operation = std::move(operation), .refusal = spec.status()}));
 }
 
@@ -375,7 +405,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   if (!started.hosts.empty()) {
     SYNCOPATE_ASSIGN_OR_RETURN(network, worker::LoadNetwork(environment, started.hosts));
   }
-  auto impl = std::make_shared<internal::WorkerImpl>(std::move(started), network, std::move(rules));
+  auto impl =
+      internal::Share(new internal::WorkerImpl(std::move(started), network, std::move(rules)));
   std::vector<int> everyone(static_cast<size_t>(impl->job.size));
   std::iota(everyone.begin(), everyone.end(), 0);
   // All workers make these groups in the same order, so their keys agree. The watch and the tuner
@@ -387,8 +418,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   SYNCOPATE_ASSIGN_OR_RETURN(const bool tune,
                              IsOn(environment, "SYNCOPATE_TUNE", /*otherwise=*/true));
   if (network && tune) SYNCOPATE_RETURN_IF_ERROR(impl->TuneChunks(everyone));
-  auto group = std::make_shared<internal::GroupImpl>(impl, std::move(world), impl->watch.get(),
-                                                     impl->tuner.get());
+  auto group = internal::Share(
+      new internal::GroupImpl(impl, std::move(world), impl->watch.get(), impl->tuner.get()));
   return std::unique_ptr<Worker>(new Worker(std::move(impl), Group(std::move(group))));
 }
 
@@ -402,6 +433,7 @@ int Worker::local_rank() const { return impl_->job.local_rank; }
 int Worker::local_size() const { return impl_->job.local_size; }
 
 absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members) {
+  SYNCOPATE_RETURN_IF_ERROR(impl_->CheckProcess());
   const std::string list = absl::StrCat("group {", absl::StrJoin(members, ","), "}");
   for (int member : members) {
     if (member < 0 || member >= size()) {
@@ -421,10 +453,11 @@ absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members) {
   }
   absl::StatusOr<std::shared_ptr<engine::EngineGroup>> group = impl_->MakeGroup(members);
   if (!group.ok()) return At(list, group.status());
-  return Group(std::make_shared<internal::GroupImpl>(impl_, *std::move(group)));
+  return Group(internal::Share(new internal::GroupImpl(impl_, *std::move(group))));
 }
 
 NetworkVersion Worker::Network() const {
+  if (impl_->made_here.InChild()) return {};
   if (impl_->watch != nullptr) return impl_->watch->Newest();
   if (!impl_->network) return {};
   const Topology& topology = impl_->network->topology;
@@ -434,12 +467,14 @@ NetworkVersion Worker::Network() const {
 
 std::vector<int> Worker::Lost() const {
   std::vector<int> ranks;
+  if (impl_->made_here.InChild()) return ranks;
   for (const transport::Loss& loss : impl_->transport->Lost()) ranks.push_back(loss.rank);
   std::sort(ranks.begin(), ranks.end());
   return ranks;
 }
 
 absl::StatusOr<Buffer> Worker::Allocate(size_t bytes) {
+  SYNCOPATE_RETURN_IF_ERROR(impl_->CheckProcess());
   SYNCOPATE_ASSIGN_OR_RETURN(std::byte * memory, impl_->transport->Allocate(bytes));
   return Buffer(std::make_shared<internal::BufferOwner>(impl_, memory), memory, bytes);
 }

@@ -19,8 +19,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/forked_child.h"
 #include "base/mutex.h"
-#include "base/unique_fd.h"
 #include "transport/net/core.h"
 #include "transport/net/wire.h"
 #include "transport/sentry_pause.h"
@@ -93,7 +93,7 @@ class CoreTransport final : public Transport {
   const Clock& clock_;
   const std::vector<int> local_ranks_;  // of this host, sorted
   const std::unique_ptr<Transport> local_;
-  const UniqueFd wake_;  // eventfd
+  const PrivateFd wake_;  // eventfd
 
   mutable Mutex mutex_;
   Core core_ ABSL_GUARDED_BY(mutex_);

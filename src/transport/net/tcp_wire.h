@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/forked_child.h"
 #include "base/unique_fd.h"
 #include "transport/net/peer_wire.h"
 #include "transport/net/send_queue.h"
@@ -38,7 +39,7 @@ class TcpWire final : public PeerWire {
 
  private:
   struct Lane {
-    UniqueFd fd;
+    PrivateFd fd;
     int peer = -1;
     bool first = false;
     bool readable = false;
@@ -66,7 +67,7 @@ class TcpWire final : public PeerWire {
     std::vector<std::unique_ptr<Lane>> lanes;
   };
 
-  TcpWire(UniqueFd epoll, WireHandler& handler, int buffer_bytes)
+  TcpWire(PrivateFd epoll, WireHandler& handler, int buffer_bytes)
       : PeerWire(handler), epoll_(std::move(epoll)), buffer_bytes_(buffer_bytes) {}
   void List(Lane& lane);
   // Takes frames of the peer's queues to write next. False: there are none.
@@ -83,7 +84,7 @@ class TcpWire final : public PeerWire {
   void PrepareReset(int rank) override;
   void DropQueue(Peer& peer);
 
-  const UniqueFd epoll_;
+  const PrivateFd epoll_;
   const int buffer_bytes_;  // 0: not bounded
   std::vector<Peer> peers_;
   std::vector<Lane*> ready_;  // may have something to do

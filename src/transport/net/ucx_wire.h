@@ -21,6 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/forked_child.h"
 #include "base/unique_fd.h"
 #include "transport/net/buffer_pool.h"
 #include "transport/net/peer_wire.h"
@@ -65,7 +66,7 @@ class UcxWire final : public PeerWire {
 
   struct Peer : Connection {
     ucp_ep_h endpoint = nullptr;
-    UniqueFd socket;
+    PrivateFd socket;
     std::string secret;  // that it must show us
     std::string prefix;  // of what we send to it, without the frame's header
     size_t in_flight_bytes = 0;
@@ -86,7 +87,7 @@ class UcxWire final : public PeerWire {
     std::list<std::unique_ptr<Transfer>>::iterator place;
   };
 
-  UcxWire(std::unique_ptr<UcxWorker> worker, int rank, UniqueFd epoll, WireHandler& handler)
+  UcxWire(std::unique_ptr<UcxWorker> worker, int rank, PrivateFd epoll, WireHandler& handler)
       : PeerWire(handler), rank_(rank), worker_(std::move(worker)), epoll_(std::move(epoll)) {}
   absl::Status Connect(Options options, const Clock& clock, int64_t deadline_ns);
   absl::Status ExchangeSecrets(const Clock& clock, int64_t deadline_ns);
@@ -118,7 +119,7 @@ class UcxWire final : public PeerWire {
 
   const int rank_;
   const std::unique_ptr<UcxWorker> worker_;
-  const UniqueFd epoll_;  // of the sockets and UCX's own events
+  const PrivateFd epoll_;  // of the sockets and UCX's own events
   std::vector<Peer> peers_;
   BufferPool buffers_;
   std::list<std::unique_ptr<Transfer>> transfers_;
