@@ -26,13 +26,6 @@ endif()
 # is run by itself and must fail, by an expectation, an exception or a signal. The commit that mends what it
 # shows takes its line away.
 set(SYNCOPATE_KNOWN_FAILING
-  fence_test:Apart/NamespaceTest.AKilledWorkerIsNoticedWithinASecondAndSaidToHaveDied/all
-  fence_test:Apart/NamespaceTest.WorkersThatCannotEndEachOtherUseTheLoopbackAndOneLineSaysSo/all
-  fence_test:Apart/NamespaceTest.WorkersThatCannotEndEachOtherUseTheLoopbackAndOneLineSaysSo/all_but_one
-  fence_test:FenceTest.AWorkerInADebuggerIsWaitedFor
-  fence_test:FenceTest.AWorkerInADebuggerIsEndedIfTheUserWantsIt
-  fence_test:FenceTest.AStoppedWorkerIsWaitedForIfTheUserWantsIt
-  fence_test:FenceTest.AFrozenWorkerIsWaitedFor
 )
 
 # gtest_discover_tests() that knows of them.

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/proof.h"
 #include "base/status.h"
 #include "base/switch.h"
 #include "control/interfaces.h"
@@ -108,6 +109,15 @@ absl::StatusOr<int> ResolveSocketBuffer(const Environment& environment) {
   return static_cast<int>(*bytes);
 }
 
+absl::StatusOr<transport::WhenStuck> ResolveWhenStuck(const Environment& environment) {
+  const std::string text = environment("SYNCOPATE_STUCK").value_or("");
+  if (text.empty()) return transport::WhenStuck::kLook;
+  if (text == "kill") return transport::WhenStuck::kEnd;
+  if (text == "wait") return transport::WhenStuck::kWait;
+  return absl::InvalidArgumentError(
+      absl::StrCat("SYNCOPATE_STUCK: \"", text, "\" is neither wait nor kill"));
+}
+
 // A launcher sees only that a signal killed the process.
 transport::OnEnding TellLauncher(const Environment& environment, int rank) {
   return [environment, rank](int pid, const std::string& cause) {
@@ -126,7 +136,8 @@ void WarnOfPublicKey() {
 }
 
 absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
-                          const std::string& terms, StartedTransport& started) {
+                          const std::string& terms, transport::WhenStuck when_stuck,
+                          StartedTransport& started) {
   const Job& job = started.job;
   const int64_t deadline_ns = MonotonicClock().NowNs() + started.timeout_ns;
   transport::NetOptions options = {.job = job.id,
@@ -137,8 +148,13 @@ absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
                                    .cores = AvailableCores(),
                                    .terms = terms,
                                    .start_timeout_ns = started.timeout_ns,
+                                   .when_stuck = when_stuck,
                                    .on_ending = TellLauncher(environment, job.rank)};
   if (options.wire == "auto") options.wire = "tcp";
+  // Silence of a worker on another host is waited for, too.
+  if (when_stuck == transport::WhenStuck::kWait) {
+    options.consensus.silence_ns = std::max(options.consensus.silence_ns, started.timeout_ns);
+  }
   options.host = environment("SYNCOPATE_HOST").value_or(transport::net::ThisHostName());
   options.machine = environment("SYNCOPATE_MACHINE").value_or("");
   SYNCOPATE_ASSIGN_OR_RETURN(const control::InterfaceAddress interface,
@@ -169,6 +185,37 @@ absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
   return absl::OkStatus();
 }
 
+// For workers of one host that cannot share memory. They meet as they did for that, and rank 0 makes
+// the key of their connections, so that nothing else is needed.
+absl::Status StartOnLoopback(const Environment& environment, const std::string& terms,
+                             int64_t deadline_ns, StartedTransport& started) {
+  const Job& job = started.job;
+  transport::NetOptions options = {.job = job.id,
+                                   .rank = job.rank,
+                                   .size = job.size,
+                                   .ip = "127.0.0.1",
+                                   .wire = environment("SYNCOPATE_TRANSPORT").value_or("auto"),
+                                   .cores = AvailableCores(),
+                                   .terms = terms,
+                                   .start_timeout_ns = deadline_ns - MonotonicClock().NowNs()};
+  if (options.wire == "auto") options.wire = "tcp";
+  options.host = environment("SYNCOPATE_HOST").value_or(transport::net::ThisHostName());
+  options.machine = absl::StrCat("rank ", job.rank);
+  SYNCOPATE_ASSIGN_OR_RETURN(options.socket_buffer_bytes, ResolveSocketBuffer(environment));
+  SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<transport::NetStart> start,
+                             transport::StartNetTransport(options, MonotonicClock()));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string own_key, RandomBytes(kKeyBytes));
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      std::vector<std::string> texts,
+      transport::ExchangeTexts(absl::StrCat(job.id, "/loopback"), job.rank, job.size,
+                               absl::StrCat(own_key, start->payload()), MonotonicClock(),
+                               deadline_ns));
+  const std::string key = texts.front().substr(0, kKeyBytes);
+  for (std::string& text : texts) text.erase(0, kKeyBytes);
+  SYNCOPATE_ASSIGN_OR_RETURN(started.transport, start->Connect(texts, key));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<StartedTransport> StartTransport(const Options& options,
@@ -182,12 +229,13 @@ absl::StatusOr<StartedTransport> StartTransport(const Options& options,
   SYNCOPATE_ASSIGN_OR_RETURN(started.timeout_ns, ResolveTimeoutNs(options, environment));
   SYNCOPATE_ASSIGN_OR_RETURN(const uint64_t arena_bytes,
                              ResolveArenaBytes(options, environment, job.local_size));
+  SYNCOPATE_ASSIGN_OR_RETURN(const transport::WhenStuck when_stuck, ResolveWhenStuck(environment));
   if (job.local_size != job.size) {
-    SYNCOPATE_RETURN_IF_ERROR(StartNetwork(environment, arena_bytes, terms, started));
+    SYNCOPATE_RETURN_IF_ERROR(StartNetwork(environment, arena_bytes, terms, when_stuck, started));
     return started;
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(
-      started.transport,
+  const int64_t deadline_ns = MonotonicClock().NowNs() + started.timeout_ns;
+  absl::StatusOr<std::unique_ptr<transport::Transport>> shared =
       transport::StartShmTransport({.job = job.id,
                                     .rank = job.rank,
                                     .size = job.size,
@@ -195,8 +243,18 @@ absl::StatusOr<StartedTransport> StartTransport(const Options& options,
                                     .cores = AvailableCores(),
                                     .terms = terms,
                                     .start_timeout_ns = started.timeout_ns,
+                                    .when_stuck = when_stuck,
                                     .on_ending = TellLauncher(environment, job.rank)},
-                                   MonotonicClock()));
+                                   MonotonicClock());
+  if (transport::CannotFence(shared.status())) {
+    if (job.rank == 0) {
+      Log(LogLevel::kWarn, shared.status().message(), "; their data goes over the loopback");
+    }
+    SYNCOPATE_RETURN_IF_ERROR(StartOnLoopback(environment, terms, deadline_ns, started));
+    return started;
+  }
+  SYNCOPATE_RETURN_IF_ERROR(shared.status());
+  started.transport = *std::move(shared);
   return started;
 }
 

@@ -1,4 +1,5 @@
-// How long a worker waits for others that have met it and then do not connect.
+// How long a worker waits for others that have met it and then do not connect, and what the
+// environment may say.
 #include "worker/start_transport.h"
 
 #include <unistd.h>
@@ -59,6 +60,18 @@ TEST(StartTransportTest, TheTimeoutBoundsConnectingWithOtherHosts) {
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
     EXPECT_GE(waited_ns, 2 * kSecond);
     EXPECT_LT(waited_ns, 30 * kSecond);
+  }
+}
+
+TEST(StartTransportTest, WhatToDoWithStuckWorkersIsWaitOrKill) {
+  Options options;
+  options.job = Job{.id = absl::StrCat("stuck-", getpid()), .local_rank = 0, .local_size = 1};
+  options.arena_bytes = 1 << 20;
+  const absl::Status status =
+      StartTransport(options, MapEnvironment({{"SYNCOPATE_STUCK", "shoot"}})).status();
+  EXPECT_EQ(status.message(), "SYNCOPATE_STUCK: \"shoot\" is neither wait nor kill");
+  for (const char* text : {"", "wait", "kill"}) {
+    EXPECT_TRUE(StartTransport(options, MapEnvironment({{"SYNCOPATE_STUCK", text}})).ok()) << text;
   }
 }
 

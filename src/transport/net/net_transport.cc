@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "transport/net/core_transport.h"
@@ -109,20 +110,28 @@ class Start final : public NetStart {
     return others;
   }
 
-  // The transport among the workers of this host, or null if this worker is alone there.
-  absl::StatusOr<std::unique_ptr<Transport>> ShareMemory(const Others& others) const {
+  // The transport among the workers of this host, or null if this worker is alone there or they
+  // cannot share memory: then each is on a host of its own.
+  absl::StatusOr<std::unique_ptr<Transport>> ShareMemory(Others& others) const {
     const std::vector<int>& ranks = others.local_ranks;
     if (ranks.size() <= 1) return nullptr;
     const auto self = std::find(ranks.begin(), ranks.end(), options_.rank);
-    return StartShmTransport({.job = absl::StrCat(options_.job, "/", others.machine),
-                              .rank = static_cast<int>(self - ranks.begin()),
-                              .size = static_cast<int>(ranks.size()),
-                              .arena_bytes = options_.arena_bytes,
-                              .cores = options_.cores,
-                              .bell = true,
-                              .start_timeout_ns = deadline_ns_ - clock_.NowNs(),
-                              .on_ending = options_.on_ending},
-                             clock_);
+    auto local = StartShmTransport({.job = absl::StrCat(options_.job, "/", others.machine),
+                                    .rank = static_cast<int>(self - ranks.begin()),
+                                    .size = static_cast<int>(ranks.size()),
+                                    .arena_bytes = options_.arena_bytes,
+                                    .cores = options_.cores,
+                                    .bell = true,
+                                    .start_timeout_ns = deadline_ns_ - clock_.NowNs(),
+                                    .when_stuck = options_.when_stuck,
+                                    .on_ending = options_.on_ending},
+                                   clock_);
+    if (!CannotFence(local.status())) return local;
+    if (self == ranks.begin()) {
+      Log(LogLevel::kWarn, local.status().message(), "; their data goes over the loopback");
+    }
+    others.local_ranks = {options_.rank};
+    return nullptr;
   }
 
   // `sockets` are those of each rank, by lane.

@@ -35,6 +35,7 @@ struct NetOptions {
   std::string terms = {};       // what all workers must agree on (transport/terms.h)
   // All must be connected this long after StartNetTransport().
   int64_t start_timeout_ns = 60'000'000'000;
+  WhenStuck when_stuck = WhenStuck::kLook;   // of a worker of this host
   OnEnding on_ending = nullptr;              // of a worker of this host
   net::LossConsensusOptions consensus = {};  // rank and size are filled in
 };

@@ -8,7 +8,7 @@ int RankOf(uint64_t verdict) { return static_cast<int>(verdict >> 16) - 1; }
 }  // namespace
 
 std::string WhyEnded(Cause cause) {
-  return cause == Cause::kStuck ? "no heartbeat" : "it did not go on in time";
+  return cause == Cause::kLate ? "it did not go on in time" : "no heartbeat";
 }
 
 std::string Describe(Cause cause) {
@@ -19,6 +19,10 @@ std::string Describe(Cause cause) {
       return "died (its process ended)";
     case Cause::kStuck:
       return "is stuck (no heartbeat; it was ended)";
+    case Cause::kStuckInDebugger:
+      return "is stuck (no heartbeat: it was being debugged; it was ended)";
+    case Cause::kStuckFrozen:
+      return "is stuck (no heartbeat: it was frozen; it was ended)";
     case Cause::kLate:
       return "is stuck (it did not finish an operation in time; it was ended)";
   }

@@ -17,10 +17,13 @@ enum class Cause : uint8_t {
   // Its heart stopped beating; its process was ended, so that it cannot wake up and write.
   kStuck = 3,
   kLate = 4,  // it did not finish what it had begun; its process was ended
+  // As kStuck, while a debugger or a freezer held it.
+  kStuckInDebugger = 5,
+  kStuckFrozen = 6,
 };
 
 std::string Describe(Cause cause);
-// Of kStuck and kLate: what was seen of it.
+// Of all but kLeft and kDied: what was seen of it.
 std::string WhyEnded(Cause cause);
 
 // Gives the verdict that `rank` is lost. The first verdict on a rank stays. True if it was this

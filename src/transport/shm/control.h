@@ -15,7 +15,7 @@
 
 namespace syncopate::transport::shm {
 
-inline constexpr uint64_t kMagic = 0x53594e434f504130;  // "SYNCOPA0"
+inline constexpr uint64_t kMagic = 0x53594e434f504131;  // "SYNCOPA1"
 inline constexpr int kGroupsMax = 256;                  // live groups of one worker
 inline constexpr int kSlots = 16;                       // open sessions of one group
 inline constexpr uint32_t kInlineFlags = 240;           // more steps take flags from the heap
@@ -63,10 +63,18 @@ struct Board {
   std::atomic<uint64_t> verdicts[limits::kLocalWorkersMax];
 };
 
+// Values of Control::fencing. A worker that cannot end another says why: kCannotFence with errno in
+// the low bits.
+inline constexpr uint32_t kFencesAll = 1;
+inline constexpr uint32_t kCannotFence = 1u << 16;
+
 struct Control {
   uint64_t magic;  // written before the memory is shared
   int32_t rank;
   int32_t pid;
+  // By the owner, once it has met all others: kFencesAll, or what kept it from ending the process of
+  // one of them. Futex.
+  std::atomic<uint32_t> fencing;
   alignas(64) std::atomic<int64_t> beat_ns;    // by the owner's sentry
   alignas(64) std::atomic<uint32_t> doorbell;  // futex; by anyone
   std::atomic<uint32_t> sleepers;              // by the owner: threads that are in Park()

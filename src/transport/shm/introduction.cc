@@ -25,7 +25,6 @@
 #include "base/status.h"
 #include "base/wait_notice.h"
 #include "transport/shm/control.h"
-#include "transport/terms.h"
 
 namespace syncopate::transport::shm {
 namespace {
@@ -40,9 +39,10 @@ struct HelloMessage {
   int32_t rank;
   int32_t size;
   int32_t pid;
-  uint32_t terms_bytes;
-  char terms[kTermsBytesMax];
+  uint32_t text_bytes;
+  char text[kTextBytesMax];  // only so many bytes of it are sent
 };
+constexpr size_t kBareBytes = offsetof(HelloMessage, text);
 
 HelloMessage MakeHello(const IntroductionSpec& spec, const Digest& job) {
   HelloMessage hello = {};
@@ -54,12 +54,13 @@ HelloMessage MakeHello(const IntroductionSpec& spec, const Digest& job) {
   hello.rank = spec.rank;
   hello.size = spec.size;
   hello.pid = getpid();
-  hello.terms_bytes = static_cast<uint32_t>(std::min(spec.terms.size(), sizeof(hello.terms)));
-  std::memcpy(hello.terms, spec.terms.data(), hello.terms_bytes);
+  hello.text_bytes = static_cast<uint32_t>(spec.text.size());
+  std::memcpy(hello.text, spec.text.data(), spec.text.size());
   return hello;
 }
 
-constexpr size_t kFds = 3;                   // control memory, arena, bell
+constexpr size_t kFdsMax = 4;                // control memory, arena, bell, process
+constexpr size_t kMemoryFds = 3;             // all but the process, which may not be there
 constexpr int64_t kRetryNsMin = 200'000;     // first pause before another try to connect
 constexpr int64_t kRetryNsMax = 20'000'000;  // longest one
 // A peer that connected must speak within this, or is dropped.
@@ -97,7 +98,7 @@ sockaddr_un Address(const Digest& job, int rank, socklen_t& length) {
 
 // The bytes of a hello and room for the descriptors that travel with it, as the kernel wants them.
 struct Envelope {
-  explicit Envelope(HelloMessage& hello) : part{.iov_base = &hello, .iov_len = sizeof(hello)} {
+  Envelope(HelloMessage& hello, size_t bytes) : part{.iov_base = &hello, .iov_len = bytes} {
     message.msg_iov = &part;
     message.msg_iovlen = 1;
     message.msg_control = space;
@@ -106,20 +107,30 @@ struct Envelope {
   Envelope(const Envelope&) = delete;
 
   iovec part;
-  alignas(cmsghdr) char space[CMSG_SPACE(kFds * sizeof(int))] = {};
+  alignas(cmsghdr) char space[CMSG_SPACE(kFdsMax * sizeof(int))] = {};
   msghdr message = {};
 };
 
-absl::Status SendHello(int fd, const HelloMessage& hello, const IntroductionSpec& spec) {
+absl::Status SendHello(int fd, const HelloMessage& hello, const IntroductionSpec& spec,
+                       const UniqueFd& process) {
   HelloMessage copy = hello;
-  Envelope envelope(copy);
-  cmsghdr* header = CMSG_FIRSTHDR(&envelope.message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(kFds * sizeof(int));
-  const int fds[kFds] = {spec.control_fd, spec.arena_fd, spec.bell_fd};
-  std::memcpy(CMSG_DATA(header), fds, sizeof(fds));
-  if (sendmsg(fd, &envelope.message, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(copy))) {
+  const size_t bytes = kBareBytes + hello.text_bytes;
+  Envelope envelope(copy, bytes);
+  std::vector<int> fds;
+  if (spec.control_fd >= 0) fds = {spec.control_fd, spec.arena_fd, spec.bell_fd};
+  if (spec.control_fd >= 0 && process.ok()) fds.push_back(process.get());
+  envelope.message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+  if (fds.empty()) {
+    envelope.message.msg_control = nullptr;
+    envelope.message.msg_controllen = 0;
+  } else {
+    cmsghdr* header = CMSG_FIRSTHDR(&envelope.message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
+  }
+  if (sendmsg(fd, &envelope.message, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes)) {
     return absl::UnavailableError(absl::StrCat("cannot greet a peer: ", std::strerror(errno)));
   }
   return absl::OkStatus();
@@ -145,6 +156,7 @@ absl::StatusOr<ucred> CheckUser(int fd) {
 struct Greeting {
   HelloMessage hello;
   Introduction introduction;
+  size_t fds = 0;  // that came with it
 };
 
 // Waits for the message of `peer`, a process of this user. SOCK_SEQPACKET keeps it in one piece.
@@ -154,28 +166,28 @@ absl::StatusOr<Greeting> ReceiveHello(int fd, const ucred& peer, int64_t wait_ns
     return absl::DeadlineExceededError("a peer connected and stayed silent");
   }
   Greeting greeting = {};
-  Envelope envelope(greeting.hello);
+  Envelope envelope(greeting.hello, sizeof(greeting.hello));
   const ssize_t got = recvmsg(fd, &envelope.message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   const cmsghdr* header = CMSG_FIRSTHDR(&envelope.message);
   if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
-    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    int fds[kFds] = {-1, -1, -1};
-    std::memcpy(fds, CMSG_DATA(header), std::min<size_t>(count, kFds) * sizeof(int));
+    greeting.fds = std::min((header->cmsg_len - CMSG_LEN(0)) / sizeof(int), kFdsMax);
+    int fds[kFdsMax] = {-1, -1, -1, -1};
+    std::memcpy(fds, CMSG_DATA(header), greeting.fds * sizeof(int));
     greeting.introduction.control = UniqueFd(fds[0]);
     greeting.introduction.arena = UniqueFd(fds[1]);
     greeting.introduction.bell = UniqueFd(fds[2]);
+    greeting.introduction.process = UniqueFd(fds[3]);
   }
-  if (got != static_cast<ssize_t>(sizeof(greeting.hello)) || greeting.hello.magic != kMagic ||
-      greeting.hello.terms_bytes > sizeof(greeting.hello.terms) ||
-      !greeting.introduction.control.ok() || !greeting.introduction.arena.ok() ||
-      !greeting.introduction.bell.ok()) {
+  if (got < static_cast<ssize_t>(kBareBytes) || greeting.hello.magic != kMagic ||
+      greeting.hello.text_bytes > kTextBytesMax ||
+      got != static_cast<ssize_t>(kBareBytes + greeting.hello.text_bytes) ||
+      (greeting.fds != 0 && greeting.fds < kMemoryFds)) {
     return absl::InvalidArgumentError(
         "a peer's greeting is not Syncopate's, or of another version");
   }
   greeting.introduction.pid = peer.pid;
   greeting.introduction.arena_bytes = greeting.hello.arena_bytes;
-  greeting.introduction.terms.assign(greeting.hello.terms, greeting.hello.terms_bytes);
-  greeting.introduction.process = OpenPidFd(peer.pid);
+  greeting.introduction.text.assign(greeting.hello.text, greeting.hello.text_bytes);
   return greeting;
 }
 
@@ -187,6 +199,7 @@ class Meeting {
         deadline_ns_(deadline_ns),
         job_(DigestOf(spec.job)),
         hello_(MakeHello(spec, job_)),
+        process_(OpenPidFd(getpid())),
         notice_(clock.NowNs()),
         peers_(static_cast<size_t>(spec.size)) {}
 
@@ -243,7 +256,7 @@ class Meeting {
         }
         // The other side may have died, or lost its patience while this one was stopped: then try
         // again until the deadline. Once it has our hello we do not hang up: it may hold us for met.
-        if (SendHello(fd.get(), hello_, spec_).ok()) {
+        if (SendHello(fd.get(), hello_, spec_, process_).ok()) {
           absl::StatusOr<Greeting> greeting = AwaitHello(fd.get(), *peer);
           if (greeting.ok()) return Admit(*std::move(greeting), rank);
         }
@@ -311,7 +324,7 @@ class Meeting {
   absl::Status Answer(const Silent& silent) {
     absl::StatusOr<Greeting> greeting = ReceiveHello(silent.fd.get(), silent.peer, 0);
     absl::Status status = greeting.status();
-    if (status.ok()) status = SendHello(silent.fd.get(), hello_, spec_);
+    if (status.ok()) status = SendHello(silent.fd.get(), hello_, spec_, process_);
     if (!status.ok()) {  // it was not a worker of this job, or is gone
       TurnAway(status);
       return absl::OkStatus();
@@ -336,20 +349,20 @@ class Meeting {
                                                         hello.size, " workers, rank ", spec_.rank,
                                                         " in one of ", spec_.size));
     }
-    if (hello.control_bytes != sizeof(Control)) {
+    const bool shares_memory = spec_.control_fd >= 0;
+    if (hello.control_bytes != sizeof(Control) || (greeting.fds > 0) != shares_memory) {
       return absl::FailedPreconditionError(
           absl::StrCat("rank ", rank, " runs another version of Syncopate"));
     }
     peers_[static_cast<size_t>(rank)] = std::move(greeting.introduction);
+    met_.insert(rank);
     return absl::OkStatus();
   }
 
   std::vector<int> Missing() const {
     std::vector<int> missing;
     for (int rank = 0; rank < spec_.size; ++rank) {
-      if (rank != spec_.rank && !peers_[static_cast<size_t>(rank)].control.ok()) {
-        missing.push_back(rank);
-      }
+      if (rank != spec_.rank && met_.count(rank) == 0) missing.push_back(rank);
     }
     return missing;
   }
@@ -385,10 +398,12 @@ class Meeting {
   const int64_t deadline_ns_;
   const Digest job_;
   const HelloMessage hello_;
+  const UniqueFd process_;  // a pidfd of this process
   WaitNotice notice_;
   UniqueFd listener_;
   std::list<Silent> silent_;  // oldest first
   int64_t accept_again_ns_ = 0;
+  std::set<int> met_;
   std::vector<Introduction> peers_;
 };
 
@@ -396,6 +411,10 @@ class Meeting {
 
 absl::StatusOr<std::vector<Introduction>> MeetPeers(const IntroductionSpec& spec,
                                                     const Clock& clock, int64_t deadline_ns) {
+  if (spec.text.size() > kTextBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("a worker's text of ", spec.text.size(),
+                                                   " bytes is longer than ", kTextBytesMax));
+  }
   return Meeting(spec, clock, deadline_ns).Run();
 }
 

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/pidfd.h"
@@ -20,8 +22,11 @@
 
 namespace syncopate::transport::shm {
 namespace {
-// How long a killed process may take to vanish before we go on without being sure.
-constexpr int kFenceMs = 2000;
+// How long a killed process may take to vanish before we go on: none of its threads runs code of its
+// own again, whatever keeps the process from vanishing (a device, a freezer, a debugger).
+constexpr int kFenceMs = 1000;
+// While workers tell each other whom they can end: how often one looks whether another has died.
+constexpr int64_t kLookNs = 50'000'000;
 
 // What was written before is visible to others before anything that is read after.
 void FullFence() {
@@ -46,7 +51,8 @@ Peers::Peers(const ShmOptions& options, const Clock& clock, MemoryFile control, 
       controls_(static_cast<size_t>(options.size)),
       arenas_(static_cast<size_t>(options.size)),
       arena_bytes_(static_cast<size_t>(options.size)),
-      stop_(eventfd(0, EFD_CLOEXEC)) {}
+      stop_(eventfd(0, EFD_CLOEXEC)),
+      waited_for_(static_cast<size_t>(options.size)) {}
 
 absl::StatusOr<std::unique_ptr<Peers>> Peers::Meet(const ShmOptions& options, const Clock& clock) {
   if (options.size < 1 || options.size > limits::kLocalWorkersMax || options.rank < 0 ||
@@ -65,6 +71,7 @@ absl::StatusOr<std::unique_ptr<Peers>> Peers::Meet(const ShmOptions& options, co
 }
 
 absl::Status Peers::Connect() {
+  const int64_t deadline_ns = clock_.NowNs() + options_.start_timeout_ns;
   const size_t self = static_cast<size_t>(options_.rank);
   controls_[self] = reinterpret_cast<Control*>(control_memory_.data());
   arenas_[self] = arena_.memory().data();
@@ -83,11 +90,10 @@ absl::Status Peers::Connect() {
                                  .arena_fd = arena_.memory().fd(),
                                  .bell_fd = bells_[self].get(),
                                  .arena_bytes = arena_.memory().bytes(),
-                                 .terms = options_.terms};
-  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<Introduction> met,
-                             MeetPeers(spec, clock_, clock_.NowNs() + options_.start_timeout_ns));
+                                 .text = options_.terms};
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<Introduction> met, MeetPeers(spec, clock_, deadline_ns));
   std::vector<std::string> terms;
-  for (const Introduction& peer : met) terms.push_back(peer.terms);
+  for (const Introduction& peer : met) terms.push_back(peer.text);
   terms[self] = options_.terms;
   SYNCOPATE_RETURN_IF_ERROR(CompareTerms(terms));
   mapped_.reserve(2 * met.size());
@@ -107,8 +113,45 @@ absl::Status Peers::Connect() {
     mapped_.push_back(std::move(control));
     mapped_.push_back(std::move(arena));
   }
+  SYNCOPATE_RETURN_IF_ERROR(CheckFences(deadline_ns));
   sentry_ = std::thread([this] { Watch(); });
   return absl::OkStatus();
+}
+
+// Each worker says in its own memory whether it can end all others, and reads what they say.
+absl::Status Peers::CheckFences(int64_t deadline_ns) {
+  uint32_t answer = kFencesAll;
+  for (int rank = 0; rank < options_.size; ++rank) {
+    const size_t place = static_cast<size_t>(rank);
+    if (rank == options_.rank || pids_[place] == getpid()) continue;
+    const PrivateFd& process = processes_[place];
+    // Signal 0 ends nothing. A process that is gone already (ESRCH) needs no ending.
+    if (process.ok() && (SendSignal(process.unique(), 0) == 0 || errno == ESRCH)) continue;
+    answer = kCannotFence | static_cast<uint32_t>(process.ok() ? errno : ENOSYS);
+  }
+  own().fencing.store(answer);
+  FutexWakeAll(own().fencing);
+  absl::Status refusal;
+  for (int rank = 0; rank < options_.size; ++rank) {
+    std::atomic<uint32_t>& said = control(rank).fencing;
+    pollfd gone{.fd = processes_[static_cast<size_t>(rank)].get(), .events = POLLIN, .revents = 0};
+    while (said.load() == 0) {
+      const int64_t now_ns = clock_.NowNs();
+      if (poll(&gone, 1, 0) == 1 || now_ns >= deadline_ns) {
+        return WithBlast(absl::UnavailableError(
+                             absl::StrCat("worker ", rank, " was lost while the job started")),
+                         BlastRadius::kJob, rank);
+      }
+      FutexWait(said, 0, std::min(deadline_ns, now_ns + kLookNs));
+    }
+    if (said == kFencesAll || !refusal.ok()) continue;
+    refusal = absl::FailedPreconditionError(
+        absl::StrCat("rank ", rank, " cannot end the process of another worker of its host (",
+                     std::strerror(static_cast<int>(said & ~kCannotFence)),
+                     "), as in a PID namespace of its own, so they cannot share memory"));
+    refusal.SetPayload(kCannotFencePayload, absl::Cord());
+  }
+  return refusal;
 }
 
 Peers::~Peers() {
@@ -138,24 +181,58 @@ void Peers::RingAll() {
   for (int rank = 0; rank < options_.size; ++rank) Ring(rank);
 }
 
-void Peers::Fence(int rank, Cause cause) {
-  const UniqueFd& process = processes_[static_cast<size_t>(rank)];
-  if (!process.ok()) return;
-  if (options_.on_ending) options_.on_ending(pids_[static_cast<size_t>(rank)], WhyEnded(cause));
-  SendSignal(process, SIGKILL);
+HeldProcess Peers::LookAt(int rank) const {
+  const PrivateFd& process = processes_[static_cast<size_t>(rank)];
+  const pid_t number = process.ok() ? NumberInProc(process.unique()) : 0;
+  return number > 0 ? LookAtProcess(number) : HeldProcess{};
+}
+
+bool Peers::Fence(int rank, Cause cause, const std::string& how) {
+  const PrivateFd& process = processes_[static_cast<size_t>(rank)];
+  if (!process.ok()) return true;  // a thread of this process
+  if (options_.on_ending) {
+    options_.on_ending(pids_[static_cast<size_t>(rank)],
+                       how.empty() ? WhyEnded(cause) : absl::StrCat(WhyEnded(cause), "; ", how));
+  }
+  if (SendSignal(process.unique(), SIGKILL) != 0 && errno != ESRCH) {
+    Log(LogLevel::kWarn, "worker ", rank, " cannot be ended: ", std::strerror(errno));
+    return false;
+  }
   pollfd gone{.fd = process.get(), .events = POLLIN, .revents = 0};
   if (poll(&gone, 1, kFenceMs) != 1) {
-    Log(LogLevel::kWarn, "worker ", rank, " could not be ended within ", kFenceMs, " ms");
+    Log(LogLevel::kWarn, "worker ", rank, " was killed and has not vanished within ", kFenceMs,
+        " ms", how.empty() ? "" : ": ", how);
   }
+  return true;
 }
 
 void Peers::Expel(int rank, Cause cause) {
   if (IsLost(board(), rank)) return;
-  if (cause != Cause::kDied) Fence(rank, cause);
+  if (cause != Cause::kDied) {
+    const HeldProcess held = LookAt(rank);
+    if (cause == Cause::kStuck && held.hold == Hold::kDebugger) cause = Cause::kStuckInDebugger;
+    if (cause == Cause::kStuck && held.hold == Hold::kFreezer) cause = Cause::kStuckFrozen;
+    if (!Fence(rank, cause, held.how)) return;
+  }
   if (Pronounce(board(), rank, cause, options_.rank)) {
     Log(LogLevel::kInfo, "worker ", rank, " ", Describe(cause));
   }
   RingAll();
+}
+
+void Peers::Stuck(int rank) {
+  HeldProcess held;
+  if (options_.when_stuck != WhenStuck::kEnd) held = LookAt(rank);
+  const bool wait = options_.when_stuck == WhenStuck::kWait || held.hold != Hold::kNone;
+  if (!wait) return Expel(rank, Cause::kStuck);
+  if (waited_for_[static_cast<size_t>(rank)]) return;
+  waited_for_[static_cast<size_t>(rank)] = true;
+  // The first of those that wait says so.
+  for (int other = 0; other < options_.rank; ++other) {
+    if (other != rank && !IsLost(board(), other)) return;
+  }
+  Log(LogLevel::kWarn, "waiting for worker ", rank, ", which has no heartbeat",
+      held.how.empty() ? "" : ": ", held.how, " (SYNCOPATE_STUCK=kill ends such workers)");
 }
 
 // Sends this worker's heartbeats and watches the others: a process that ended shows at once on its
@@ -185,7 +262,11 @@ void Peers::Watch() {
     for (int rank = 0; rank < options_.size; ++rank) {
       if (rank == options_.rank || IsLost(board(), rank)) continue;
       const int64_t beat_ns = control(rank).beat_ns.load(std::memory_order_relaxed);
-      if (now_ns - std::max(beat_ns, since_ns) > options_.stuck_ns) Expel(rank, Cause::kStuck);
+      if (now_ns - std::max(beat_ns, since_ns) > options_.stuck_ns) {
+        Stuck(rank);
+      } else {
+        waited_for_[static_cast<size_t>(rank)] = false;
+      }
     }
     // Another worker's verdict: wake our own threads so that they see it.
     const uint64_t losses = CountVerdicts(board());

@@ -7,17 +7,23 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/forked_child.h"
 #include "transport/shm/arena.h"
 #include "transport/shm/board.h"
 #include "transport/shm/control.h"
+#include "transport/shm/held_process.h"
 #include "transport/shm/shm_transport.h"
 
 namespace syncopate::transport::shm {
+
+// Is in the status of Meet() where a worker cannot end the process of another.
+inline constexpr char kCannotFencePayload[] = "syncopate/cannot-fence";
 
 // Thread-safe.
 class Peers {
@@ -50,23 +56,32 @@ class Peers {
  private:
   Peers(const ShmOptions& options, const Clock& clock, MemoryFile control, MemoryFile arena);
   absl::Status Connect();
+  // Whether every worker can end the process of every other; all workers come to the same answer.
+  absl::Status CheckFences(int64_t deadline_ns);
   void Watch();  // the sentry thread
-  // Ends the process of a lost worker and waits until it is gone: from then on it writes nothing.
-  void Fence(int rank, Cause cause);
+  // A worker has no heartbeat: ends it or waits for it, as the options say.
+  void Stuck(int rank);
+  // Ends the process of a lost worker, which writes nothing from then on. False if that is refused:
+  // then it must not be declared lost.
+  bool Fence(int rank, Cause cause, const std::string& how);
+  // What holds a worker's process, if anything does.
+  HeldProcess LookAt(int rank) const;
 
   const ShmOptions options_;
   const Clock& clock_;
   MemoryFile control_memory_;
   Arena arena_;
   std::vector<MemoryFile> mapped_;  // peers' memory
-  // Pidfds by rank; invalid for this process and where there is none.
-  std::vector<UniqueFd> processes_;
+  // Pidfds by rank; invalid for workers of this process.
+  std::vector<PrivateFd> processes_;
   std::vector<int> pids_;
-  std::vector<UniqueFd> bells_;  // eventfds by rank
+  std::vector<PrivateFd> bells_;  // eventfds by rank
   std::vector<Control*> controls_;
   std::vector<std::byte*> arenas_;
   std::vector<uint64_t> arena_bytes_;
-  UniqueFd stop_;  // eventfd: the sentry ends
+  PrivateFd stop_;  // eventfd: the sentry ends
+  // By rank, in the sentry's thread: it is waited for though it has no heartbeat.
+  std::vector<bool> waited_for_;
   std::thread sentry_;
 };
 

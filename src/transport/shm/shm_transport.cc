@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "transport/shm/futex.h"
+#include "transport/shm/introduction.h"
 #include "transport/shm/peers.h"
 #include "transport/shm/shm_session.h"
 
@@ -68,6 +69,26 @@ absl::StatusOr<std::unique_ptr<Transport>> StartShmTransport(const ShmOptions& o
                                                              const Clock& clock) {
   SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<shm::Peers> peers, shm::Peers::Meet(options, clock));
   return std::make_unique<ShmTransport>(std::move(peers));
+}
+
+bool CannotFence(const absl::Status& status) {
+  return status.GetPayload(shm::kCannotFencePayload).has_value();
+}
+
+absl::StatusOr<std::vector<std::string>> ExchangeTexts(const std::string& job, int rank, int size,
+                                                       const std::string& text, const Clock& clock,
+                                                       int64_t deadline_ns) {
+  shm::IntroductionSpec spec;
+  spec.job = job;
+  spec.rank = rank;
+  spec.size = size;
+  spec.text = text;
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<shm::Introduction> met,
+                             shm::MeetPeers(spec, clock, deadline_ns));
+  std::vector<std::string> texts;
+  for (shm::Introduction& peer : met) texts.push_back(std::move(peer.text));
+  texts[static_cast<size_t>(rank)] = text;
+  return texts;
 }
 
 }  // namespace syncopate::transport
