@@ -196,5 +196,27 @@ TEST_F(JobKeyTest, KeysOfLaunchedJobsAreInNoOutputAndOnNoCommandLine) {
   }
 }
 
+TEST_F(JobKeyTest, TlsCarriesAJob) {
+  const std::string key = absl::StrCat("SYNCOPATE_KEY=", kKey);
+  RunUnderTorchrun({PRINT_JOB_BINARY}, {key, "SYNCOPATE_SECURE=1", "SYNCOPATE_CONNECTIONS=2"});
+  EXPECT_THAT(codes_, ::testing::ElementsAre(0, 0)) << Output();
+  EXPECT_EQ(ranks_[0]->err() + ranks_[1]->err(), "");
+}
+
+TEST_F(JobKeyTest, TlsIsRefusedWithoutASecretKeyAndWithoutTcp) {
+  const std::string key = absl::StrCat("SYNCOPATE_KEY=", kKey);
+  ExpectRefused({"SYNCOPATE_SECURE=1"}, "SYNCOPATE_SECURE=1, but the key");
+  ExpectRefused({key, "SYNCOPATE_SECURE=1", "SYNCOPATE_TRANSPORT=ucx"}, "SYNCOPATE_TRANSPORT=ucx");
+  ExpectRefused({key, "SYNCOPATE_SECURE=on"}, "SYNCOPATE_SECURE");
+}
+
+TEST_F(JobKeyTest, WorkersThatDisagreeOnTlsAreBothNamed) {
+  RunUnderTorchrun({PRINT_JOB_BINARY},
+                   {absl::StrCat("SYNCOPATE_KEY=", kKey), "SYNCOPATE_SECURE={rank}"});
+  EXPECT_THAT(codes_, ::testing::ElementsAre(1, 1));
+  EXPECT_THAT(ranks_[0]->err(), HasSubstr("worker 1 uses tcp+tls, worker 0 tcp;"));
+  EXPECT_THAT(ranks_[1]->err(), HasSubstr("worker 0 uses tcp, worker 1 tcp+tls;"));
+}
+
 }  // namespace
 }  // namespace syncopate::testing

@@ -69,7 +69,8 @@ absl::Status SystemError(absl::string_view what) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TcpWire>> TcpWire::Make(std::vector<std::vector<UniqueFd>> sockets,
-                                                       WireHandler& handler, int buffer_bytes) {
+                                                       WireHandler& handler, int buffer_bytes,
+                                                       TlsMesh /*sessions*/) {
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.ok()) return SystemError("cannot make an epoll");
   std::unique_ptr<TcpWire> wire(new TcpWire(std::move(epoll), handler, buffer_bytes));

@@ -13,6 +13,7 @@
 #include "base/unique_fd.h"
 #include "transport/net/peer_wire.h"
 #include "transport/net/send_queue.h"
+#include "transport/net/tls_mesh.h"
 #include "transport/net/wire.h"
 
 namespace syncopate::transport::net {
@@ -23,7 +24,8 @@ class TcpWire final : public PeerWire {
   // `buffer_bytes`: what the kernel holds of a connection's data at the receiver, and twice of it
   // at the sender; 0: as much as it likes. docs/wire.md, "Socket buffers", says why to bound it.
   static absl::StatusOr<std::unique_ptr<TcpWire>> Make(std::vector<std::vector<UniqueFd>> sockets,
-                                                       WireHandler& handler, int buffer_bytes = 0);
+                                                       WireHandler& handler, int buffer_bytes = 0,
+                                                       TlsMesh sessions = {});
   ~TcpWire() override;
 
   void Send(int peer, const FrameHeader& header, const std::byte* payload,

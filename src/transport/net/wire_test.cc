@@ -241,7 +241,7 @@ TEST_P(WireTest, AKilledPeerIsSeenAndGivesAllMemoryBack) {
   for (const int fd : {ready[0], ready[1], to_child[0], to_child[1]}) close(fd);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, WireTest, ::testing::Values("tcp", "ucx"),
+INSTANTIATE_TEST_SUITE_P(All, WireTest, ::testing::Values("tcp", "tls", "ucx"),
                          [](const auto& param) { return param.param; });
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "transport/net/tcp_mesh.h"
 #include "transport/net/tcp_wire.h"
+#include "transport/net/tls_mesh.h"
 #include "transport/net/ucx_wire.h"
 #include "transport/net/ucx_worker.h"
 #include "transport/net/wire.h"
@@ -102,15 +103,18 @@ class WireTest : public ::testing::TestWithParam<std::string> {
   void Connect(int rank) {
     Worker& worker = *workers_[static_cast<size_t>(rank)];
     const int64_t deadline_ns = MonotonicClock().NowNs() + 20 * kSecond;
-    auto sockets = *ConnectMesh(std::move(worker.listener),
-                                {.rank = rank,
-                                 .size = size(),
-                                 .lanes = IsUcx() ? 1 : 2,
-                                 .key = "the key",
-                                 .addresses = addresses_},
-                                MonotonicClock(), deadline_ns);
+    const MeshOptions mesh = {.rank = rank,
+                              .size = size(),
+                              .lanes = IsUcx() ? 1 : 2,
+                              .key = "the key",
+                              .addresses = addresses_};
+    auto sockets = *ConnectMesh(std::move(worker.listener), mesh, MonotonicClock(), deadline_ns);
     if (!IsUcx()) {
-      worker.wire = *TcpWire::Make(std::move(sockets), worker.collector);
+      TlsMesh sessions;
+      if (GetParam() == "tls") {
+        sessions = *SecureMesh(sockets, mesh, MonotonicClock(), deadline_ns);
+      }
+      worker.wire = *TcpWire::Make(std::move(sockets), worker.collector, 0, std::move(sessions));
       return;
     }
     UcxWire::Options options = {.rank = rank, .addresses = ucx_addresses_};
