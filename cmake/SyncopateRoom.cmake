@@ -26,14 +26,6 @@ endif()
 # is run by itself and must fail, by an expectation, an exception or a signal. The commit that mends what it
 # shows takes its line away.
 set(SYNCOPATE_KNOWN_FAILING
-  system_test:JobKeyTest.TlsIsRefusedWithoutASecretKeyAndWithoutTcp
-  system_test:JobKeyTest.WorkersThatDisagreeOnTlsAreBothNamed
-  transport_test:Tls/HarmTest.AChangedBitWentThrough/tls
-  transport_test:Tls/HarmTest.ARepeatedFrameWentThrough/tls
-  transport_test:Tls/HarmTest.ADroppedFrameWasNotMissed/tls
-  transport_test:Tls/HarmTest.ReorderedFramesWentThrough/tls
-  transport_test:Tls/HarmTest.ACutLookedLikeAGoodEnd/tls
-  transport_test:Tls/HarmTest.SwappedLanesWentThrough/tls
 )
 
 # gtest_discover_tests() that knows of them.

@@ -125,6 +125,14 @@ transport::OnEnding TellLauncher(const Environment& environment, int rank) {
   };
 }
 
+// What forbids that the job's key is made of public values; empty: nothing.
+absl::StatusOr<std::string> ResolveSecretFor(const Environment& environment, bool secure) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool required,
+                             IsOn(environment, "SYNCOPATE_REQUIRE_KEY", /*otherwise=*/false));
+  if (secure) return std::string("SYNCOPATE_SECURE=1");
+  return std::string(required ? "SYNCOPATE_REQUIRE_KEY=1" : "");
+}
+
 // Says once that others could take part in this job.
 void WarnOfPublicKey() {
   static std::atomic<bool> warned = false;
@@ -162,22 +170,22 @@ absl::Status StartNetwork(const Environment& environment, uint64_t arena_bytes,
   options.ip = interface.address;
   SYNCOPATE_ASSIGN_OR_RETURN(options.socket_buffer_bytes, ResolveSocketBuffer(environment));
   SYNCOPATE_ASSIGN_OR_RETURN(options.lanes, ResolveConnections(environment, interface.name));
-  SYNCOPATE_ASSIGN_OR_RETURN(const bool require_key,
-                             IsOn(environment, "SYNCOPATE_REQUIRE_KEY", /*otherwise=*/false));
+  SYNCOPATE_ASSIGN_OR_RETURN(options.secure,
+                             IsOn(environment, "SYNCOPATE_SECURE", /*otherwise=*/false));
+  SYNCOPATE_ASSIGN_OR_RETURN(std::string secret_for, ResolveSecretFor(environment, options.secure));
   SYNCOPATE_ASSIGN_OR_RETURN(std::unique_ptr<transport::NetStart> start,
                              transport::StartNetTransport(options, MonotonicClock()));
-  SYNCOPATE_ASSIGN_OR_RETURN(
-      control::Meeting meeting,
-      control::Meet({.job = job.id,
-                     .rank = job.rank,
-                     .size = job.size,
-                     .key = {},
-                     .secret_for = require_key ? "SYNCOPATE_REQUIRE_KEY=1" : "",
-                     .rendezvous = {},
-                     .host = options.host,
-                     .payload = start->payload(),
-                     .deadline_ns = deadline_ns},
-                    MonotonicClock(), environment));
+  SYNCOPATE_ASSIGN_OR_RETURN(control::Meeting meeting,
+                             control::Meet({.job = job.id,
+                                            .rank = job.rank,
+                                            .size = job.size,
+                                            .key = {},
+                                            .secret_for = std::move(secret_for),
+                                            .rendezvous = {},
+                                            .host = options.host,
+                                            .payload = start->payload(),
+                                            .deadline_ns = deadline_ns},
+                                           MonotonicClock(), environment));
   const bool leaves_host = job.local_size != job.size;
   if (meeting.key_is_public && leaves_host && job.rank == 0) WarnOfPublicKey();
   SYNCOPATE_ASSIGN_OR_RETURN(started.transport, start->Connect(meeting.payloads, meeting.key));

@@ -14,6 +14,7 @@
 #include "transport/net/endpoint.h"
 #include "transport/net/tcp_mesh.h"
 #include "transport/net/tcp_wire.h"
+#include "transport/net/tls_mesh.h"
 #include "transport/net/ucx_wire.h"
 #include "transport/net/ucx_worker.h"
 #include "transport/shm/shm_transport.h"
@@ -30,6 +31,11 @@ std::pair<std::string, std::string> SplitAddress(const std::string& both) {
   const size_t space = both.find(' ');
   if (space == std::string::npos) return {both, ""};
   return {both.substr(0, space), both.substr(space + 1)};
+}
+
+// What a worker says of its wire, so that all can compare it.
+std::string NameOfWire(const NetOptions& options) {
+  return absl::StrCat(options.wire, options.secure ? "+tls" : "");
 }
 
 class Start final : public NetStart {
@@ -50,6 +56,11 @@ class Start final : public NetStart {
     SYNCOPATE_ASSIGN_OR_RETURN(Others others, ReadPayloads(payloads, key));
     SYNCOPATE_ASSIGN_OR_RETURN(
         auto sockets, net::ConnectMesh(std::move(listener_), others.mesh, clock_, deadline_ns_));
+    net::TlsMesh sessions;
+    if (options_.secure) {
+      SYNCOPATE_ASSIGN_OR_RETURN(sessions,
+                                 net::SecureMesh(sockets, others.mesh, clock_, deadline_ns_));
+    }
     SYNCOPATE_ASSIGN_OR_RETURN(auto local, ShareMemory(others));
     net::Core::Options core = {.rank = options_.rank,
                                .size = options_.size,
@@ -60,9 +71,9 @@ class Start final : public NetStart {
     core.consensus.size = options_.size;
     auto transport = std::make_unique<net::CoreTransport>(
         core, clock_, std::move(others.local_ranks), std::move(local));
-    SYNCOPATE_ASSIGN_OR_RETURN(
-        auto wire,
-        MakeWire(std::move(sockets), std::move(others.ucx_addresses), transport->handler()));
+    SYNCOPATE_ASSIGN_OR_RETURN(auto wire,
+                               MakeWire(std::move(sockets), std::move(sessions),
+                                        std::move(others.ucx_addresses), transport->handler()));
     transport->Run(std::move(wire));
     return transport;
   }
@@ -88,10 +99,10 @@ class Start final : public NetStart {
     for (size_t rank = 0; rank < payloads.size(); ++rank) {
       absl::StatusOr<net::Endpoint> endpoint = net::DecodeEndpoint(payloads[rank]);
       if (!endpoint.ok()) return At(absl::StrCat("worker ", rank), endpoint.status());
-      if (endpoint->wire != options_.wire) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("worker ", rank, " uses ", endpoint->wire, ", this worker ", options_.wire,
-                         "; give all workers the same SYNCOPATE_TRANSPORT"));
+      if (const std::string own = NameOfWire(options_); endpoint->wire != own) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "worker ", rank, " uses ", endpoint->wire, ", worker ", options_.rank, " ", own,
+            "; give all workers the same SYNCOPATE_TRANSPORT and SYNCOPATE_SECURE"));
       }
       // The least of all, so that all workers come to the same number.
       others.mesh.lanes = std::min(others.mesh.lanes, endpoint->lanes);
@@ -136,10 +147,12 @@ class Start final : public NetStart {
 
   // `sockets` are those of each rank, by lane.
   absl::StatusOr<std::unique_ptr<net::Wire>> MakeWire(std::vector<std::vector<UniqueFd>> sockets,
+                                                      net::TlsMesh sessions,
                                                       std::vector<std::string> ucx_addresses,
                                                       net::WireHandler& handler) {
     if (ucx_ == nullptr) {
-      return net::TcpWire::Make(std::move(sockets), handler, options_.socket_buffer_bytes);
+      return net::TcpWire::Make(std::move(sockets), handler, options_.socket_buffer_bytes,
+                                std::move(sessions));
     }
     net::UcxWire::Options ucx = {.rank = options_.rank, .addresses = std::move(ucx_addresses)};
     for (auto& lanes : sockets) {
@@ -164,13 +177,18 @@ absl::StatusOr<std::unique_ptr<NetStart>> StartNetTransport(const NetOptions& op
     return absl::InvalidArgumentError(
         absl::StrCat("there is no transport \"", options.wire, "\"; use tcp or ucx"));
   }
+  if (options.secure && options.wire != "tcp") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "SYNCOPATE_SECURE=1 and SYNCOPATE_TRANSPORT=", options.wire,
+        ": only tcp can be encrypted; use tcp, or a network that nobody else reaches"));
+  }
   SYNCOPATE_ASSIGN_OR_RETURN(net::TcpListener listener, net::ListenTcp(options.ip));
   std::unique_ptr<net::UcxWorker> ucx;
   if (options.wire == "ucx") {
     SYNCOPATE_ASSIGN_OR_RETURN(ucx, net::UcxWorker::Make(options.ip));
   }
   net::Endpoint endpoint = {
-      .wire = options.wire,
+      .wire = NameOfWire(options),
       .machine = options.machine.empty() ? net::ThisMachine() : options.machine,
       .host = options.host.empty() ? net::ThisHostName() : options.host,
       .address = JoinAddress(listener.address, ucx == nullptr ? "" : ucx->address()),

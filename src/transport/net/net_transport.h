@@ -26,6 +26,7 @@ struct NetOptions {
   int size = 1;
   std::string ip = {};          // of this host, where the worker listens
   std::string wire = "tcp";     // or "ucx"
+  bool secure = false;          // everything on the wire in TLS; only "tcp" has it
   int lanes = 1;                // connections for each pair of workers; the least of all counts
   int socket_buffer_bytes = 0;  // TcpWire::Make() says what it is
   std::string machine = {};     // workers with the same share memory; empty: found out

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/net/tcp_wire_internal.h"
 
 namespace syncopate::transport::net {
 namespace {
@@ -22,8 +23,6 @@ constexpr size_t kSinkBytes = 64 << 10;
 // How much a lane takes from the queues at once: more could not be overtaken by urgent frames.
 constexpr size_t kTakenBytes = 256 << 10;
 constexpr size_t kTakenFrames = 16;
-// How much is read from one lane before the others get a turn.
-constexpr size_t kReadBytes = 1 << 20;
 // How much the kernel may hold that it cannot send yet. It is bounded for the same reason.
 constexpr int kUnsentBytes = 256 << 10;
 // The longest pause before lost bytes are sent again. It doubles each time, and what waits behind
@@ -40,8 +39,12 @@ constexpr int kSegmentsLeast = 8;
 // row.
 constexpr int kShrinkAfter = 8;
 
-// Reads, and tells when the last of these bytes came to this host by the kernel's real-time clock,
-// whether or not this process was running then; 0: not known.
+absl::Status SystemError(absl::string_view what) {
+  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
 ssize_t ReadAt(int fd, iovec* parts, int count, int64_t& time_ns) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(timespec))];
   msghdr message = {};
@@ -62,15 +65,9 @@ ssize_t ReadAt(int fd, iovec* parts, int count, int64_t& time_ns) {
   return got;
 }
 
-absl::Status SystemError(absl::string_view what) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<TcpWire>> TcpWire::Make(std::vector<std::vector<UniqueFd>> sockets,
                                                        WireHandler& handler, int buffer_bytes,
-                                                       TlsMesh /*sessions*/) {
+                                                       TlsMesh sessions) {
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.ok()) return SystemError("cannot make an epoll");
   std::unique_ptr<TcpWire> wire(new TcpWire(std::move(epoll), handler, buffer_bytes));
@@ -80,12 +77,15 @@ absl::StatusOr<std::unique_ptr<TcpWire>> TcpWire::Make(std::vector<std::vector<U
                                        [](const auto& lanes) { return !lanes.empty(); });
   for (size_t rank = 0; rank < sockets.size(); ++rank) {
     Peer& peer = wire->peers_[rank];
-    for (UniqueFd& fd : sockets[rank]) {
+    for (size_t index = 0; index < sockets[rank].size(); ++index) {
+      UniqueFd& fd = sockets[rank][index];
       if (!fd.ok()) continue;
       peer.open = true;
       auto lane = std::make_unique<Lane>();
       lane->peer = static_cast<int>(rank);
       lane->first = peer.lanes.empty();
+      if (!sessions.empty()) lane->tls = std::move(sessions[rank][index]);
+      lane->readable = lane->tls != nullptr;  // frames may have come right after the handshake
       lane->staging.resize(kStagingBytes);
       const int one = 1;
       setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -108,6 +108,7 @@ absl::StatusOr<std::unique_ptr<TcpWire>> TcpWire::Make(std::vector<std::vector<U
         return SystemError("cannot watch a connection");
       }
       lane->fd = std::move(fd);
+      if (lane->readable) wire->List(*lane);
       peer.lanes.push_back(std::move(lane));
     }
     // Until the shares are known, all peers count as sending the same.
@@ -155,6 +156,7 @@ bool TcpWire::Take(Lane& lane) {
 }
 
 bool TcpWire::Write(Lane& lane) {
+  if (lane.tls != nullptr) return WriteTls(lane);
   bool moved = false;
   while (lane.writable && peers_[static_cast<size_t>(lane.peer)].open && Take(lane)) {
     iovec parts[2 * kTakenFrames];
@@ -185,17 +187,21 @@ bool TcpWire::Write(Lane& lane) {
     }
     moved = true;
     if (static_cast<size_t>(sent) < wanted) lane.writable = false;
-    lane.written += static_cast<size_t>(sent);
-    while (!lane.active.empty() &&
-           lane.written >= kFrameHeaderBytes + lane.active.front().payload_bytes) {
-      lane.written -= kFrameHeaderBytes + lane.active.front().payload_bytes;
-      const uint64_t cookie = lane.active.front().cookie;
-      lane.active.pop_front();
-      if (cookie != 0) handler_.Sent(cookie);
-    }
+    Wrote(lane, static_cast<size_t>(sent));
   }
   if (peers_[static_cast<size_t>(lane.peer)].closing) FinishClosing(lane.peer);
   return moved;
+}
+
+void TcpWire::Wrote(Lane& lane, size_t bytes) {
+  lane.written += bytes;
+  while (!lane.active.empty() &&
+         lane.written >= kFrameHeaderBytes + lane.active.front().payload_bytes) {
+    lane.written -= kFrameHeaderBytes + lane.active.front().payload_bytes;
+    const uint64_t cookie = lane.active.front().cookie;
+    lane.active.pop_front();
+    if (cookie != 0) handler_.Sent(cookie);
+  }
 }
 
 void TcpWire::PayloadRead(Lane& lane) {
@@ -242,7 +248,34 @@ bool TcpWire::Parse(Lane& lane) {
   return true;
 }
 
+bool TcpWire::Took(Lane& lane, size_t bytes) {
+  const size_t payload = std::min(bytes, lane.missing);
+  lane.end += bytes - payload;
+  if (payload > 0) {
+    lane.missing -= payload;
+    if (!lane.dropping) lane.place += payload;
+    if (lane.missing == 0) PayloadRead(lane);
+  }
+  return peers_[static_cast<size_t>(lane.peer)].open && Parse(lane);
+}
+
+void TcpWire::EndOfStream(Lane& lane) {
+  lane.readable = false;
+  lane.ended = true;
+  const auto& lanes = peers_[static_cast<size_t>(lane.peer)].lanes;
+  if (!std::all_of(lanes.begin(), lanes.end(), [](const auto& other) { return other->ended; })) {
+    return;
+  }
+  for (const auto& other : lanes) {
+    if (other->tls == nullptr || other->farewell) continue;
+    other->tls->SayFarewell();
+    SendLast(*other);
+  }
+  End(lane.peer, absl::OkStatus());
+}
+
 bool TcpWire::Read(Lane& lane) {
+  if (lane.tls != nullptr) return ReadTls(lane);
   size_t budget = kReadBytes;
   bool moved = false;
   while (lane.readable && budget > 0 && peers_[static_cast<size_t>(lane.peer)].open) {
@@ -261,12 +294,7 @@ bool TcpWire::Read(Lane& lane) {
     }
     const ssize_t got = ReadAt(lane.fd.get(), parts, count, read_ns_);
     if (got == 0) {
-      lane.readable = false;
-      lane.ended = true;
-      const auto& lanes = peers_[static_cast<size_t>(lane.peer)].lanes;
-      if (std::all_of(lanes.begin(), lanes.end(), [](const auto& other) { return other->ended; })) {
-        End(lane.peer, absl::OkStatus());
-      }
+      EndOfStream(lane);
       return true;
     }
     if (got < 0) {
@@ -280,14 +308,7 @@ bool TcpWire::Read(Lane& lane) {
     // The socket is empty, unless the end of the stream is still to be read.
     if (static_cast<size_t>(got) < wanted && !lane.hung_up) lane.readable = false;
     budget -= std::min(budget, static_cast<size_t>(got));
-    const size_t payload = std::min(static_cast<size_t>(got), lane.missing);
-    lane.end += static_cast<size_t>(got) - payload;
-    if (payload > 0) {
-      lane.missing -= payload;
-      if (!lane.dropping) lane.place += payload;
-      if (lane.missing == 0) PayloadRead(lane);
-    }
-    if (!peers_[static_cast<size_t>(lane.peer)].open || !Parse(lane)) return true;
+    if (!Took(lane, static_cast<size_t>(got))) return true;
   }
   return moved;
 }
@@ -325,6 +346,7 @@ bool TcpWire::Progress() {
     Lane& lane = *static_cast<Lane*>(events[i].data.ptr);
     if ((events[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
       lane.readable = true;
+      lane.drained = false;
       lane.hung_up = lane.hung_up || (events[i].events & ~(EPOLLIN | EPOLLOUT)) != 0;
     }
     if ((events[i].events & (EPOLLOUT | EPOLLERR)) != 0) lane.writable = true;
@@ -373,8 +395,10 @@ void TcpWire::Abandon(const std::byte* memory, size_t bytes) {
 bool TcpWire::Flushed(int rank) const {
   const Peer& peer = peers_[static_cast<size_t>(rank)];
   if (!peer.open) return true;
-  return peer.queue.empty() && std::all_of(peer.lanes.begin(), peer.lanes.end(),
-                                           [](const auto& lane) { return lane->active.empty(); });
+  return peer.queue.empty() &&
+         std::all_of(peer.lanes.begin(), peer.lanes.end(), [](const auto& lane) {
+           return lane->active.empty() && (lane->tls == nullptr || lane->tls->out().empty());
+         });
 }
 
 void TcpWire::End(int rank, absl::Status why) {
@@ -407,7 +431,15 @@ void TcpWire::PrepareReset(int rank) {
 }
 
 void TcpWire::SayFarewell(int rank) {
-  for (auto& lane : peers_[static_cast<size_t>(rank)].lanes) shutdown(lane->fd.get(), SHUT_WR);
+  for (auto& lane : peers_[static_cast<size_t>(rank)].lanes) {
+    if (lane->tls == nullptr) {
+      shutdown(lane->fd.get(), SHUT_WR);
+      continue;
+    }
+    lane->tls->SayFarewell();
+    lane->farewell = true;
+    SendSealed(*lane);
+  }
 }
 
 }  // namespace syncopate::transport::net

@@ -1,6 +1,9 @@
 // Frames over TCP: non-blocking sockets, one epoll, scatter-gather, several connections (lanes) for
 // each peer. Frames of operations take the lane with room, highest priority first; all others take
 // the first lane, before any data.
+//
+// With TLS the frames of a lane are the plaintext of its session (tls_session.h); tcp_wire_tls.cc has
+// what differs then.
 #ifndef SYNCOPATE_TRANSPORT_NET_TCP_WIRE_H_
 #define SYNCOPATE_TRANSPORT_NET_TCP_WIRE_H_
 
@@ -23,6 +26,7 @@ class TcpWire final : public PeerWire {
   // `sockets` by rank and lane, as ConnectMesh() made them. The handler must outlive the wire.
   // `buffer_bytes`: what the kernel holds of a connection's data at the receiver, and twice of it
   // at the sender; 0: as much as it likes. docs/wire.md, "Socket buffers", says why to bound it.
+  // `sessions`: by rank and lane, as SecureMesh() made them; empty: without TLS.
   static absl::StatusOr<std::unique_ptr<TcpWire>> Make(std::vector<std::vector<UniqueFd>> sockets,
                                                        WireHandler& handler, int buffer_bytes = 0,
                                                        TlsMesh sessions = {});
@@ -46,9 +50,12 @@ class TcpWire final : public PeerWire {
     bool first = false;
     bool readable = false;
     bool writable = true;
-    bool listed = false;   // in ready_
-    bool hung_up = false;  // the end of the stream or an error is to be read
-    bool ended = false;    // it has been read
+    bool listed = false;              // in ready_
+    bool hung_up = false;             // the end of the stream or an error is to be read
+    bool ended = false;               // it has been read
+    std::unique_ptr<TlsSession> tls;  // null: frames travel as they are
+    bool drained = false;   // with TLS: the socket has nothing more, though the session may
+    bool farewell = false;  // with TLS: the stream ends after what the session has to send
     // Writing.
     std::deque<OutgoingFrame> active;  // taken from the peer's queues
     size_t written = 0;                // bytes of active.front() that are gone
@@ -76,6 +83,23 @@ class TcpWire final : public PeerWire {
   bool Take(Lane& lane);
   bool Write(Lane& lane);
   bool Read(Lane& lane);
+  // The frame at the front has been handed over up to here: gives back those that are complete.
+  void Wrote(Lane& lane, size_t bytes);
+  // What was read was put where it belongs. False: the connection has ended.
+  bool Took(Lane& lane, size_t bytes);
+  // The end of the stream was read.
+  void EndOfStream(Lane& lane);
+  // The same with TLS.
+  bool WriteTls(Lane& lane);
+  bool ReadTls(Lane& lane);
+  // Encrypts frames. False: there are none, or the connection has ended.
+  bool Seal(Lane& lane);
+  // Sends ciphertext; true if any went.
+  bool SendSealed(Lane& lane);
+  // Sends what can be sent of it before the connection is closed, and tells of no errors.
+  static void SendLast(Lane& lane);
+  // More ciphertext into the session. False: nothing came.
+  bool ReceiveSealed(Lane& lane);
   static void SetBuffer(Lane& lane, int bytes);
   // Parses what was read. False: it makes no sense.
   bool Parse(Lane& lane);
@@ -91,7 +115,8 @@ class TcpWire final : public PeerWire {
   std::vector<Peer> peers_;
   std::vector<Lane*> ready_;  // may have something to do
   int64_t read_ns_ = 0;       // when the last bytes that were read came to this host; 0: not known
-  std::vector<std::byte> sink_;  // where unwanted bytes go
+  std::vector<std::byte> sink_;    // where unwanted bytes go
+  std::vector<std::byte> record_;  // with TLS: what fills one record from several places
 };
 
 }  // namespace syncopate::transport::net

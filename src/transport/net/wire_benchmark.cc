@@ -23,6 +23,7 @@
 #include "base/status.h"
 #include "transport/net/tcp_mesh.h"
 #include "transport/net/tcp_wire.h"
+#include "transport/net/tls_mesh.h"
 #include "transport/net/ucx_wire.h"
 
 namespace syncopate::transport::net {
@@ -99,7 +100,14 @@ absl::StatusOr<std::unique_ptr<Wire>> Connect(const Settings& settings, WireHand
   }
   SYNCOPATE_ASSIGN_OR_RETURN(auto sockets,
                              ConnectMesh(std::move(listener), mesh, MonotonicClock(), deadline_ns));
-  if (settings.wire != "ucx") return TcpWire::Make(std::move(sockets), handler);
+  if (settings.wire != "ucx") {
+    TlsMesh sessions;
+    if (settings.wire == "tls") {
+      SYNCOPATE_ASSIGN_OR_RETURN(sessions,
+                                 SecureMesh(sockets, mesh, MonotonicClock(), deadline_ns));
+    }
+    return TcpWire::Make(std::move(sockets), handler, 0, std::move(sessions));
+  }
   for (auto& lanes : sockets) {
     ucx.sockets.push_back(lanes.empty() ? UniqueFd() : std::move(lanes.front()));
   }
@@ -198,7 +206,7 @@ absl::StatusOr<Settings> Parse(char** arguments) {
 
 int main(int argc, char** argv) {
   if (argc != 8) {
-    std::fprintf(stderr, "usage: %s tcp|ucx LANES RANK SIZE IP FOLDER SECONDS\n", argv[0]);
+    std::fprintf(stderr, "usage: %s tcp|tls|ucx LANES RANK SIZE IP FOLDER SECONDS\n", argv[0]);
     return 2;
   }
   const auto settings = syncopate::transport::net::Parse(argv);
