@@ -241,6 +241,7 @@ void Core::Closed(int rank, const absl::Status& why) {
   if (leaving_) return;
   Log(LogLevel::kInfo, "the connection with worker ", rank, " ended",
       why.ok() ? "" : absl::StrCat(": ", why.message()));
+  if (absl::IsDataLoss(why)) peer.tampering = std::string(why.message());
   consensus_.Closed(rank, peer.bye ? Cause::kLeft : Cause::kDied, now_ns_);
   Conclude();
 }
@@ -265,6 +266,8 @@ void Core::Conclude() {
     if (!options_.hosts.empty()) {
       absl::StrAppend(&cause, " on ", options_.hosts[static_cast<size_t>(verdict.rank)]);
     }
+    const std::string& tampering = peers_[static_cast<size_t>(verdict.rank)].tampering;
+    if (!tampering.empty()) absl::StrAppend(&cause, " (", tampering, ")");
     losses_.push_back({.rank = verdict.rank, .order = verdict.order, .cause = std::move(cause)});
     if (verdict.rank == options_.rank) continue;
     fresh.push_back(verdict);

@@ -189,6 +189,7 @@ class Core final : public WireHandler {
   struct Peer {
     bool open = true;
     bool bye = false;
+    std::string tampering;        // what this worker saw of it when the connection ended
     std::string control;          // payload of the control frame that is coming
     uint64_t unopened_bytes = 0;  // held for operations that this worker has not begun
     FlightTimes times;

@@ -269,6 +269,18 @@ TEST_F(CoreTest, EarlyDataOfGroupsThatLoseAMemberIsGivenBack) {
   EXPECT_EQ(Came(group, Begin(group, {.data_bytes = 6}), 1, 0, 6), "wanted");
 }
 
+TEST_F(CoreTest, ALossSaysWhatThisWorkerSawOfTampering) {
+  Make(3, {1, 2});
+  Open({0, 1, 2});
+  core_->Closed(2, absl::DataLossError("TLS: what came was changed"));
+  LossMessage agreed;
+  agreed.proposals = {{.rank = 2, .cause = Cause::kDied, .by = 0, .certain = true}};
+  Write(1, Frame(Header(FrameType::kBeat), agreed));
+  ASSERT_EQ(core_->losses().size(), 1u);
+  EXPECT_NE(core_->losses()[0].cause.find("(TLS: what came was changed)"), std::string::npos)
+      << core_->losses()[0].cause;
+}
+
 TEST_F(CoreTest, FramesThatNobodyCanUseAreCountedByTheReason) {
   Make(3, {1, 2});
   Open({0, 1, 2});
