@@ -26,8 +26,6 @@
 
 namespace syncopate::train {
 
-inline constexpr uint64_t kCheckpointBytesMax = uint64_t{16} << 30;
-
 struct CheckpointTensor {
   std::string name;
   at::Tensor tensor;

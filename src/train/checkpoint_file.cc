@@ -1,31 +1,26 @@
-// The form of checkpoints on disk.
+// Checkpoints to and from their form on disk (train/options/checkpoint_form.h).
 #include <ATen/ATen.h>
 
 #include <array>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
 #include "base/digest.h"
 #include "base/status.h"
 #include "train/checkpoint.h"
+#include "train/options/checkpoint_form.h"
 
 namespace syncopate::train {
 
 namespace {
 
-constexpr absl::string_view kMagic = "SYNCCKPT";
-constexpr uint32_t kVersion = 1;
-constexpr uint32_t kTextBytesMax = 4096;
-constexpr uint32_t kGeneratorBytesMax = 1 << 20;
-constexpr uint32_t kTensorsMax = 1 << 20;
-constexpr uint8_t kDimensionsMax = 8;
-constexpr size_t kDigestBytes = 16;
-
 // Types by their number in a file.
 constexpr std::array kTypes = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16,
                                at::kLong,  at::kInt,    at::kByte, at::kBool};
+static_assert(kTypes.size() == kTensorTypeBytes.size());
 
 std::optional<uint8_t> NumberOf(at::ScalarType type) {
   for (size_t i = 0; i < kTypes.size(); ++i) {
@@ -39,15 +34,9 @@ void AppendText(std::string& out, absl::string_view text) {
   out.append(text.data(), text.size());
 }
 
-// Makes the reader not ok() if it is longer than allowed.
-absl::string_view ReadText(ByteReader& reader, uint32_t bytes_max) {
-  const auto bytes = reader.Read<uint32_t>();
-  return reader.ReadBytes(bytes > bytes_max ? SIZE_MAX : bytes);
-}
-
 absl::StatusOr<std::string> Encode(const Checkpoint& checkpoint) {
-  std::string out(kMagic);
-  Append(out, kVersion);
+  std::string out(kCheckpointMagic);
+  Append(out, kCheckpointVersion);
   AppendText(out, checkpoint.model);
   AppendText(out, checkpoint.config);
   Append(out, checkpoint.iteration);
@@ -60,7 +49,7 @@ absl::StatusOr<std::string> Encode(const Checkpoint& checkpoint) {
   out.reserve(bytes);
   for (const auto& [name, tensor] : checkpoint.tensors) {
     const auto type = NumberOf(tensor.scalar_type());
-    if (!type || tensor.dim() > kDimensionsMax) {
+    if (!type || tensor.dim() > kTensorDimensionsMax) {
       return absl::InvalidArgumentError(
           absl::StrCat("a checkpoint cannot hold tensor ", name, " of its type or dimensions"));
     }
@@ -77,67 +66,23 @@ absl::StatusOr<std::string> Encode(const Checkpoint& checkpoint) {
   return out;
 }
 
-absl::StatusOr<CheckpointTensor> DecodeTensor(ByteReader& reader) {
-  CheckpointTensor result;
-  result.name = std::string(ReadText(reader, kTextBytesMax));
-  const auto type = reader.Read<uint8_t>();
-  const auto dimensions = reader.Read<uint8_t>();
-  if (!reader.ok() || type >= kTypes.size() || dimensions > kDimensionsMax) {
-    return absl::DataLossError(absl::StrCat("damaged at tensor \"", result.name, "\""));
-  }
-  // What is left bounds the size, so nothing is allocated for a wrong one.
-  auto bytes = static_cast<int64_t>(at::elementSize(kTypes[type]));
-  const auto left = static_cast<int64_t>(reader.left());
-  std::vector<int64_t> extents;
-  for (int i = 0; i < dimensions; ++i) {
-    const auto extent = reader.Read<int64_t>();
-    if (extent < 0 || (extent > 0 && bytes > left / extent)) {
-      return absl::DataLossError(absl::StrCat("damaged at tensor \"", result.name, "\""));
-    }
-    bytes *= extent;
-    extents.push_back(extent);
-  }
-  const absl::string_view contents = reader.ReadBytes(static_cast<size_t>(bytes));
-  if (!reader.ok()) return absl::DataLossError("ends too early");
-  result.tensor = at::empty(extents, kTypes[type]);
-  if (bytes > 0) std::memcpy(result.tensor.data_ptr(), contents.data(), contents.size());
-  return result;
-}
-
 absl::StatusOr<Checkpoint> Decode(absl::string_view file) {
-  if (file.size() < kMagic.size() + kDigestBytes || file.substr(0, kMagic.size()) != kMagic) {
-    return absl::DataLossError("not a checkpoint");
-  }
-  const absl::string_view contents = file.substr(0, file.size() - kDigestBytes);
-  ByteReader end(file.substr(contents.size()));
-  Digest expected;
-  expected.high = end.Read<uint64_t>();
-  expected.low = end.Read<uint64_t>();
-  if (!(DigestOf(contents) == expected)) {
-    return absl::DataLossError("its digest is wrong: it is damaged or not whole");
-  }
-  ByteReader reader(contents.substr(kMagic.size()));
-  const auto version = reader.Read<uint32_t>();
-  if (version != kVersion) {
-    return absl::DataLossError(
-        absl::StrCat("has version ", version, "; this program reads version ", kVersion));
-  }
+  SYNCOPATE_ASSIGN_OR_RETURN(CheckpointForm form, DecodeCheckpoint(file));
   Checkpoint checkpoint;
-  checkpoint.model = std::string(ReadText(reader, kTextBytesMax));
-  checkpoint.config = std::string(ReadText(reader, kTextBytesMax));
-  checkpoint.iteration = reader.Read<int64_t>();
-  checkpoint.sampler.epoch = reader.Read<int64_t>();
-  checkpoint.sampler.offset = reader.Read<int64_t>();
-  checkpoint.generator = std::string(ReadText(reader, kGeneratorBytesMax));
-  const auto tensors = reader.Read<uint32_t>();
-  if (!reader.ok() || checkpoint.iteration < 0 || tensors > kTensorsMax) {
-    return absl::DataLossError("damaged");
+  checkpoint.model = std::move(form.model);
+  checkpoint.config = std::move(form.config);
+  checkpoint.iteration = form.iteration;
+  checkpoint.sampler = {.epoch = form.epoch, .offset = form.offset};
+  checkpoint.generator = std::move(form.generator);
+  for (TensorForm& tensor : form.tensors) {
+    CheckpointTensor result;
+    result.name = std::move(tensor.name);
+    result.tensor = at::empty(tensor.extents, kTypes[tensor.type]);
+    if (!tensor.bytes.empty()) {
+      std::memcpy(result.tensor.data_ptr(), tensor.bytes.data(), tensor.bytes.size());
+    }
+    checkpoint.tensors.push_back(std::move(result));
   }
-  for (uint32_t i = 0; i < tensors; ++i) {
-    SYNCOPATE_ASSIGN_OR_RETURN(CheckpointTensor tensor, DecodeTensor(reader));
-    checkpoint.tensors.push_back(std::move(tensor));
-  }
-  if (!reader.AtEnd()) return absl::DataLossError("has bytes after its end");
   return checkpoint;
 }
 

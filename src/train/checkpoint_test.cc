@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/digest.h"
 #include "base/parse.h"
+#include "train/options/checkpoint_form.h"
 #include "train/training_testing.h"
 
 namespace syncopate::train {
