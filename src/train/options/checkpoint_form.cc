@@ -1,11 +1,10 @@
-#include "train/options/checkpoint_form.h"
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
 #include "base/digest.h"
 #include "base/status.h"
+#include "train/options/checkpoint_form.h"
 
 namespace syncopate::train {
 namespace {
@@ -29,15 +28,20 @@ absl::StatusOr<TensorForm> DecodeTensor(ByteReader& reader) {
   if (!reader.ok() || tensor.type >= kTensorTypeBytes.size() || dimensions > kTensorDimensionsMax) {
     return absl::DataLossError(absl::StrCat("damaged at tensor \"", tensor.name, "\""));
   }
-  // What is left bounds the size, so nothing is allocated for a wrong one.
+  // What is left bounds the size, so nothing is allocated for a wrong one. Extents beside a zero are
+  // bounded too: their product is taken where the tensor is made.
   int64_t bytes = kTensorTypeBytes[tensor.type];
+  int64_t bytes_but_for_zeros = bytes;
   const auto left = static_cast<int64_t>(reader.left());
   for (int i = 0; i < dimensions; ++i) {
     const auto extent = reader.Read<int64_t>();
-    if (extent < 0 || (extent > 0 && bytes > left / extent)) {
+    if (extent < 0 || (extent > 0 && (bytes > left / extent ||
+                                      bytes_but_for_zeros >
+                                          static_cast<int64_t>(kCheckpointBytesMax) / extent))) {
       return absl::DataLossError(absl::StrCat("damaged at tensor \"", tensor.name, "\""));
     }
     bytes *= extent;
+    if (extent > 0) bytes_but_for_zeros *= extent;
     tensor.extents.push_back(extent);
   }
   tensor.bytes = reader.ReadBytes(static_cast<size_t>(bytes));
