@@ -35,6 +35,25 @@ inline constexpr uint64_t kEnvironmentValueBytesMax = 4096;
 inline constexpr uint64_t kHostNameBytesMax = 255;
 inline constexpr uint64_t kMeetingPayloadBytesMax = 8192;  // what a worker tells all others
 inline constexpr uint64_t kHostFileBytesMax = uint64_t{1} << 20;
+// Between workers beside collectives: a message, and a parcel for what is larger.
+inline constexpr uint64_t kMailBytesMax = 4096;
+inline constexpr uint64_t kParcelBytesMax = uint64_t{64} << 20;
+inline constexpr uint64_t kServicesMax = 64;                           // of a job
+inline constexpr uint64_t kServiceBytesMax = uint64_t{20} << 20;       // a request or an answer
+inline constexpr uint64_t kServiceErrorBytesMax = 1024;                // the text of one
+inline constexpr uint64_t kTicketsOpenMax = 64;                        // of one worker
+inline constexpr uint64_t kReplicationBytesMax = uint64_t{512} << 10;  // on their way to a standby
+inline constexpr uint64_t kAgreementKindBytesMax = 64;
+inline constexpr uint64_t kAgreementKindsMax = 64;
+inline constexpr uint64_t kAgreementQueueMax = 64;  // proposals that wait
+inline constexpr uint64_t kAgreementValueBytesMax = uint64_t{16} << 20;
+inline constexpr uint64_t kAgreementBytesMax = uint64_t{48} << 20;  // all values together
+inline constexpr uint64_t kPositionMax = uint64_t{1} << 61;         // a call, an iteration, samples
+inline constexpr uint64_t kSamplesMax = uint64_t{1} << 48;          // of a data set
+inline constexpr uint64_t kEpochsMax = uint64_t{1} << 32;
+inline constexpr uint64_t kRangesSaidMax = 64;                 // in one request
+inline constexpr uint64_t kRangesGrantedMax = 16;              // in one answer
+inline constexpr uint64_t kRangesHeldMax = uint64_t{1} << 16;  // by all workers
 inline constexpr uint64_t kTraceSpansMax = uint64_t{1} << 20;  // in the trace of one worker
 
 }  // namespace syncopate::limits
