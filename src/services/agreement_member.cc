@@ -1,0 +1,207 @@
+#include "services/agreement_member.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/status.h"
+
+namespace syncopate::services {
+namespace {
+
+// Tags: one request of the conversation (Listen or Position) is open at a time; proposals and fetches
+// have numbers.
+constexpr uint64_t kConversation = 0;
+
+}  // namespace
+
+void AgreementMember::AskService(uint64_t tag, const AgreementRequest& request) {
+  commands_.push_back(Ask{tag, EncodeRequest(request)});
+}
+
+void AgreementMember::Listen() { AskService(kConversation, services::Listen{.seen = seen_}); }
+
+absl::StatusOr<uint64_t> AgreementMember::Propose(ValueTitle title, std::string value) {
+  title.bytes = value.size();
+  SYNCOPATE_RETURN_IF_ERROR(Validate(title));
+  const uint64_t number = ++next_;
+  AskService(number, services::Propose{title, value});
+  proposals_[number] = {std::move(title), std::move(value), 0};
+  return number;
+}
+
+void AgreementMember::Reached(Scale scale, int64_t position) {
+  int64_t& reached = positions_[static_cast<size_t>(scale)];
+  reached = std::max(reached, position);
+}
+
+int64_t AgreementMember::Limit(Scale scale) const {
+  int64_t limit = INT64_MAX;
+  if (asked_.has_value() && asked_->limit.has_value() && asked_->title.scale == scale) {
+    limit = *asked_->limit;
+  }
+  for (const auto& [kind, value] : missing_) {
+    if (value.title.scale == scale) limit = std::min(limit, value.from - 1);
+  }
+  return limit;
+}
+
+std::vector<AgreementMember::Command> AgreementMember::TakeCommands() {
+  return std::exchange(commands_, {});
+}
+
+void AgreementMember::Answered(uint64_t tag, absl::StatusCode code, absl::string_view bytes) {
+  if (code != absl::StatusCode::kOk) return Refused(tag, absl::Status(code, bytes));
+  absl::StatusOr<AgreementAnswer> answer = DecodeAnswer(bytes);
+  if (!answer.ok()) return Refused(tag, answer.status());
+  std::visit([&](auto& body) { On(std::move(body), tag); }, *answer);
+}
+
+void AgreementMember::Refused(uint64_t tag, const absl::Status& status) {
+  if (tag == kConversation) {
+    status_ = status;
+    asked_.reset();
+    return;
+  }
+  if (const auto fetch = fetches_.find(tag); fetch != fetches_.end()) {
+    const ValueTitle title = fetch->second;
+    fetches_.erase(fetch);
+    // The round is over, or a later value has come into force: both will be heard.
+    if (asked_.has_value() && asked_->title == title) {
+      asked_.reset();
+      Listen();
+    }
+    if (const auto missing = missing_.find(title.kind);
+        missing != missing_.end() && missing->second.title == title) {
+      missing_.erase(missing);
+    }
+    return;
+  }
+  if (proposals_.erase(tag) > 0) commands_.push_back(Decided{tag, status, 0});
+}
+
+void AgreementMember::On(Settled&& answer, uint64_t tag) {
+  if (proposals_.erase(tag) > 0) commands_.push_back(Decided{tag, absl::OkStatus(), answer.from});
+}
+
+const std::string* AgreementMember::OwnValue(const ValueTitle& title) const {
+  for (const auto& [number, proposal] : proposals_) {
+    if (proposal.title == title) return &proposal.value;
+  }
+  return nullptr;
+}
+
+void AgreementMember::On(Question&& answer, uint64_t tag) {
+  if (tag != kConversation) return;
+  asked_ = Asked{.round = answer.round, .title = std::move(answer.title), .value = {}, .limit = {}};
+  const std::string* own = OwnValue(asked_->title);
+  if (answer.value.size() == asked_->title.bytes) {
+    HaveValue(std::move(answer.value));
+  } else if (own != nullptr) {
+    HaveValue(*own);
+  } else {
+    fetches_[++next_] = asked_->title;
+    AskService(next_, Fetch{asked_->title.kind, asked_->title.version});
+  }
+}
+
+void AgreementMember::HaveValue(std::string value) {
+  asked_->value = std::move(value);
+  commands_.push_back(Check{asked_->round, asked_->title, *asked_->value});
+}
+
+void AgreementMember::Checked(const ServiceId& round, const absl::StatusOr<Digest>& digest) {
+  if (!asked_.has_value() || asked_->round != round || asked_->limit.has_value()) return;
+  const int64_t position = positions_[static_cast<size_t>(asked_->title.scale)];
+  asked_->limit = position + static_cast<int64_t>(kUnitsFurther * asked_->title.unit);
+  Position told = {.round = round, .position = position, .digest = {}, .fault = ""};
+  if (digest.ok()) {
+    told.digest = *digest;
+  } else {
+    told.fault =
+        std::string(digest.status().message().substr(0, limits::kServiceErrorBytesMax / 2));
+    if (told.fault.empty()) told.fault = "unknown";
+  }
+  AskService(kConversation, told);
+}
+
+void AgreementMember::On(Value&& answer, uint64_t tag) {
+  const auto fetch = fetches_.find(tag);
+  if (fetch == fetches_.end()) return;
+  if (fetch->second != answer.title) {
+    return Refused(tag, absl::NotFoundError("there is another value of this version"));
+  }
+  fetches_.erase(fetch);
+  if (asked_.has_value() && asked_->title == answer.title && !asked_->value.has_value()) {
+    HaveValue(answer.value);
+  }
+  const auto missing = missing_.find(answer.title.kind);
+  if (missing != missing_.end() && missing->second.title == answer.title) {
+    Held held = std::move(missing->second);
+    missing_.erase(missing);
+    held.value = std::move(answer.value);
+    Use(std::move(held));
+  }
+}
+
+void AgreementMember::On(Outcome&& answer, uint64_t tag) {
+  if (tag != kConversation) return;
+  seen_ = answer.round;
+  const std::optional<Asked> asked = std::exchange(asked_, std::nullopt);
+  if (answer.accepted) TakeOver(answer.title, answer.from, asked);
+  Listen();
+}
+
+void AgreementMember::On(Welcome&& answer, uint64_t tag) {
+  if (tag != kConversation) return;
+  seen_ = answer.seen;
+  const std::optional<Asked> asked = std::exchange(asked_, std::nullopt);
+  for (const InForceEntry& entry : answer.values) TakeOver(entry.title, entry.from, asked);
+  Listen();
+}
+
+// A value is in force: uses it, or fetches what it has not got.
+void AgreementMember::TakeOver(const ValueTitle& title, int64_t from,
+                               const std::optional<Asked>& asked) {
+  const auto found = in_force_.find(title.kind);
+  if (found != in_force_.end() && found->second.title.version >= title.version) return;
+  const std::string* own = OwnValue(title);
+  if (asked.has_value() && asked->title == title && asked->value.has_value()) {
+    Use({title, *asked->value, from});
+  } else if (own != nullptr) {
+    Use({title, *own, from});
+  } else if (title.bytes == 0) {
+    Use({title, "", from});
+  } else {
+    missing_[title.kind] = {title, "", from};
+    fetches_[++next_] = title;
+    AskService(next_, Fetch{title.kind, title.version});
+  }
+}
+
+void AgreementMember::Use(Held value) {
+  const auto missing = missing_.find(value.title.kind);
+  if (missing != missing_.end() && missing->second.title.version <= value.title.version) {
+    missing_.erase(missing);
+  }
+  commands_.push_back(Adopt{value.title, value.value, value.from});
+  const std::string kind = value.title.kind;
+  in_force_[kind] = std::move(value);
+}
+
+std::string AgreementMember::Report(bool full) const {
+  AgreementReport report;
+  const auto add = [&](const ValueTitle& title, bool in_force, int64_t from,
+                       const std::string& value) {
+    const bool with_value = full || value.size() <= kInlineValueBytesMax;
+    report.entries.push_back({title, in_force, from, with_value ? value : ""});
+  };
+  for (const auto& [kind, value] : in_force_) add(value.title, true, value.from, value.value);
+  for (const auto& [kind, value] : missing_) add(value.title, true, value.from, "");
+  if (asked_.has_value() && asked_->value.has_value()) {
+    add(asked_->title, false, 0, *asked_->value);
+  }
+  return EncodeReport(report);
+}
+
+}  // namespace syncopate::services

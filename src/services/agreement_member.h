@@ -1,0 +1,113 @@
+// A worker's side of the agreement service (agreement.h), as a pure state machine: it listens, brings
+// values to their users, and says how far the worker may go.
+//
+//   loop: if position > member.Limit(scale), wait; use the values that Adopt said from `from` on.
+//
+// Not thread-safe.
+#ifndef SYNCOPATE_SERVICES_AGREEMENT_MEMBER_H_
+#define SYNCOPATE_SERVICES_AGREEMENT_MEMBER_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "services/agreement_message.h"
+
+namespace syncopate::services {
+
+class AgreementMember {
+ public:
+  // What the caller has to do.
+  // Ask the service, and call Answered() with the tag.
+  struct Ask {
+    uint64_t tag = 0;
+    std::string bytes;
+  };
+  // Read the value, compute its digest and call Checked(), soon: others wait at the end of their 64.
+  struct Check {
+    ServiceId round;
+    ValueTitle title;
+    std::string value;
+  };
+  // Use the value from position `from` on. Comes before Limit() allows that position.
+  struct Adopt {
+    ValueTitle title;
+    std::string value;
+    int64_t from = 0;
+  };
+  // What became of a proposal of this worker.
+  struct Decided {
+    uint64_t proposal = 0;
+    absl::Status status;
+    int64_t from = 0;
+  };
+  using Command = std::variant<Ask, Check, Adopt, Decided>;
+
+  AgreementMember() { Listen(); }
+
+  // The number of the proposal. `title.bytes` is filled in.
+  absl::StatusOr<uint64_t> Propose(ValueTitle title, std::string value);
+  // The worker is at `position` now. Never goes back.
+  void Reached(Scale scale, int64_t position);
+  // The last position to which the worker may go before something else happens here.
+  int64_t Limit(Scale scale) const;
+  // The digest that this worker computes for the value of a Check, or why it cannot use the value.
+  void Checked(const ServiceId& round, const absl::StatusOr<Digest>& digest);
+  void Answered(uint64_t tag, absl::StatusCode code, absl::string_view bytes);
+
+  std::vector<Command> TakeCommands();
+
+  // For ReportWanted; `full`: with the values' bytes, else with those of short ones.
+  std::string Report(bool full) const;
+
+  // Not OK: the service refuses this worker, and it hears of no more values.
+  const absl::Status& status() const { return status_; }
+
+ private:
+  struct Held {
+    ValueTitle title;
+    std::string value;
+    int64_t from = 0;
+  };
+  struct Asked {
+    ServiceId round;
+    ValueTitle title;
+    std::optional<std::string> value;
+    std::optional<int64_t> limit;  // once the position is told
+  };
+
+  void Listen();
+  void AskService(uint64_t tag, const AgreementRequest& request);
+  void On(struct Settled&& answer, uint64_t tag);
+  void On(struct Question&& answer, uint64_t tag);
+  void On(struct Outcome&& answer, uint64_t tag);
+  void On(struct Welcome&& answer, uint64_t tag);
+  void On(struct Value&& answer, uint64_t tag);
+  void Refused(uint64_t tag, const absl::Status& status);
+  void TakeOver(const ValueTitle& title, int64_t from, const std::optional<Asked>& asked);
+  void Use(Held value);
+  void HaveValue(std::string value);
+  const std::string* OwnValue(const ValueTitle& title) const;
+
+  std::vector<Command> commands_;
+  ServiceId seen_;
+  std::array<int64_t, kScales> positions_ = {};
+  std::map<std::string, Held> in_force_;    // by kind
+  std::map<std::string, Held> missing_;     // in force, by kind; bytes are being fetched
+  std::optional<Asked> asked_;              // the round that is under way
+  std::map<uint64_t, Held> proposals_;      // own ones, by number
+  std::map<uint64_t, ValueTitle> fetches_;  // by tag
+  uint64_t next_ = 0;
+  absl::Status status_;
+};
+
+}  // namespace syncopate::services
+
+#endif  // SYNCOPATE_SERVICES_AGREEMENT_MEMBER_H_

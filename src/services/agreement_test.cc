@@ -1,0 +1,355 @@
+#include "services/agreement.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/digest.h"
+#include "base/limits.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "services/agreement_member.h"
+
+namespace syncopate::services {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+ValueTitle Title(const std::string& kind, uint64_t version, const std::string& value) {
+  return {.kind = kind,
+          .version = version,
+          .scale = Scale::kIteration,
+          .unit = 1,
+          .digest = DigestOf(value),
+          .bytes = value.size()};
+}
+
+// Members that talk to one service without delay, unless a worker is held. The service is loaded from
+// its own bytes before every step.
+class Members {
+ public:
+  explicit Members(int count) : service_({}) {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < count; ++rank) {
+      ranks.push_back(rank);
+      members_[rank];
+    }
+    service_ = Agreement(ranks);
+    Settle();
+  }
+
+  AgreementMember& operator[](int rank) { return members_[rank]; }
+
+  ServiceStep Step(const ServiceEvent& event) {
+    Agreement copy({});
+    EXPECT_TRUE(copy.Load(service_.State()).ok());
+    EXPECT_EQ(copy.State(), service_.State());
+    service_ = copy;
+    ServiceStep step = service_.Step({.now_ns = 0, .incarnation = incarnation_}, event);
+    Send(step);
+    return step;
+  }
+
+  void Settle() {
+    for (bool more = true; more;) {
+      more = false;
+      for (auto& [rank, member] : members_) {
+        for (auto& command : member.TakeCommands()) {
+          more = true;
+          if (auto* ask = std::get_if<AgreementMember::Ask>(&command)) {
+            tags_[{rank, ++tickets_}] = ask->tag;
+            Step(Asked{rank, tickets_, ask->bytes});
+          } else if (auto* check = std::get_if<AgreementMember::Check>(&command)) {
+            checks_[rank] = *check;
+            if (!held_.contains(rank)) Answer(rank);
+          } else if (auto* adopt = std::get_if<AgreementMember::Adopt>(&command)) {
+            adopted_[rank].push_back(*adopt);
+          } else if (auto* decided = std::get_if<AgreementMember::Decided>(&command)) {
+            decided_[rank].push_back(*decided);
+          }
+        }
+      }
+    }
+  }
+
+  void Answer(int rank) {
+    const auto& check = checks_.at(rank);
+    members_[rank].Checked(check.round, DigestOf(check.value));
+  }
+
+  void Lose(int rank) {
+    members_.erase(rank);
+    std::erase_if(tags_, [&](const auto& item) { return item.first.first == rank; });
+    Step(Departed{rank, false});
+    Settle();
+  }
+
+  // The service and its host are lost with all that was under way; open requests come again.
+  void Rebuild() {
+    std::vector<ServiceReport> reports;
+    for (auto& [rank, member] : members_) reports.push_back({rank, member.Report(rank == 0)});
+    ++incarnation_;
+    const auto rebuilt = service_.Rebuild({.now_ns = 0, .incarnation = incarnation_}, reports);
+    ASSERT_TRUE(rebuilt.ok()) << rebuilt.status();
+    EXPECT_EQ(*rebuilt, "");
+  }
+
+  void Send(const ServiceStep& step) {
+    for (const services::Answer& answer : step.answers) {
+      const auto tag = tags_.find({answer.to, answer.ticket});
+      if (tag == tags_.end()) continue;
+      const uint64_t number = tag->second;
+      tags_.erase(tag);
+      members_[answer.to].Answered(number, answer.code, answer.bytes);
+    }
+  }
+
+  uint64_t Propose(int rank, const std::string& kind, uint64_t version, const std::string& value) {
+    const auto number = members_[rank].Propose(Title(kind, version, value), value);
+    EXPECT_TRUE(number.ok()) << number.status();
+    Settle();
+    return number.value_or(0);
+  }
+
+  Agreement service_;
+  std::map<int, AgreementMember> members_;
+  std::map<int, std::vector<AgreementMember::Adopt>> adopted_;
+  std::map<int, std::vector<AgreementMember::Decided>> decided_;
+  std::map<int, AgreementMember::Check> checks_;
+  std::set<int> held_;  // they do not answer the question
+  std::map<std::pair<int, uint64_t>, uint64_t> tags_;
+  uint64_t tickets_ = 0;
+  uint64_t incarnation_ = 0;
+};
+
+TEST(AgreementTest, AllUseAValueFromAPointThatNobodyHasReached) {
+  Members members(3);
+  members[0].Reached(Scale::kIteration, 10);
+  members[1].Reached(Scale::kIteration, 30);
+  members[2].Reached(Scale::kCall, 1000);  // another scale
+  members.Propose(2, "schedule", 1, "value");
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_THAT(members.adopted_[rank], SizeIs(1));
+    EXPECT_EQ(members.adopted_[rank][0].from, 30 + 64 + 1);
+    EXPECT_EQ(members.adopted_[rank][0].value, "value");
+    EXPECT_EQ(members[rank].Limit(Scale::kIteration), INT64_MAX);
+  }
+  ASSERT_THAT(members.decided_[2], SizeIs(1));
+  EXPECT_TRUE(members.decided_[2][0].status.ok());
+  EXPECT_EQ(members.decided_[2][0].from, 95);
+}
+
+TEST(AgreementTest, AWorkerGoesSixtyFourFurtherWithoutAnOutcome) {
+  Members members(2);
+  members.held_ = {1};
+  members[0].Reached(Scale::kIteration, 10);
+  members.Propose(0, "schedule", 1, "value");
+  EXPECT_EQ(members[0].Limit(Scale::kIteration), 74);
+  EXPECT_EQ(members[0].Limit(Scale::kCall), INT64_MAX);
+  EXPECT_EQ(members[1].Limit(Scale::kIteration), INT64_MAX);  // it has promised nothing yet
+  members[0].Reached(Scale::kIteration, 74);
+  members[1].Reached(Scale::kIteration, 200);
+  members.Answer(1);
+  members.Settle();
+  EXPECT_EQ(members.adopted_[0][0].from, 265);
+  EXPECT_EQ(members[0].Limit(Scale::kIteration), INT64_MAX);
+}
+
+TEST(AgreementTest, ALongValueIsFetchedByThoseThatDoNotHaveIt) {
+  Members members(3);
+  const std::string value(100'000, 'v');
+  members.Propose(1, "topology", 7, value);
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_THAT(members.adopted_[rank], SizeIs(1));
+    EXPECT_EQ(members.adopted_[rank][0].value, value);
+  }
+}
+
+TEST(AgreementTest, OneThatIsLostIsNotWaitedFor) {
+  Members members(3);
+  members.held_ = {2};
+  members.Propose(0, "schedule", 1, "value");
+  EXPECT_THAT(members.adopted_[0], IsEmpty());
+  members.Lose(2);
+  EXPECT_THAT(members.adopted_[0], SizeIs(1));
+  EXPECT_THAT(members.adopted_[1], SizeIs(1));
+}
+
+TEST(AgreementTest, AProposalOutlivesItsProposer) {
+  Members members(3);
+  members.held_ = {1};
+  members.Propose(2, "schedule", 1, "value");
+  members.Lose(2);
+  members.Answer(1);
+  members.Settle();
+  EXPECT_THAT(members.adopted_[0], SizeIs(1));
+  EXPECT_THAT(members.adopted_[1], SizeIs(1));
+}
+
+TEST(AgreementTest, AnotherDigestEndsTheRoundForAllAndShowsBoth) {
+  Members members(3);
+  members.held_ = {1};
+  members.Propose(0, "schedule", 1, "value");
+  members[1].Checked(members.checks_.at(1).round, DigestOf("other"));
+  members.Settle();
+  ASSERT_THAT(members.decided_[0], SizeIs(1));
+  EXPECT_EQ(members.decided_[0][0].status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(members.decided_[0][0].status.message(),
+              AllOf(HasSubstr("rank 1"), HasSubstr(DigestOf("value").ToString()),
+                    HasSubstr(DigestOf("other").ToString())));
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_THAT(members.adopted_[rank], IsEmpty());
+    EXPECT_EQ(members[rank].Limit(Scale::kIteration), INT64_MAX);
+  }
+  members.held_.clear();
+  members.Propose(2, "schedule", 1, "better");
+  EXPECT_EQ(members.adopted_[1][0].value, "better");
+}
+
+TEST(AgreementTest, AValueThatCannotBeUsedIsRefusedWithTheReason) {
+  Members members(2);
+  members.held_ = {1};
+  members.Propose(0, "schedule", 1, "value");
+  members[1].Checked(members.checks_.at(1).round, absl::InvalidArgumentError("line 3 is odd"));
+  members.Settle();
+  EXPECT_THAT(members.decided_[0][0].status.message(), HasSubstr("line 3 is odd"));
+}
+
+TEST(AgreementTest, OfOneVersionThereIsOneValue) {
+  Members members(3);
+  members.held_ = {0, 1, 2};
+  members.Propose(0, "schedule", 1, "value");
+  members.Propose(1, "schedule", 1, "value");  // the same: one round for both
+  members.Propose(2, "schedule", 1, "other");
+  ASSERT_THAT(members.decided_[2], SizeIs(1));
+  EXPECT_THAT(
+      members.decided_[2][0].status.message(),
+      AllOf(HasSubstr(DigestOf("value").ToString()), HasSubstr(DigestOf("other").ToString())));
+  for (int rank = 0; rank < 3; ++rank) members.Answer(rank);
+  members.held_.clear();
+  members.Settle();
+  EXPECT_THAT(members.adopted_[2], SizeIs(1));
+  EXPECT_TRUE(members.decided_[0][0].status.ok());
+  EXPECT_TRUE(members.decided_[1][0].status.ok());
+  members.Propose(0, "schedule", 1, "value");  // in force already
+  EXPECT_TRUE(members.decided_[0][1].status.ok());
+  EXPECT_EQ(members.decided_[0][1].from, members.decided_[0][0].from);
+  members.Propose(0, "schedule", 1, "late");
+  EXPECT_EQ(members.decided_[0][2].status.code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(AgreementTest, ProposalsWaitForEachOther) {
+  Members members(2);
+  members.held_ = {1};
+  members.Propose(0, "schedule", 1, "one");
+  members.Propose(0, "schedule", 3, "three");
+  members.Propose(0, "schedule", 2, "two");
+  members.Propose(1, "topology", 1, "net");
+  members.held_.clear();
+  members.Answer(1);
+  members.Settle();
+  ASSERT_THAT(members.adopted_[1], SizeIs(3));
+  EXPECT_EQ(members.adopted_[1][0].value, "one");
+  EXPECT_EQ(members.adopted_[1][1].value, "three");
+  EXPECT_EQ(members.adopted_[1][2].value, "net");
+  EXPECT_EQ(members.decided_[0].size(), 3u);  // version 2 came too late
+}
+
+TEST(AgreementTest, AJoinerIsWelcomedWithAllValuesInForce) {
+  Members members(2);
+  members[0].Reached(Scale::kIteration, 5);
+  members.Propose(0, "schedule", 1, "old");
+  members.Propose(0, "schedule", 2, "new");
+  members.Propose(1, "topology", 1, std::string(5000, 't'));
+  members.Step(Joined{2});
+  members.members_[2];
+  members.Settle();
+  ASSERT_THAT(members.adopted_[2], SizeIs(2));
+  EXPECT_EQ(members.adopted_[2][0].value, "new");
+  EXPECT_EQ(members.adopted_[2][0].from, 70);
+  EXPECT_EQ(members.adopted_[2][1].value, std::string(5000, 't'));
+  members.Propose(2, "schedule", 3, "newer");
+  EXPECT_THAT(members.adopted_[2], SizeIs(3));
+  EXPECT_EQ(members.adopted_[0].back().value, "newer");
+}
+
+TEST(AgreementTest, AnOutcomeThatOneHasHeardStaysWhenHostAndStandbyAreLost) {
+  Members members(3);
+  members.held_ = {2};
+  members[1].Reached(Scale::kIteration, 40);
+  const std::string value(5000, 'v');
+  members.Propose(0, "schedule", 1, value);
+  // Of the last step only rank 1 hears.
+  members[2].Checked(members.checks_.at(2).round, DigestOf(value));
+  auto commands = members[2].TakeCommands();
+  ASSERT_THAT(commands, SizeIs(1));
+  const auto& told = std::get<AgreementMember::Ask>(commands[0]);
+  auto step = members.service_.Step({}, Asked{2, 1000, told.bytes});
+  std::erase_if(step.answers, [](const services::Answer& answer) { return answer.to != 1; });
+  members.Send(step);
+  ASSERT_THAT(step.answers, SizeIs(1));
+  members.Settle();  // rank 1 adopts
+  members.Rebuild();
+  // What the others wait for is sent again.
+  members.tags_.clear();
+  members[0].Answered(0, absl::StatusCode::kOk,
+                      EncodeAnswer(Welcome{{1, 1}, {{Title("schedule", 1, value), 105}}}));
+  members.tags_[{2, 1001}] = told.tag;
+  members.Step(Asked{2, 1001, told.bytes});
+  members.Settle();
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_THAT(members.adopted_[rank], SizeIs(1)) << rank;
+    EXPECT_EQ(members.adopted_[rank][0].from, 105);
+    EXPECT_EQ(members.adopted_[rank][0].value, value);
+    EXPECT_EQ(members[rank].Limit(Scale::kIteration), INT64_MAX);
+  }
+}
+
+TEST(AgreementTest, ReportsThatContradictEachOtherAreNotBelieved) {
+  Agreement service({});
+  AgreementReport one = {{{Title("schedule", 1, "a"), true, 10, "a"}}};
+  AgreementReport two = {{{Title("schedule", 1, "b"), true, 10, "b"}}};
+  const auto rebuilt = service.Rebuild({}, {{0, EncodeReport(one)}, {1, EncodeReport(two)}});
+  EXPECT_THAT(rebuilt.status().message(),
+              AllOf(HasSubstr(DigestOf("a").ToString()), HasSubstr(DigestOf("b").ToString())));
+  one.entries[0].value.clear();
+  EXPECT_EQ(service.Rebuild({}, {{0, EncodeReport(one)}}).status().code(),
+            absl::StatusCode::kDataLoss);
+}
+
+TEST(AgreementTest, TooMuchIsRefused) {
+  Members members(2);
+  members.held_ = {1};
+  const std::string value(limits::kAgreementValueBytesMax, 'v');
+  for (uint64_t version = 1; version <= 3; ++version) members.Propose(0, "big", version, value);
+  EXPECT_THAT(members.decided_[0], IsEmpty());
+  members.Propose(0, "big", 4, "v");
+  ASSERT_THAT(members.decided_[0], SizeIs(1));
+  EXPECT_EQ(members.decided_[0][0].status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(members[0].Propose(Title("big", 5, ""), value + "v").ok());
+}
+
+TEST(AgreementTest, NonsenseAndStrangersAreRefused) {
+  Members members(2);
+  const auto code = [&](const std::string& bytes, int from) {
+    const ServiceStep step = members.service_.Step({}, Asked{from, 77, bytes});
+    EXPECT_THAT(step.answers, SizeIs(1));
+    return step.answers.empty() ? absl::StatusCode::kOk : step.answers[0].code;
+  };
+  EXPECT_EQ(code("nonsense", 0), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(EncodeRequest(Listen{}), 0), absl::StatusCode::kFailedPrecondition);  // it does
+  EXPECT_EQ(code(EncodeRequest(Listen{}), 9), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code(EncodeRequest(Fetch{"schedule", 1}), 0), absl::StatusCode::kNotFound);
+  const std::string state = members.service_.State();
+  for (size_t length = 0; length < state.size(); ++length) {
+    EXPECT_FALSE(Agreement({}).Load(absl::string_view(state).substr(0, length)).ok());
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::services
