@@ -1,0 +1,670 @@
+// A job whose workers have the services of this room, in virtual time and from one seed: delays of
+// messages and parcels, workers that die, are held for lost though they still run, leave or join, at
+// chosen steps of requests. No threads, so a run takes about a millisecond.
+#ifndef SYNCOPATE_SERVICES_SERVICE_WORLD_TESTING_H_
+#define SYNCOPATE_SERVICES_SERVICE_WORLD_TESTING_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/digest.h"
+#include "base/random.h"
+#include "services/agreement.h"
+#include "services/agreement_member.h"
+#include "services/counter.h"
+#include "services/sample_holder.h"
+#include "services/sample_ranges.h"
+#include "services/service_host.h"
+
+namespace syncopate::services {
+
+// A fault happens before or after a worker in a role sends a message of a name, the `times`-th time
+// that any worker does.
+struct WorldFault {
+  std::string kind;     // "death", "expulsion" (it runs on for a while), "leave"
+  std::string role;     // "host", "standby", "asker"
+  std::string message;  // "request", "event", "ack", "answer", "state"
+  bool after = false;
+  int times = 1;
+
+  std::string Name() const {
+    return absl::StrCat(kind, " of ", role, after ? " after " : " before ", message);
+  }
+};
+
+struct WorldOptions {
+  uint64_t seed = 0;
+  int workers = 4;
+  int servers = 0;  // of them, the last ranks: they ask, and never host
+  int joiners = 0;
+  uint64_t samples = 40;  // of an epoch
+  uint64_t epochs = 2;
+  bool counter_rebuilds = true;
+  double bad_digests = 0;  // the chance that a worker computes another digest
+  std::vector<WorldFault> faults;
+};
+
+inline WorldOptions DrawWorld(uint64_t seed) {
+  Random random(seed * 2 + 1);
+  WorldOptions options = {.seed = seed, .faults = {}};
+  options.workers = static_cast<int>(random.Between(2, 6));
+  options.servers = options.workers > 2 && random.Below(4) == 0 ? 1 : 0;
+  options.joiners = random.Below(5) == 0 ? 1 : 0;
+  options.samples = static_cast<uint64_t>(random.Between(20, 60));
+  options.counter_rebuilds = random.Below(4) != 0;
+  options.bad_digests = random.Below(4) == 0 ? 0.2 : 0;
+  const int candidates = options.workers - options.servers;
+  // One that may host always stays.
+  const int faults = static_cast<int>(random.Below(static_cast<uint64_t>(std::min(candidates, 4))));
+  const std::vector<std::string> kinds = {"death", "death", "expulsion", "leave"};
+  const std::vector<std::pair<std::string, std::string>> steps = {
+      {"asker", "request"}, {"host", "event"}, {"host", "answer"},
+      {"standby", "ack"},   {"host", "state"}, {"standby", "request"}};
+  for (int i = 0; i < faults; ++i) {
+    const auto& [role, message] = steps[random.Below(steps.size())];
+    options.faults.push_back(
+        {.kind = kinds[random.Below(kinds.size())],
+         .role = role,
+         .message = message,
+         .after = random.Below(2) == 0,
+         .times = static_cast<int>(message == "state" ? 1 : random.Between(1, 40))});
+  }
+  return options;
+}
+
+class ServiceWorld {
+ public:
+  struct Counts {
+    uint64_t events = 0, messages = 0, parcels = 0, answers = 0;
+    uint64_t adopted = 0, refused = 0, repeated = 0, blocked = 0;
+    uint64_t takeovers = 0, rebuilt = 0, ended = 0, left = 0, joined = 0;
+    std::map<std::string, uint64_t> faults;  // that happened, by name
+  };
+
+  explicit ServiceWorld(WorldOptions options)
+      : options_(std::move(options)), random_(options_.seed) {
+    for (int rank = 0; rank < options_.workers; ++rank) AddWorker(rank, {});
+    for (int i = 0; i < options_.joiners; ++i) {
+      Schedule(random_.Between(0, 400), {.what = Event::kJoin, .to = options_.workers + i});
+    }
+  }
+
+  // Runs until nothing happens any more. What did not hold; empty if all did.
+  std::string Run() {
+    for (auto& [rank, worker] : workers_) Drain(rank);
+    while (!queue_.empty() && fault_.empty()) {
+      const Event event = queue_.top();
+      queue_.pop();
+      now_ = event.time;
+      if (++counts_.events > 200'000) Fail("the job does not come to an end");
+      Handle(event);
+    }
+    if (fault_.empty()) Check();
+    return fault_;
+  }
+
+  const Counts& counts() const { return counts_; }
+
+ private:
+  struct Event {
+    enum What { kMail, kChange, kAct, kChecked, kDie, kJoin };
+    What what = kAct;
+    int to = -1;
+    int from = -1;
+    std::string bytes = {};
+    Change change = {};
+    ServiceId round = {};
+    Digest digest = {};
+    int64_t time = 0;
+    uint64_t number = 0;
+  };
+  struct Later {
+    bool operator()(const Event& a, const Event& b) const {
+      return std::tie(a.time, a.number) > std::tie(b.time, b.number);
+    }
+  };
+  struct Worker {
+    std::unique_ptr<ServiceHost> host;
+    AgreementMember member;
+    SampleHolder holder;
+    bool runs = true;    // its code is executed
+    bool in_job = true;  // no change has said that it is gone
+    bool leaving = false, joined = false;
+    bool over = false;  // there are no more samples
+    bool blocked = false;
+    bool rebuilt = false;
+    std::optional<absl::Status> ended;
+    int64_t position = 0;
+    std::vector<SampleRange> computing;
+    std::map<uint64_t, std::vector<SampleRange>> said;  // by tag, not answered yet
+    std::vector<SampleRange> counted;                   // said and answered
+    std::set<uint64_t> answered;                        // tickets
+    std::vector<AgreementMember::Adopt> adopted;
+    std::vector<std::tuple<int64_t, std::string, uint64_t>> used;  // position, kind, version
+    std::map<uint64_t, ValueTitle> proposed;
+    std::vector<std::pair<ValueTitle, int64_t>> settled;
+    std::vector<Counter::Sum> sums;
+    uint64_t additions = 0;
+    uint64_t largest_sum = 0;
+  };
+  static constexpr uint16_t kAgreement = 0, kSamples = 1, kCounter = 2;
+
+  void Fail(const std::string& what) {
+    if (fault_.empty()) fault_ = absl::StrCat("at ", now_, ": ", what);
+  }
+
+  void Schedule(int64_t time, Event event) {
+    event.time = std::max(time, now_);
+    event.number = ++events_;
+    queue_.push(std::move(event));
+  }
+
+  Worker& worker(int rank) { return workers_.at(rank); }
+  bool InJob(int rank) const { return workers_.at(rank).in_job; }
+
+  void AddWorker(int rank, std::vector<Change> history) {
+    std::vector<int> all, candidates;
+    for (int i = 0; i < options_.workers; ++i) {
+      all.push_back(i);
+      if (i < options_.workers - options_.servers) candidates.push_back(i);
+    }
+    Services services;
+    services.push_back(std::make_unique<Agreement>(all));
+    services.push_back(std::make_unique<SampleRanges>(SampleRangesOptions{
+        .samples = options_.samples, .epochs = options_.epochs, .ahead = options_.seed % 2}));
+    services.push_back(std::make_unique<Counter>(options_.counter_rebuilds));
+    Worker& worker = workers_[rank];
+    worker.joined = !history.empty();
+    auto host = ServiceHost::Make({.rank = rank,
+                                   .size = options_.workers,
+                                   .candidates = candidates,
+                                   .history = std::move(history)},
+                                  std::move(services), now_ + Skew(rank));
+    if (!host.ok()) return Fail(host.status().ToString());
+    worker.host = *std::move(host);
+    Schedule(now_ + random_.Between(0, 20), {.what = Event::kAct, .to = rank});
+    Ask(rank, kSamples, worker.holder.Take(BatchOf(rank)));
+  }
+
+  // Clocks of workers have nothing in common.
+  int64_t Skew(int rank) const { return 1000 * ((rank * 7) % 5); }
+  uint64_t BatchOf(int rank) const { return 2 + static_cast<uint64_t>(rank) % 3; }
+
+  void Handle(const Event& event) {
+    if (event.what == Event::kJoin) return Join(event.to);
+    Worker& to = worker(event.to);
+    if (event.what == Event::kDie) {
+      to.runs = false;
+      return;
+    }
+    if (!to.runs || to.ended.has_value()) return;
+    const int64_t now = now_ + Skew(event.to);
+    switch (event.what) {
+      case Event::kMail:
+        // Nothing comes from a worker that is known to be gone, or from one that died before it sent.
+        if (!to.host->order().IsLive(event.from)) return;
+        if (const auto cut = cuts_.find({event.from, event.to});
+            cut != cuts_.end() && event.time > cut->second) {
+          return;
+        }
+        to.host->Arrived(event.from, event.bytes, now);
+        break;
+      case Event::kChange: {
+        const bool hosted = to.host->hosts();
+        to.host->Changed(event.change, now);
+        counts_.takeovers += !hosted && to.host->hosts();
+        break;
+      }
+      case Event::kAct:
+        Act(event.to);
+        break;
+      case Event::kChecked:
+        to.member.Checked(event.round, event.digest);
+        break;
+      default:
+        break;
+    }
+    Drain(event.to);
+  }
+
+  void Join(int rank) {
+    Change change = {
+        .kind = Change::Kind::kJoined, .rank = rank, .may_host = random_.Below(2) == 0};
+    ++counts_.joined;
+    change.order = changes_.size() + 1;
+    std::vector<Change> history = changes_;
+    history.push_back(change);
+    Announce(change);
+    AddWorker(rank, std::move(history));
+    Drain(rank);
+  }
+
+  // A change is agreed now; workers learn it one after the other.
+  void Announce(Change change) {
+    change.order = changes_.size() + 1;
+    changes_.push_back(change);
+    for (auto& [rank, worker] : workers_) {
+      if (!worker.in_job || rank == change.rank) continue;
+      int64_t& learnt = learnt_[rank];
+      learnt = std::max(learnt + 1, now_ + random_.Between(1, 30));
+      knows_[{rank, change.order}] = learnt;
+      Schedule(learnt, {.what = Event::kChange, .to = rank, .change = change});
+      if (change.kind != Change::Kind::kJoined) {
+        cuts_[{change.rank, rank}] = random_.Below(3) == 0 ? now_ : random_.Between(now_, learnt);
+      } else {
+        not_before_[{change.rank, rank}] = learnt;
+      }
+    }
+  }
+
+  void Gone(int rank, Change::Kind kind) {
+    Worker& gone = worker(rank);
+    if (!gone.in_job) return;
+    gone.in_job = false;
+    Announce({.kind = kind, .rank = rank});
+  }
+
+  bool MayGo(int rank) const {
+    // One that may host stays.
+    int others = 0;
+    for (int i = 0; i < options_.workers - options_.servers; ++i) {
+      const Worker& each = workers_.at(i);
+      others += i != rank && each.in_job && !each.leaving;
+    }
+    return others > 0;
+  }
+
+  std::string RoleOf(int rank) const {
+    const HostOrder& order = workers_.at(rank).host->order();
+    return order.host() == rank ? "host" : order.standby() == rank ? "standby" : "asker";
+  }
+
+  // Whether a fault meets the worker right now, in its course of sending `message`.
+  void MeetFaults(int rank, const std::string& message, bool after) {
+    for (size_t i = 0; i < options_.faults.size(); ++i) {
+      WorldFault& fault = options_.faults[i];
+      if (fault.times <= 0 || fault.message != message || fault.after != after ||
+          fault.role != RoleOf(rank)) {
+        continue;
+      }
+      if (--fault.times > 0 || !worker(rank).runs || !MayGo(rank)) continue;
+      ++counts_.faults[fault.Name()];
+      if (fault.kind == "leave") {
+        leave_soon_.insert(rank);  // not inside of a step
+      } else {
+        if (fault.kind == "death") {
+          worker(rank).runs = false;
+        } else {
+          Schedule(now_ + random_.Between(0, 100), {.what = Event::kDie, .to = rank});
+        }
+        Gone(rank, Change::Kind::kLost);
+      }
+    }
+  }
+
+  void Mail(int from, int to, std::string bytes, bool parcel) {
+    const auto message = DecodeMessage(bytes);
+    if (!message.ok()) return Fail(message.status().ToString());
+    const std::string name(NameOf(*message));
+    if (parcel != (bytes.size() > limits::kMailBytesMax)) Fail("a parcel for a short message");
+    MeetFaults(from, name, /*after=*/false);
+    if (!worker(from).runs) return;
+    ++(parcel ? counts_.parcels : counts_.messages);
+    int64_t& last = last_mail_[{from, to, parcel}];
+    last = std::max(last + 1, now_ + random_.Between(1, parcel ? 40 : 12));
+    if (const auto not_before = not_before_.find({from, to}); not_before != not_before_.end()) {
+      last = std::max(last, not_before->second + 1);
+    }
+    Schedule(last, {.what = Event::kMail, .to = to, .from = from, .bytes = std::move(bytes)});
+    MeetFaults(from, name, /*after=*/true);
+  }
+
+  template <typename Request>
+  void Ask(int rank, uint16_t service, const Request& request) {
+    const auto ticket =
+        worker(rank).host->Ask(service, request.tag, request.bytes, now_ + Skew(rank));
+    if (!ticket.ok() && !worker(rank).ended.has_value()) Fail(ticket.status().ToString());
+  }
+
+  // Does what the machines of a worker ask for, until they ask for nothing.
+  void Drain(int rank) {
+    Worker& self = worker(rank);
+    bool more = true;
+    while (more && self.runs) {
+      more = false;
+      for (ServiceCommand& command : self.host->TakeCommands()) {
+        more = true;
+        if (!self.runs) return;  // it died in the middle
+        Do(rank, std::move(command));
+      }
+      for (AgreementMember::Command& command : self.member.TakeCommands()) {
+        more = true;
+        Do(rank, std::move(command));
+      }
+      if (self.ended.has_value()) return;
+      if (leave_soon_.erase(rank) > 0) {
+        self.leaving = true;
+        self.host->Leave(now_ + Skew(rank));
+        more = true;
+      }
+      if (self.blocked && self.runs) Proceed(rank);
+    }
+  }
+
+  void Do(int rank, ServiceCommand command) {
+    Worker& self = worker(rank);
+    if (auto* send = std::get_if<Send>(&command)) {
+      Mail(rank, send->to, std::move(send->bytes), false);
+    } else if (auto* parcel = std::get_if<SendParcel>(&command)) {
+      Mail(rank, parcel->to, std::move(parcel->bytes), true);
+    } else if (auto* answered = std::get_if<Answered>(&command)) {
+      ++counts_.answers;
+      if (!self.answered.insert(answered->ticket).second) Fail("a ticket is answered twice");
+      OnAnswer(rank, *answered);
+    } else if (auto* wanted = std::get_if<ReportWanted>(&command)) {
+      self.host->GiveReports(wanted->incarnation,
+                             {self.member.Report(wanted->hosts), self.holder.Report(),
+                              Counter::Report(self.largest_sum)},
+                             now_ + Skew(rank));
+    } else if (std::holds_alternative<MayLeave>(command)) {
+      ++counts_.left;
+      Schedule(now_ + random_.Between(0, 30), {.what = Event::kDie, .to = rank});
+      Gone(rank, Change::Kind::kLeft);
+    } else if (auto* end = std::get_if<EndJob>(&command)) {
+      ++counts_.ended;
+      self.ended = end->status;
+    } else if (auto* remark = std::get_if<Remark>(&command)) {
+      if (remark->important) {
+        if (remark->text.find("has rebuilt") == std::string::npos) Fail(remark->text);
+        rebuilt_ = true;
+        ++counts_.rebuilt;
+      }
+    }
+  }
+
+  void OnAnswer(int rank, const Answered& answered) {
+    Worker& self = worker(rank);
+    if (answered.service == kAgreement) {
+      self.member.Answered(answered.tag, answered.code, answered.bytes);
+      return;
+    }
+    if (answered.service == kCounter) {
+      const auto sum = Counter::Read(answered.bytes);
+      if (answered.code != absl::StatusCode::kOk || !sum.ok()) return Fail("no sum");
+      self.sums.push_back(*sum);
+      self.largest_sum = std::max(self.largest_sum, sum->total);
+      return;
+    }
+    auto grant = self.holder.Answered(answered.tag, answered.code, answered.bytes);
+    if (!grant.ok()) return Fail(absl::StrCat("rank ", rank, ": ", grant.status().ToString()));
+    const auto said = self.said.extract(answered.tag);
+    if (!said.empty()) {
+      self.counted.insert(self.counted.end(), said.mapped().begin(), said.mapped().end());
+    }
+    self.over = grant->over;
+    if (self.over) return;
+    self.computing = std::move(grant->ranges);
+    Schedule(now_ + random_.Between(1, 10) * (rank % 3 + 1), {.what = Event::kAct, .to = rank});
+  }
+
+  void Do(int rank, AgreementMember::Command command) {
+    Worker& self = worker(rank);
+    if (auto* ask = std::get_if<AgreementMember::Ask>(&command)) {
+      Ask(rank, kAgreement, *ask);
+    } else if (auto* check = std::get_if<AgreementMember::Check>(&command)) {
+      Digest digest = DigestOf(check->value);
+      if (random_.Unit() < options_.bad_digests) digest.low ^= 1;
+      Schedule(now_ + random_.Between(0, 5),
+               {.what = Event::kChecked, .to = rank, .round = check->round, .digest = digest});
+    } else if (auto* adopt = std::get_if<AgreementMember::Adopt>(&command)) {
+      ++counts_.adopted;
+      if (adopt->from <= self.position && !self.joined) {
+        Fail(absl::StrCat("rank ", rank, " is told too late of ", Describe(adopt->title)));
+      }
+      if (DigestOf(adopt->value) != adopt->title.digest) Fail("another value than was agreed");
+      self.adopted.push_back(std::move(*adopt));
+    } else if (auto* decided = std::get_if<AgreementMember::Decided>(&command)) {
+      if (decided->status.ok()) {
+        self.settled.emplace_back(self.proposed.at(decided->proposal), decided->from);
+      } else {
+        ++counts_.refused;
+      }
+    }
+  }
+
+  // A batch is computed.
+  void Act(int rank) {
+    Worker& self = worker(rank);
+    if (self.computing.empty() || self.blocked) return;
+    if (random_.Below(6) == 0) {
+      ++self.additions;
+      Ask(rank, kCounter, SampleHolder::Ask{.tag = 0, .bytes = Counter::Add(1)});
+    }
+    if (random_.Below(12) == 0) ProposeSomething(rank);
+    Proceed(rank);
+  }
+
+  void ProposeSomething(int rank) {
+    Worker& self = worker(rank);
+    const std::string kind = random_.Below(2) == 0 ? "schedule" : "topology";
+    uint64_t version = 1;
+    for (const auto& adopted : self.adopted) {
+      if (adopted.title.kind == kind) version = adopted.title.version + 1;
+    }
+    const size_t bytes = random_.Below(3) == 0 ? random_.Below(6000) : random_.Below(100);
+    // Several workers may propose the same.
+    std::string value(bytes, static_cast<char>('a' + version % 26));
+    ValueTitle title = {.kind = kind, .version = version, .scale = Scale::kIteration};
+    title.digest = DigestOf(value);
+    title.bytes = value.size();
+    const auto number = self.member.Propose(title, value);
+    if (!number.ok()) return Fail(number.status().ToString());
+    self.proposed[*number] = title;
+  }
+
+  // Takes the step for which the batch was computed, unless it is at the end of its 64.
+  void Proceed(int rank) {
+    Worker& self = worker(rank);
+    const int64_t next = self.position + 5 + (rank * 3 + self.position) % 41;
+    if (next > self.member.Limit(Scale::kIteration)) {
+      counts_.blocked += !self.blocked;
+      self.blocked = true;
+      return;
+    }
+    self.blocked = false;
+    self.position = next;
+    self.member.Reached(Scale::kIteration, next);
+    std::map<std::string, uint64_t> versions;
+    for (const auto& adopted : self.adopted) {
+      if (adopted.from <= next) versions[adopted.title.kind] = adopted.title.version;
+    }
+    for (const std::string kind : {"schedule", "topology"}) {
+      self.used.emplace_back(next, kind, versions[kind]);
+    }
+    std::vector<ServiceId> ids;
+    for (const SampleRange& range : self.computing) ids.push_back(range.id);
+    self.holder.Use(ids);
+    const SampleHolder::Ask ask = self.holder.Take(BatchOf(rank));
+    self.said[ask.tag] = std::exchange(self.computing, {});
+    Ask(rank, kSamples, ask);
+  }
+
+  void Check() {
+    bool ended = false;
+    for (const auto& [rank, worker] : workers_) ended |= worker.in_job && worker.ended.has_value();
+    if (ended) return CheckEnd();
+    for (const auto& [rank, worker] : workers_) {
+      if (worker.in_job) CheckSurvivor(rank, worker);
+    }
+    CheckAgreement();
+    CheckCounter();
+    CheckSamples();
+    CheckReplicas();
+  }
+
+  // A job may only end because the counter cannot be rebuilt, and then for all.
+  void CheckEnd() {
+    if (options_.counter_rebuilds) Fail("the job has ended though all can be rebuilt");
+    for (const auto& [rank, worker] : workers_) {
+      // One that joins a job that has ended learns that from the others' going.
+      if (!worker.in_job || (worker.joined && !worker.ended.has_value())) continue;
+      if (!worker.ended.has_value()) {
+        Fail(absl::StrCat("rank ", rank, " does not know that the job has ended"));
+      } else if (worker.ended->code() != absl::StatusCode::kUnavailable ||
+                 worker.ended->message().find("lost together") == std::string::npos ||
+                 worker.ended->message().find("counter") == std::string::npos) {
+        Fail(worker.ended->ToString());
+      }
+    }
+  }
+
+  void CheckSurvivor(int rank, const Worker& worker) {
+    const std::string who = absl::StrCat("rank ", rank);
+    if (!worker.member.status().ok())
+      Fail(absl::StrCat(who, ": ", worker.member.status().ToString()));
+    if (worker.host->order().changes().size() != changes_.size() && !worker.joined) {
+      Fail(absl::StrCat(who, " does not know all changes"));
+    }
+    if (worker.leaving) return Fail(absl::StrCat(who, " cannot leave"));
+    if (!worker.over) {
+      Fail(absl::StrCat(who, worker.blocked ? " waits at position " : " waits for samples at ",
+                        worker.position));
+    }
+    // The one with which it listens for the next round.
+    if (worker.host->open_tickets().size() != 1) {
+      Fail(absl::StrCat(who, " has ", worker.host->open_tickets().size(), " open tickets"));
+    }
+    if (worker.member.Limit(Scale::kIteration) != INT64_MAX) {
+      Fail(absl::StrCat(who, " still waits for an outcome"));
+    }
+    for (const auto& [id, range] : worker.holder.held()) {
+      Fail(absl::StrCat(who, " holds a range of epoch ", range.epoch));
+    }
+    if (worker.sums.size() != worker.additions) Fail(absl::StrCat(who, " lacks a sum"));
+  }
+
+  void CheckAgreement() {
+    // By kind and version: what it is and from where, as all survivors say (and, unless everything
+    // had to be rebuilt, all that are gone).
+    std::map<std::pair<std::string, uint64_t>, std::pair<Digest, int64_t>> agreed;
+    for (const auto& [rank, worker] : workers_) {
+      if (!worker.in_job && rebuilt_) continue;
+      for (const auto& adopt : worker.adopted) {
+        const std::pair<Digest, int64_t> what = {adopt.title.digest, adopt.from};
+        const auto [found, added] = agreed.insert({{adopt.title.kind, adopt.title.version}, what});
+        if (found->second != what)
+          Fail(absl::StrCat("rank ", rank, " has another ", Describe(adopt.title)));
+      }
+    }
+    for (const auto& [rank, worker] : workers_) {
+      if (!worker.in_job) continue;
+      if (!worker.joined && worker.adopted.size() != agreed.size()) {
+        Fail(absl::StrCat("rank ", rank, " has ", worker.adopted.size(), " of ", agreed.size(),
+                          " values"));
+      }
+      for (const auto& [position, kind, version] : worker.used) {
+        uint64_t right = 0;
+        for (const auto& [key, what] : agreed) {
+          if (key.first == kind && what.second <= position) right = std::max(right, key.second);
+        }
+        if (version != right && !worker.joined) {
+          Fail(absl::StrCat("rank ", rank, " uses ", kind, " ", version, " at ", position,
+                            " instead of ", right));
+        }
+      }
+      for (const auto& [title, from] : worker.settled) {
+        const auto found = agreed.find({title.kind, title.version});
+        if (found == agreed.end() ||
+            found->second != std::pair<Digest, int64_t>{title.digest, from}) {
+          Fail(absl::StrCat(Describe(title), " is settled and not in force"));
+        }
+      }
+    }
+  }
+
+  void CheckCounter() {
+    std::set<ServiceId> ids;
+    std::set<uint64_t> totals;
+    uint64_t asked = 0, answered = 0;
+    for (const auto& [rank, worker] : workers_) {
+      asked += worker.additions;
+      for (const Counter::Sum& sum : worker.sums) {
+        ++answered;
+        if (!ids.insert(sum.id).second) Fail("an id was made twice");
+        if (!totals.insert(sum.total).second && !rebuilt_) Fail("a sum was given twice");
+      }
+    }
+    if (!rebuilt_ && !totals.empty() && (*totals.rbegin() > asked || *totals.rbegin() < answered)) {
+      Fail(absl::StrCat("the counter is at ", *totals.rbegin(), " after ", asked, " additions"));
+    }
+  }
+
+  void CheckSamples() {
+    std::vector<Intervals> seen(options_.epochs), perhaps(options_.epochs);
+    for (const auto& [rank, worker] : workers_) {
+      for (const SampleRange& range : worker.counted) {
+        Intervals& of_epoch = seen.at(range.epoch);
+        const uint64_t before = CountOf(of_epoch);
+        AddInterval(of_epoch, range.samples);
+        if (CountOf(of_epoch) != before + range.samples.count && !rebuilt_) {
+          Fail(absl::StrCat("samples from ", range.samples.first, " of epoch ", range.epoch,
+                            " are counted twice"));
+        }
+        AddInterval(perhaps.at(range.epoch), range.samples);
+      }
+      // Of one that is gone nobody knows whether what it said last was heard.
+      for (const auto& [tag, ranges] : worker.said) {
+        for (const SampleRange& range : ranges) AddInterval(perhaps.at(range.epoch), range.samples);
+      }
+    }
+    for (uint64_t epoch = 0; epoch < options_.epochs; ++epoch) {
+      if (CountOf(perhaps[epoch]) != options_.samples) {
+        Fail(absl::StrCat("epoch ", epoch, " has ", CountOf(perhaps[epoch]), " of ",
+                          options_.samples, " samples"));
+      }
+    }
+  }
+
+  // Host and standby are in the same state.
+  void CheckReplicas() {
+    for (const auto& [rank, worker] : workers_) {
+      if (!worker.in_job || !worker.host->hosts()) continue;
+      const int standby = worker.host->order().standby();
+      if (standby >= 0 &&
+          workers_.at(standby).host->machine().State() != worker.host->machine().State()) {
+        Fail("the standby is not in the state of the host");
+      }
+    }
+  }
+
+  WorldOptions options_;
+  Random random_;
+  Counts counts_;
+  int64_t now_ = 0;
+  uint64_t events_ = 0;
+  std::string fault_;
+  bool rebuilt_ = false;
+  std::map<int, Worker> workers_;
+  std::vector<Change> changes_;
+  std::priority_queue<Event, std::vector<Event>, Later> queue_;
+  std::map<std::tuple<int, int, bool>, int64_t> last_mail_;
+  std::map<std::pair<int, int>, int64_t> cuts_;        // from, to: what comes later is lost
+  std::map<std::pair<int, int>, int64_t> not_before_;  // from a joiner, to
+  std::map<int, int64_t> learnt_;                      // rank: when it learns its last change
+  std::map<std::pair<int, uint64_t>, int64_t> knows_;
+  std::set<int> leave_soon_;
+};
+
+}  // namespace syncopate::services
+
+#endif  // SYNCOPATE_SERVICES_SERVICE_WORLD_TESTING_H_
