@@ -33,9 +33,9 @@ bool PeerWire::TellEnded() {
   return any;
 }
 
-void PeerWire::ResetOnClose(const UniqueFd& socket) {
+void PeerWire::ResetOnClose(int socket) {
   const linger at_once = {.l_onoff = 1, .l_linger = 0};
-  setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 }
 
 }  // namespace syncopate::transport::net

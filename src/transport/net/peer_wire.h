@@ -45,7 +45,7 @@ class PeerWire : public Wire {
   // Tells the handler of connections that have ended. True if there were any.
   bool TellEnded();
   // Closing this socket ends its connection at once, and tells the peer so.
-  static void ResetOnClose(const UniqueFd& socket);
+  static void ResetOnClose(int socket);
 
   WireHandler& handler_;
 

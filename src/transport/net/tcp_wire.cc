@@ -427,7 +427,7 @@ void TcpWire::DropQueue(Peer& peer) {
 }
 
 void TcpWire::PrepareReset(int rank) {
-  for (auto& lane : peers_[static_cast<size_t>(rank)].lanes) ResetOnClose(lane->fd);
+  for (auto& lane : peers_[static_cast<size_t>(rank)].lanes) ResetOnClose(lane->fd.get());
 }
 
 void TcpWire::SayFarewell(int rank) {

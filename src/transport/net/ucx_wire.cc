@@ -443,7 +443,7 @@ void UcxWire::DropQueue(Peer& peer) {
   for (const uint64_t cookie : peer.queue.Clear()) handler_.Sent(cookie);
 }
 
-void UcxWire::PrepareReset(int rank) { ResetOnClose(peer(rank).socket); }
+void UcxWire::PrepareReset(int rank) { ResetOnClose(peer(rank).socket.get()); }
 
 void UcxWire::SayFarewell(int rank) {
   Peer& peer = this->peer(rank);
