@@ -49,7 +49,7 @@ int HostsSupervisor::Run() {
     if (rendezvous.ok()) {
       rendezvous_ = *std::move(rendezvous);
     } else {
-      cannot = Outcome{.kind = Outcome::Kind::kNoService};
+      cannot = Outcome{.kind = Outcome::Kind::kNoRendezvous};
       cannot->detail = std::string(rendezvous.status().message());
     }
   }

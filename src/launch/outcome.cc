@@ -64,7 +64,7 @@ int ExitCode(const Outcome& outcome) {
     case Outcome::Kind::kLauncherGone:
     case Outcome::Kind::kHostFailed:
     case Outcome::Kind::kNotMet:
-    case Outcome::Kind::kNoService:
+    case Outcome::Kind::kNoRendezvous:
       return 1;
   }
   return 1;
@@ -87,7 +87,7 @@ std::string Explain(const Outcome& outcome, int ranks, absl::string_view program
     case Outcome::Kind::kNotMet:
       return absl::StrCat("rank ", outcome.rank, where, " has not come to the rendezvous ",
                           outcome.detail, others);
-    case Outcome::Kind::kNoService:
+    case Outcome::Kind::kNoRendezvous:
       return outcome.detail;
     case Outcome::Kind::kExited:
       return absl::StrCat("rank ", outcome.rank, where, " exited with code ", outcome.number,

@@ -22,7 +22,7 @@ struct Outcome {
     kLauncherGone,  // the launcher itself was killed
     kHostFailed,    // `host` with `ranks` could not be reached or was lost; `detail` says how
     kNotMet,        // `rank` has not come to the rendezvous; `detail` says how long it was waited
-    kNoService,     // the rendezvous cannot be started; `detail` says why
+    kNoRendezvous,  // the rendezvous cannot be started; `detail` says why
   };
   Kind kind = Kind::kDone;
   int rank = -1;
