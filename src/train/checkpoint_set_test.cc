@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary_folder_testing.h"
 #include "train/options/checkpoint_note.h"
 #include "train/powerless_disk_testing.h"
 #include "train/trainer_testing.h"
@@ -21,7 +22,6 @@ using testing::Aftermath;
 using testing::kAftermaths;
 using testing::Power;
 using testing::PowerlessDisk;
-using testing::TemporaryFolder;
 
 constexpr int kWorkers = 3;
 constexpr char kFolder[] = "/runs/one";

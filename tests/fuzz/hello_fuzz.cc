@@ -113,7 +113,7 @@ absl::StatusOr<std::vector<Introduction>> Meet(int rank, const Clock& clock, int
   spec.arena_fd = arena;
   spec.bell_fd = bell;
   spec.arena_bytes = 4096;
-  spec.terms = "terms";
+  spec.text = "text";
   return MeetPeers(spec, clock, clock.NowNs() + patience_ns);
 }
 
@@ -205,7 +205,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     hello.resize(input.ConsumeIntegralInRange<size_t>(1, 2 * hello.size()));
   }
   for (int edits = input.ConsumeIntegralInRange<int>(0, 8); edits > 0; --edits) {
-    // The fields are before the terms.
+    // The fields are before the text.
     const size_t most = input.ConsumeBool() ? std::min<size_t>(hello.size(), 64) : hello.size();
     hello[input.ConsumeIntegralInRange<size_t>(0, most - 1)] = input.ConsumeIntegral<char>();
   }
@@ -216,8 +216,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto peers = shm::Meet(1, clock, 3'000'000);
   if (!peers.ok()) return 0;
   const shm::Introduction& first = peers->front();
-  if (!first.control.ok() || !first.arena.ok() || !first.bell.ok() ||
-      first.terms.size() > kTermsBytesMax) {
+  // Memory comes as a whole or not at all.
+  if (first.control.ok() != first.arena.ok() || first.control.ok() != first.bell.ok() ||
+      first.text.size() > shm::kTextBytesMax) {
     std::abort();
   }
   return 0;

@@ -194,6 +194,7 @@ class LiveResultsTest : public ::testing::Test {
             .noticed_ms = 3456,
             .pause_ms = 12,
             .data = "new",
+            .times = {},
             .failures = {}};
   }
 

@@ -133,6 +133,7 @@ JobPlan MakeJob(uint64_t seed, uint64_t number) {
                  .wire = number % 2 == 0 ? "tcp" : "ucx",
                  .slots = 1 + static_cast<int>(number / 2 % 2),
                  .operation = static_cast<Operation>(number / 4 % kOperations),
+                 .algorithm = {},
                  .cases = {}};
   // 1 KiB to 4 MiB of floats, and any number of them.
   const uint64_t magnitude = uint64_t{256} << random.Below(13);
