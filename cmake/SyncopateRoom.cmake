@@ -46,6 +46,9 @@ function(syncopate_discover_tests program)
   endforeach()
 endfunction()
 
+# All tests of rooms, without those of whole programs.
+add_custom_target(room_tests)
+
 function(syncopate_room room)
   cmake_parse_arguments(ROOM "PROGRAM_ONLY" "FOLDER;WITHOUT" "DEPS;PRIVATE_DEPS;TEST_DEPS" ${ARGN})
   if(NOT ROOM_FOLDER)
@@ -71,11 +74,12 @@ function(syncopate_room room)
     list(FILTER outside_deps EXCLUDE REGEX "^syncopate_")
     set_property(GLOBAL APPEND PROPERTY SYNCOPATE_LIBRARY_DEPS ${outside_deps})
   endif()
-  if(SYNCOPATE_BUILD_TESTS AND tests)
+  if(SYNCOPATE_BUILD_TESTS AND tests AND (NOT SYNCOPATE_TEST_ROOMS OR room IN_LIST SYNCOPATE_TEST_ROOMS))
     add_executable(${room}_test ${tests})
     target_link_libraries(${room}_test PRIVATE syncopate_${room} ${ROOM_PRIVATE_DEPS} ${ROOM_TEST_DEPS}
                           GTest::gmock GTest::gtest_main)
     syncopate_discover_tests(${room}_test NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+    add_dependencies(room_tests ${room}_test)
   endif()
 endfunction()
 

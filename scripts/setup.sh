@@ -54,7 +54,7 @@ without_randomisation() {
 build() {
   local preset=$1 runner=() log
   shift
-  [ "$preset" = tsan ] && runner=(without_randomisation)  # building also asks tests for their names
+  [[ $preset == tsan* ]] && runner=(without_randomisation)  # building also asks tests for their names
   # The compiler cache needs a folder that can be written.
   if [ -z "${CCACHE_DIR:-}" ] && ! { [ -n "${HOME:-}" ] && mkdir -p "$HOME/.cache/ccache" 2>/dev/null && [ -w "$HOME/.cache/ccache" ]; }; then
     export CCACHE_DIR="$top/.cache/ccache"
