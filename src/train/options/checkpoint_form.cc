@@ -1,10 +1,11 @@
+#include "train/options/checkpoint_form.h"
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
 #include "base/digest.h"
 #include "base/status.h"
-#include "train/options/checkpoint_form.h"
 
 namespace syncopate::train {
 namespace {
