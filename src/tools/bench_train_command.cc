@@ -108,8 +108,9 @@ class TrainBench {
         SYNCOPATE_RETURN_IF_ERROR(RunOne(contestants_[turn], round));
         if (++done > 1 || runs == 1) continue;
         const double seconds = static_cast<double>(clock_.NowNs() - begin_ns) * 1e-9;
-        progress_.Announce(seconds * static_cast<double>(runs - 1),
-                           absl::StrCat(runs - 1, " more runs, if all take as long as the first"));
+        progress_.Announce(
+            seconds * static_cast<double>(runs - 1),
+            absl::StrCat(CountOf(runs - 1, "more run"), ", if all take as long as the first"));
       }
     }
     Report();
