@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -25,11 +26,13 @@ class HostWorkers : public Forked {
  public:
   using Body = std::function<int(Worker&)>;
 
-  // `slots` workers on each host of the lab; each starts, runs `body` and ends with what that
-  // returns.
-  static std::unique_ptr<HostWorkers> InLab(const lab::Lab& lab, int slots, const Body& body) {
+  // `slots` workers on each host of the lab, or on the first `hosts` of them; each starts, runs `body`
+  // and ends with what that returns.
+  static std::unique_ptr<HostWorkers> InLab(const lab::Lab& lab, int slots, const Body& body,
+                                            int hosts = INT_MAX) {
     std::vector<std::string> names;
     for (const lab::HostAddress& host : lab.hosts()) names.push_back(host.name);
+    if (names.size() > static_cast<size_t>(hosts)) names.resize(static_cast<size_t>(hosts));
     return std::unique_ptr<HostWorkers>(new HostWorkers(
         names, slots, lab.hosts()[0].address,
         [&](const std::string& host) { return lab::BecomeHost(lab.name(), host); }, body));
