@@ -329,7 +329,11 @@ void ServiceHost::On(int /*from*/, uint64_t /*incarnation*/, MayLeaveMessage /*b
   commands_.push_back(MayLeave{});
 }
 
-void ServiceHost::On(int from, uint64_t /*incarnation*/, EndedMessage body, int64_t /*now_ns*/) {
+void ServiceHost::On(int from, uint64_t incarnation, EndedMessage body, int64_t /*now_ns*/) {
+  // Passed on, since the one that says it may be lost before it has told everybody.
+  for (const int rank : order_.LiveRanks()) {
+    if (rank != rank_ && rank != from) Post(rank, incarnation, body);
+  }
   Finish(At(absl::StrCat("rank ", from), absl::Status(body.code, body.reason)));
 }
 

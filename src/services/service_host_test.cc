@@ -427,6 +427,17 @@ TEST(ServiceHostTest, WhatCannotBeRebuiltEndsTheJobForAll) {
   EXPECT_FALSE(job[3].Ask(kCounter, 0, Counter::Add(1), 0).ok());
 }
 
+TEST(ServiceHostTest, TheEndIsPassedOnWhenTheOneThatSaysItIsLost) {
+  Job job(5);
+  job.Lose(0, {2});
+  job.Lose(1, {2});
+  job.Deliver(2, 3);
+  job.Lose(2, {4});
+  EXPECT_FALSE(job.ended_.contains(4));
+  job.Deliver(3, 4);
+  EXPECT_THAT(job.ended_[4].message(), HasSubstr("lost together"));
+}
+
 TEST(ServiceHostTest, AReplicaThatDecidesOtherwiseEndsTheJobWithBothDigests) {
   Job job(3);
   job.Add(2);
