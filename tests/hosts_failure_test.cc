@@ -357,10 +357,8 @@ class KilledAtEveryMomentTest : public HostsFailureTest {
 
 TEST_F(KilledAtEveryMomentTest, OverTcp) { CheckAll("tcp", 1, {4, 256, 2048, 16384}); }
 TEST_F(KilledAtEveryMomentTest, OverTcpWithTwoWorkersAHost) { CheckAll("tcp", 2, {64, 4096}); }
-// Not run by default: UCX 1.13.1 may abort survivors when a peer ends (tcp_iface.c:307, an event of an
-// endpoint that is closed already).
-TEST_F(KilledAtEveryMomentTest, DISABLED_OverUcx) { CheckAll("ucx", 1, {4, 2048}); }
-TEST_F(KilledAtEveryMomentTest, DISABLED_OverUcxWithTwoWorkersAHost) { CheckAll("ucx", 2, {1024}); }
+TEST_F(KilledAtEveryMomentTest, OverUcx) { CheckAll("ucx", 1, {4, 2048}); }
+TEST_F(KilledAtEveryMomentTest, OverUcxWithTwoWorkersAHost) { CheckAll("ucx", 2, {64, 1024}); }
 
 // Buffers this large are not kept for the next operation but freed: survivors that were still being
 // sent to read into freed memory and cut each other off.

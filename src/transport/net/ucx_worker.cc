@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Make(const std::string& ip
   // been closed by then; a peer that ends closes two at once. One event at a time is never stale.
   for (const auto& [name, value] : {std::pair<const char*, std::string>("TLS", "^sm,self"),
                                     {"NET_DEVICES", DevicesOf(interface)},
-                                    {"TCP_MAX_POLL", "1"}}) {
+                                    {"MAX_POLL", "1"}}) {
     status = Ucx().config_modify(config.get(), name, value.c_str());
     if (status != UCS_OK) return UcxError(absl::StrCat("cannot set ", name, "=", value), status);
   }
