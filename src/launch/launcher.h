@@ -51,6 +51,9 @@ struct LaunchOptions {
   std::string remote_program;  // the syncopate command on the hosts
   int64_t start_timeout_ns = 120'000'000'000;
   std::string start_timeout_text = "2m";
+  // How long a host may be silent for the launcher, or the launcher for a host.
+  int64_t host_timeout_ns = 60'000'000'000;
+  std::string host_timeout_text = "60s";
 };
 
 // Returns the exit code (ExitCode() of launch/outcome.h) after it has said on standard error

@@ -104,6 +104,10 @@ absl::StatusOr<launch::LaunchOptions> ToOptions(const LaunchArguments& arguments
   if (!start_timeout_ns.ok()) return At("--start-timeout", start_timeout_ns.status());
   options.start_timeout_ns = *start_timeout_ns;
   options.start_timeout_text = arguments.start_timeout;
+  absl::StatusOr<int64_t> host_timeout_ns = ParseDurationNs(arguments.host_timeout);
+  if (!host_timeout_ns.ok()) return At("--host-timeout", host_timeout_ns.status());
+  options.host_timeout_ns = *host_timeout_ns;
+  options.host_timeout_text = arguments.host_timeout;
   options.tag = !arguments.no_tag;
   SYNCOPATE_ASSIGN_OR_RETURN(options.variables, VariablesFor(arguments));
   options.command = arguments.command;
@@ -173,6 +177,11 @@ void AddLaunchOptions(CLI::App& command, LaunchArguments& arguments) {
       .add_option(
           "--start-timeout", arguments.start_timeout,
           "Longest time for hosts to start, and for all ranks to meet once the first has come")
+      ->type_name("TIME")
+      ->capture_default_str();
+  command
+      .add_option("--host-timeout", arguments.host_timeout,
+                  "A host that is silent for longer is lost, and ends its ranks if we are")
       ->type_name("TIME")
       ->capture_default_str();
   command

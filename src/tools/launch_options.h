@@ -19,6 +19,7 @@ struct LaunchArguments {
   std::string interfaces;
   std::string remote_program;
   std::string start_timeout = "2m";
+  std::string host_timeout = "60s";
   std::string on_failure = "end";
   std::vector<std::string> variables;
   std::string timeout;
