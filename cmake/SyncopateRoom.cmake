@@ -26,8 +26,6 @@ endif()
 # is run by itself and must fail, by an expectation, an exception or a signal. The commit that mends what it
 # shows takes its line away.
 set(SYNCOPATE_KNOWN_FAILING
-  system_test:LaunchSilenceTest.RanksEndWhenTheirLauncherHasFallenSilent
-  system_test:LaunchSilenceTest.AHostThatHasFallenSilentIsNamedAndTheOthersEnd
 )
 
 # gtest_discover_tests() that knows of them.

@@ -123,8 +123,8 @@ TEST(LaunchHostsTest, BySshTheCommandReachesTheShellThereUnchanged) {
   const std::string folder = ::testing::TempDir() + UniqueMarker() + " it's";
   std::filesystem::create_directory(folder);
   std::ofstream(folder + "/ssh")
-      << "#!/bin/sh\n[ \"$1 $2 $3\" = '-o BatchMode=yes -T' ] || exit 9\n"
-         "export REACHED=$4; exec sh -c \"$5\"\n";
+      << "#!/bin/sh\n[ \"$1 $2 $3 $4 $5 $6 $7\" = '-o BatchMode=yes -o ServerAliveInterval=15 -o '"
+         "'ServerAliveCountMax=3 -T' ] || exit 9\nexport REACHED=$8; exec sh -c \"$9\"\n";
   std::filesystem::permissions(folder + "/ssh", std::filesystem::perms::owner_all);
   std::filesystem::create_symlink(SYNCOPATE_BINARY, folder + "/syncopate");
   Subprocess launch(Launch({"-H", "far1,user@far2", "--remote-syncopate", folder + "/syncopate"},

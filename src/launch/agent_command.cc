@@ -1,5 +1,7 @@
 #include "launch/agent_command.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -8,6 +10,12 @@
 #include "base/status.h"
 
 namespace syncopate::launch {
+namespace {
+
+// The probes of ssh without an answer after which it ends.
+constexpr int kAliveProbes = 3;
+
+}  // namespace
 
 std::string ShellQuote(absl::string_view word) {
   return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
@@ -61,7 +69,8 @@ bool IsThisHost(absl::string_view host, absl::string_view own_name) {
 
 absl::StatusOr<std::vector<std::string>> AgentCommand(absl::string_view agent,
                                                       const std::string& host, bool here,
-                                                      const std::vector<std::string>& command) {
+                                                      const std::vector<std::string>& command,
+                                                      int64_t host_timeout_ns) {
   std::vector<std::string> words;
   if (!agent.empty()) {
     if (!absl::StrContains(agent, "{host}")) {
@@ -74,7 +83,18 @@ absl::StatusOr<std::vector<std::string>> AgentCommand(absl::string_view agent,
     const std::string remote = absl::StrJoin(
         command, " ",
         [](std::string* out, const std::string& word) { absl::StrAppend(out, ShellQuote(word)); });
-    return std::vector<std::string>{"ssh", "-o", "BatchMode=yes", "-T", host, remote};
+    const int64_t alive_s =
+        std::max<int64_t>(host_timeout_ns / (kAliveProbes + 1) / 1'000'000'000, 1);
+    return std::vector<std::string>{"ssh",
+                                    "-o",
+                                    "BatchMode=yes",
+                                    "-o",
+                                    absl::StrCat("ServerAliveInterval=", alive_s),
+                                    "-o",
+                                    absl::StrCat("ServerAliveCountMax=", kAliveProbes),
+                                    "-T",
+                                    host,
+                                    remote};
   }
   words.insert(words.end(), command.begin(), command.end());
   return words;

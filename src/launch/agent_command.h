@@ -2,6 +2,7 @@
 #ifndef SYNCOPATE_LAUNCH_AGENT_COMMAND_H_
 #define SYNCOPATE_LAUNCH_AGENT_COMMAND_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,11 @@ bool IsThisHost(absl::string_view host, absl::string_view own_name);
 
 // How to run `command` on `host`. With an `agent` ("CMD {host}") its words, {host} replaced, and
 // the command's as they are; else directly if `here`; else by ssh, the command quoted for the shell
-// there.
+// there. A host that is silent for `host_timeout_ns` ends ssh, a little before that time.
 absl::StatusOr<std::vector<std::string>> AgentCommand(absl::string_view agent,
                                                       const std::string& host, bool here,
-                                                      const std::vector<std::string>& command);
+                                                      const std::vector<std::string>& command,
+                                                      int64_t host_timeout_ns);
 
 }  // namespace syncopate::launch
 

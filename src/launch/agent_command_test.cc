@@ -8,6 +8,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
+constexpr int64_t kMinute = 60'000'000'000;
+
 TEST(AgentCommandTest, QuotesForTheShell) {
   EXPECT_EQ(ShellQuote("a b"), "'a b'");
   EXPECT_EQ(ShellQuote("it's $HOME"), "'it'\\''s $HOME'");
@@ -23,18 +25,19 @@ TEST(AgentCommandTest, SplitsWords) {
 
 TEST(AgentCommandTest, BySshTheCommandIsQuoted) {
   EXPECT_THAT(
-      *AgentCommand("", "h1", false, {"/opt/my tools/syncopate", "launch"}),
-      ElementsAre("ssh", "-o", "BatchMode=yes", "-T", "h1", "'/opt/my tools/syncopate' 'launch'"));
+      *AgentCommand("", "h1", false, {"/opt/my tools/syncopate", "launch"}, kMinute),
+      ElementsAre("ssh", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "-o",
+                  "ServerAliveCountMax=3", "-T", "h1", "'/opt/my tools/syncopate' 'launch'"));
 }
 
 TEST(AgentCommandTest, AnAgentGetsTheWords) {
-  EXPECT_THAT(*AgentCommand("lab exec {host} --", "h1", true, {"s", "a b"}),
+  EXPECT_THAT(*AgentCommand("lab exec {host} --", "h1", true, {"s", "a b"}, kMinute),
               ElementsAre("lab", "exec", "h1", "--", "s", "a b"));
-  EXPECT_FALSE(AgentCommand("lab exec h1", "h1", false, {"s"}).ok());
+  EXPECT_FALSE(AgentCommand("lab exec h1", "h1", false, {"s"}, kMinute).ok());
 }
 
 TEST(AgentCommandTest, HereItIsTheCommandItself) {
-  EXPECT_THAT(*AgentCommand("", "localhost", true, {"s", "x"}), ElementsAre("s", "x"));
+  EXPECT_THAT(*AgentCommand("", "localhost", true, {"s", "x"}, kMinute), ElementsAre("s", "x"));
 }
 
 TEST(AgentCommandTest, KnowsThisHost) {

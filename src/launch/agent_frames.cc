@@ -119,6 +119,7 @@ std::string EncodeStart(const RemoteStart& start) {
   AppendNumber(static_cast<uint32_t>(start.first_rank), bytes);
   AppendNumber(static_cast<uint32_t>(start.ranks), bytes);
   AppendText(absl::StrCat(start.grace_ns), bytes);
+  AppendText(absl::StrCat(start.host_timeout_ns), bytes);
   AppendText(start.folder, bytes);
   AppendList(start.command, bytes);
   AppendList(start.environment, bytes);
@@ -131,15 +132,17 @@ absl::StatusOr<RemoteStart> DecodeStart(absl::string_view bytes) {
   start.job = read.Text();
   const uint32_t size = read.Number(), first_rank = read.Number(), ranks = read.Number();
   const absl::StatusOr<int64_t> grace_ns = ParseInt(read.Text(), 0, INT64_MAX);
+  const absl::StatusOr<int64_t> host_timeout_ns =
+      ParseInt(read.Text(), kHostTimeoutNsMin, INT64_MAX / 4);
   start.folder = read.Text();
   start.command = read.List();
   start.environment = read.List();
   const bool numbers_fit = size <= static_cast<uint32_t>(limits::kWorkersMax) && ranks >= 1 &&
                            ranks <= static_cast<uint32_t>(limits::kLocalWorkersMax) &&
                            first_rank < size && ranks <= size - first_rank;
-  if (!read.AtEnd() || !numbers_fit || !grace_ns.ok() || start.command.empty() ||
-      start.command[0].empty() || HasZero(start.command) || HasZero(start.environment) ||
-      HasZero({start.job, start.folder})) {
+  if (!read.AtEnd() || !numbers_fit || !grace_ns.ok() || !host_timeout_ns.ok() ||
+      start.command.empty() || start.command[0].empty() || HasZero(start.command) ||
+      HasZero(start.environment) || HasZero({start.job, start.folder})) {
     return absl::InvalidArgumentError(
         "what came from the launcher is no start of ranks; is the same version installed on all "
         "hosts?");
@@ -148,6 +151,7 @@ absl::StatusOr<RemoteStart> DecodeStart(absl::string_view bytes) {
   start.first_rank = static_cast<int>(first_rank);
   start.ranks = static_cast<int>(ranks);
   start.grace_ns = *grace_ns;
+  start.host_timeout_ns = *host_timeout_ns;
   return start;
 }
 

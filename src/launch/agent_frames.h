@@ -20,6 +20,8 @@ namespace syncopate::launch {
 inline constexpr char kAgentMark[] = "\nSYNCOPATE-AGENT-1\n";
 // How much input for rank 0 may be in flight, sent and not taken yet.
 inline constexpr size_t kInputWindowBytes = 64 << 10;
+// The shortest silence by which a side may be held for lost.
+inline constexpr int64_t kHostTimeoutNsMin = 1'000'000'000;
 
 enum class FrameKind : uint32_t {
   // To the far side.
@@ -39,8 +41,10 @@ enum class FrameKind : uint32_t {
   kProblem,      // bytes: why nothing can be started
   kDone,         // nothing of the job is left there
   kWhyEnded,     // bytes: why another rank has ended it; comes before kEnded
+  // From either side.
+  kBeat,  // a sign of life
 };
-inline constexpr uint32_t kFrameKindMax = static_cast<uint32_t>(FrameKind::kWhyEnded);
+inline constexpr uint32_t kFrameKindMax = static_cast<uint32_t>(FrameKind::kBeat);
 
 struct Frame {
   FrameKind kind = FrameKind::kDone;
@@ -73,9 +77,10 @@ struct RemoteStart {
   int first_rank = 0;
   int ranks = 1;
   int64_t grace_ns = 0;
-  std::string folder;                    // to run in
-  std::vector<std::string> command;      // not empty
-  std::vector<std::string> environment;  // "NAME=value", in addition to what is there
+  int64_t host_timeout_ns = kHostTimeoutNsMin;  // how long either side may be silent
+  std::string folder;                           // to run in
+  std::vector<std::string> command;             // not empty
+  std::vector<std::string> environment;         // "NAME=value", in addition to what is there
 };
 
 std::string EncodeStart(const RemoteStart& start);

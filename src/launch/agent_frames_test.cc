@@ -15,6 +15,7 @@ RemoteStart SomeStart() {
           .first_rank = 2,
           .ranks = 3,
           .grace_ns = 5,
+          .host_timeout_ns = 7'000'000'000,
           .folder = "/f",
           .command = {"p", "", "a b\n"},
           .environment = {"A=1"}};
@@ -62,6 +63,7 @@ TEST(AgentFramesTest, StartsRoundTrip) {
   EXPECT_EQ(start->first_rank, 2);
   EXPECT_EQ(start->ranks, 3);
   EXPECT_EQ(start->grace_ns, 5);
+  EXPECT_EQ(start->host_timeout_ns, 7'000'000'000);
   EXPECT_EQ(start->folder, "/f");
   EXPECT_THAT(start->command, ElementsAre("p", "", "a b\n"));
   EXPECT_THAT(start->environment, ElementsAre("A=1"));

@@ -37,8 +37,10 @@ std::string Tail::Lines(absl::string_view before) const {
   return text;
 }
 
-AgentLink::AgentLink(HostRanks place, WorkerProcess process, UniqueFd to_agent)
-    : place_(std::move(place)),
+AgentLink::AgentLink(HostRanks place, WorkerProcess process, UniqueFd to_agent,
+                     Heartbeat first_heartbeat)
+    : heartbeat(first_heartbeat),
+      place_(std::move(place)),
       process_(std::move(process)),
       to_agent_fd_(std::move(to_agent)),
       to_agent_(to_agent_fd_.get()),
@@ -56,6 +58,10 @@ std::string AgentLink::Ranks() const {
 
 void AgentLink::Send(FrameKind kind, int rank, absl::string_view bytes) {
   AppendFrame(kind, rank, bytes, to_agent_.bytes());
+}
+
+void AgentLink::SendBeat(int64_t now_ns) {
+  if (heartbeat.TakeBeat(now_ns) && to_agent_.Empty()) Send(FrameKind::kBeat, 0, "");
 }
 
 bool AgentLink::PassMark() {

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "base/unique_fd.h"
 #include "launch/agent_frames.h"
+#include "launch/heartbeat.h"
 #include "launch/host_list.h"
 #include "launch/line_tagger.h"
 #include "launch/output_queue.h"
@@ -35,7 +36,7 @@ class Tail {
 class AgentLink {
  public:
   // `to_agent` is the writing end of the process's standard input, not blocking.
-  AgentLink(HostRanks place, WorkerProcess process, UniqueFd to_agent);
+  AgentLink(HostRanks place, WorkerProcess process, UniqueFd to_agent, Heartbeat heartbeat);
 
   const HostRanks& place() const { return place_; }
   std::string Ranks() const;  // "4-7"
@@ -48,12 +49,15 @@ class AgentLink {
   const Tail& tail() const { return tail_; }
 
   void Send(FrameKind kind, int rank, absl::string_view bytes);
+  // A sign of life, if one is due and nothing else is under way.
+  void SendBeat(int64_t now_ns);
   // Reads what is there; at the end of the output (or if there is nothing and `drain`) closes it.
   // Returns the frames that are complete now. An error is not to be understood: the agent is lost.
   absl::StatusOr<std::vector<Frame>> ReadOut(bool drain);
   // What the agent itself says (ssh's errors), as lines for the user.
   void ReadErr(bool drain, std::string& lines);
 
+  Heartbeat heartbeat;   // of the far side, once it has started
   bool running = true;   // the agent's process
   int wait_status = 0;   // once it does not run
   bool started = false;  // the ranks there are

@@ -14,6 +14,12 @@
 #include "launch/worker_process.h"
 
 namespace syncopate::launch {
+namespace {
+
+// How long the far launcher may be silent before it has said what to start, and how long it may be.
+constexpr int64_t kStartSilenceNs = 120'000'000'000;
+
+}  // namespace
 
 AgentSupervisor::AgentSupervisor(const Clock& clock, UniqueFd launcher, UniqueFd commands,
                                  const sigset_t& user_mask)
@@ -21,7 +27,8 @@ AgentSupervisor::AgentSupervisor(const Clock& clock, UniqueFd launcher, UniqueFd
       launcher_(std::move(launcher)),
       commands_(std::move(commands)),
       user_mask_(user_mask),
-      out_(STDOUT_FILENO) {}
+      out_(STDOUT_FILENO),
+      heartbeat_(kStartSilenceNs, clock.NowNs()) {}
 
 int AgentSupervisor::Run() {
   signals_ = WatchSignals();
@@ -45,8 +52,9 @@ bool AgentSupervisor::Over() const {
 }
 
 int64_t AgentSupervisor::NextDeadlineNs() const {
-  if (kill_at_ns_ == INT64_MAX || draining_) return INT64_MAX;
-  return clock_.NowNs() < kill_at_ns_ ? kill_at_ns_ : kill_at_ns_ + kKillNs;
+  const int64_t beat_ns = gone_ ? INT64_MAX : heartbeat_.NextNs();
+  if (kill_at_ns_ == INT64_MAX || draining_) return beat_ns;
+  return std::min(beat_ns, clock_.NowNs() < kill_at_ns_ ? kill_at_ns_ : kill_at_ns_ + kKillNs);
 }
 
 void AgentSupervisor::Step() {
@@ -55,12 +63,12 @@ void AgentSupervisor::Step() {
   polls_.push_back({launcher_.get(), POLLIN, 0});
   polls_.push_back({exec_errors_.get(), POLLIN, 0});
   polls_.push_back({commands_.get(), POLLIN, 0});
-  polls_.push_back({out_.Empty() ? -1 : out_.fd(), POLLOUT, 0});
+  polls_.push_back({gone_ || out_.Empty() ? -1 : out_.fd(), POLLOUT, 0});
   polls_.push_back({input_bytes_.empty() ? -1 : input_.get(), POLLOUT, 0});
   const size_t own = polls_.size();
   bool may_read = false;
   for (const Stream& stream : streams_) {
-    const bool read = stream.fd.ok() && !out_.Full();
+    const bool read = stream.fd.ok() && (gone_ || !out_.Full());
     may_read = may_read || read;
     polls_.push_back({read ? stream.fd.get() : -1, POLLIN, 0});
   }
@@ -76,7 +84,8 @@ void AgentSupervisor::Step() {
   if (polls_[0].revents != 0) ReadSignals();
   if (polls_[3].revents != 0) ReadCommands();
   if (polls_[1].revents != 0) GiveUp();
-  if (out_.Write() != 0) GiveUp();
+  Beat();
+  if (!gone_ && out_.Write() != 0) GiveUp();
   if (!draining_ && clock_.NowNs() >= kill_at_ns_) ranks_.Signal(SIGKILL);
 }
 
@@ -85,6 +94,7 @@ void AgentSupervisor::ReadCommands() {
   const ssize_t count = read(commands_.get(), buffer, sizeof(buffer));
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (count <= 0) return GiveUp();
+  heartbeat_.Heard(clock_.NowNs());
   reader_.Add(absl::string_view(buffer, static_cast<size_t>(count)));
   while (true) {
     auto frame = reader_.Next();
@@ -132,6 +142,7 @@ void AgentSupervisor::StartRanks(const RemoteStart& start) {
   started_ = true;
   first_rank_ = start.first_rank;
   grace_ns_ = start.grace_ns;
+  heartbeat_ = Heartbeat(start.host_timeout_ns, clock_.NowNs());
   if (chdir(start.folder.c_str()) != 0) {
     return Say(FrameKind::kProblem, 0,
                absl::StrCat("cannot enter the folder ", start.folder, ": ", std::strerror(errno),
@@ -230,6 +241,16 @@ void AgentSupervisor::AskToEnd(int signal) {
   if (kill_at_ns_ == INT64_MAX) kill_at_ns_ = clock_.NowNs() + grace_ns_;
   ranks_.Signal(signal);
   ranks_.Signal(SIGCONT);  // a stopped process would not hear of it
+}
+
+void AgentSupervisor::Beat() {
+  if (gone_) return;
+  const int64_t now_ns = clock_.NowNs();
+  if (heartbeat_.TakeBeat(now_ns) && out_.Empty()) Say(FrameKind::kBeat, 0, "");
+  if (!heartbeat_.IsLost(now_ns)) return;
+  gone_ = true;
+  commands_.Reset();
+  AskToEnd(SIGTERM);
 }
 
 void AgentSupervisor::GiveUp() {

@@ -14,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "control/launcher_notes.h"
 #include "launch/agent_frames.h"
+#include "launch/heartbeat.h"
 #include "launch/output_queue.h"
 #include "launch/rank_processes.h"
 
@@ -51,6 +52,9 @@ class AgentSupervisor {
   void AskToEnd(int signal);
   // Nobody listens any more: everything is killed.
   void GiveUp();
+  // Sends a sign of life. If none came for too long, the ranks are asked to end: the far launcher
+  // may be there and cut off from here.
+  void Beat();
   bool Over() const;
 
   const Clock& clock_;
@@ -62,6 +66,7 @@ class AgentSupervisor {
   UniqueFd exec_errors_;
   FrameReader reader_;
   OutputQueue out_;
+  Heartbeat heartbeat_;      // of the far launcher
   UniqueFd input_;           // of the first rank
   std::string input_bytes_;  // not taken yet
   bool input_ended_ = false;

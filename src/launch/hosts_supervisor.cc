@@ -84,7 +84,8 @@ std::optional<Outcome> HostsSupervisor::StartAgents() {
     const bool here = options_.agent.empty() && IsThisHost(place.host, own_name);
     const std::string program =
         options_.remote_program.empty() || here ? own_program : options_.remote_program;
-    auto command = AgentCommand(options_.agent, place.host, here, {program, "launch", "--remote"});
+    auto command = AgentCommand(options_.agent, place.host, here, {program, "launch", "--remote"},
+                                options_.host_timeout_ns);
     int input_ends[2] = {-1, -1};
     int error = command.ok() && pipe2(input_ends, O_CLOEXEC) == 0 ? 0 : errno;
     const UniqueFd input_read(input_ends[0]);
@@ -107,7 +108,8 @@ std::optional<Outcome> HostsSupervisor::StartAgents() {
       return outcome;
     }
     agents_.push_back(
-        std::make_unique<AgentLink>(place, std::move(process), std::move(input_write)));
+        std::make_unique<AgentLink>(place, std::move(process), std::move(input_write),
+                                    Heartbeat(options_.host_timeout_ns, clock_.NowNs())));
     for (int rank = place.first_rank; rank < place.first_rank + place.ranks; ++rank) {
       const std::string tag = options_.tag ? absl::StrCat("[", rank, "] ") : "";
       ranks_.push_back(
@@ -126,6 +128,7 @@ void HostsSupervisor::SendStarts() {
                          .first_rank = agent->place().first_rank,
                          .ranks = agent->place().ranks,
                          .grace_ns = options_.grace_ns,
+                         .host_timeout_ns = options_.host_timeout_ns,
                          .folder = folder,
                          .command = options_.command,
                          .environment = {}};
@@ -138,9 +141,13 @@ void HostsSupervisor::SendStarts() {
 }
 
 int64_t HostsSupervisor::NextDeadlineNs() const {
-  if (ending_) return NextEndingNs();
+  int64_t beat_ns = INT64_MAX;
+  for (const auto& agent : agents_) {
+    if (agent->running && !agent->judged) beat_ns = std::min(beat_ns, agent->heartbeat.NextNs());
+  }
+  if (ending_) return std::min(NextEndingNs(), beat_ns);
   const int64_t notice_ns = start_by_ns_ == INT64_MAX ? INT64_MAX : start_notice_.next_ns();
-  return std::min({settle_at_ns_, start_by_ns_, meet_by_ns_, timeout_at_ns_, notice_ns});
+  return std::min({settle_at_ns_, start_by_ns_, meet_by_ns_, timeout_at_ns_, notice_ns, beat_ns});
 }
 
 void HostsSupervisor::Step() {
@@ -168,6 +175,9 @@ void HostsSupervisor::Step() {
     ReadAgent(*agents_[i], ready[0].fd >= 0 && (ready[0].revents != 0 || draining_),
               ready[1].fd >= 0 && (ready[1].revents != 0 || draining_));
     if (ready[2].revents != 0) agents_[i]->to_agent().Write();
+    // What we do not read, because nobody reads our own output, is no silence.
+    if (!room || !agents_[i]->started) agents_[i]->heartbeat.Heard(clock_.NowNs());
+    Beat(*agents_[i]);
   }
   WriteQueues();
   if (Ready(kExecErrors)) ReadExecErrors();
@@ -193,6 +203,7 @@ void HostsSupervisor::ReadExecErrors() {
 void HostsSupervisor::ReadAgent(AgentLink& agent, bool out_ready, bool err_ready) {
   if (err_ready) agent.ReadErr(draining_ || !agent.running, err_.bytes());
   if (!out_ready) return;
+  agent.heartbeat.Heard(clock_.NowNs());
   auto frames = agent.ReadOut(draining_ || !agent.running);
   if (frames.ok()) {
     for (const Frame& frame : *frames) Hear(agent, frame);
@@ -300,6 +311,20 @@ void HostsSupervisor::JudgeAgent(AgentLink& agent) {
   if (agent.done || ending_) return;
   FailHost(agent, absl::StrCat(agent.started ? "is lost: its agent " : "did not start: its agent ",
                                WaitText(agent.wait_status)));
+}
+
+void HostsSupervisor::Beat(AgentLink& agent) {
+  if (!agent.running || agent.judged) return;
+  agent.SendBeat(clock_.NowNs());
+  if (!agent.heartbeat.IsLost(clock_.NowNs())) return;
+  agent.judged = true;
+  for (Rank& rank : ranks_) {
+    if (rank.agent == &agent) rank.ended = true;
+  }
+  kill(-agent.pid(), SIGKILL);
+  if (ending_) return;
+  FailHost(agent, absl::StrCat("is lost: nothing was heard of it for ", options_.host_timeout_text,
+                               "; --host-timeout gives more time"));
 }
 
 std::string HostsSupervisor::WaitText(int wait_status) const {

@@ -55,6 +55,8 @@ class HostsSupervisor final : public JobSupervisor {
   void ReadInput();
   void ReadNews();
   void JudgeAgent(AgentLink& agent);
+  // Sends a sign of life to the host, and judges by those that came from it.
+  void Beat(AgentLink& agent);
   // A rank or a host failed. That is the outcome, unless it turns out within kSettleNs to be the
   // consequence of something else.
   void Fail(Outcome outcome, std::string last_words);

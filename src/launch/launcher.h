@@ -18,7 +18,9 @@
 //   launcher ── supervisor ── agent …… launcher' ── supervisor' ─┬─ rank 4
 //                                                        └─ rank 5
 //
-// The far pair ends everything when its agent, and so its standard input, goes.
+// The far pair ends everything when its agent, and so its standard input, goes. Where the network
+// goes silently nothing ends, so supervisor and supervisor' also send each other signs of life
+// (launch/heartbeat.h): without them the one holds the host for lost, and the other ends its ranks.
 #ifndef SYNCOPATE_LAUNCH_LAUNCHER_H_
 #define SYNCOPATE_LAUNCH_LAUNCHER_H_
 

@@ -16,6 +16,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 #include "launch/agent_command.h"
+#include "launch/agent_frames.h"
 #include "launch/host_list.h"
 #include "launch/launcher.h"
 #include "launch/worker_process.h"
@@ -78,7 +79,8 @@ absl::Status AddHosts(const LaunchArguments& arguments, std::optional<int> ranks
   }
   options.remote_program = arguments.remote_program;
   // Refused now rather than once for each host.
-  const auto agent = launch::AgentCommand(options.agent, "host", false, {"x"});
+  const auto agent =
+      launch::AgentCommand(options.agent, "host", false, {"x"}, options.host_timeout_ns);
   return agent.ok() ? absl::OkStatus() : At("--agent", agent.status());
 }
 
@@ -106,6 +108,10 @@ absl::StatusOr<launch::LaunchOptions> ToOptions(const LaunchArguments& arguments
   options.start_timeout_text = arguments.start_timeout;
   absl::StatusOr<int64_t> host_timeout_ns = ParseDurationNs(arguments.host_timeout);
   if (!host_timeout_ns.ok()) return At("--host-timeout", host_timeout_ns.status());
+  if (*host_timeout_ns < launch::kHostTimeoutNsMin) {
+    return absl::InvalidArgumentError(absl::StrCat("--host-timeout: \"", arguments.host_timeout,
+                                                   "\" is too short; use 1s or more"));
+  }
   options.host_timeout_ns = *host_timeout_ns;
   options.host_timeout_text = arguments.host_timeout;
   options.tag = !arguments.no_tag;
@@ -163,7 +169,7 @@ void AddLaunchOptions(CLI::App& command, LaunchArguments& arguments) {
       ->excludes(hosts);
   command
       .add_option("--agent", arguments.agent,
-                  "How to run a command on a host; the default is ssh -o BatchMode=yes -T {host}")
+                  "How to run a command on a host; the default is ssh in batch mode")
       ->type_name("\"CMD {host}\"");
   command
       .add_option("--interface", arguments.interfaces,
@@ -180,8 +186,9 @@ void AddLaunchOptions(CLI::App& command, LaunchArguments& arguments) {
       ->type_name("TIME")
       ->capture_default_str();
   command
-      .add_option("--host-timeout", arguments.host_timeout,
-                  "A host that is silent for longer is lost, and ends its ranks if we are")
+      .add_option(
+          "--host-timeout", arguments.host_timeout,
+          "Longest silence of a host before it is lost, and of ours before hosts end their ranks")
       ->type_name("TIME")
       ->capture_default_str();
   command

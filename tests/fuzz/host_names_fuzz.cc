@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Require(!node.ok() || (!node->empty() && node->size() <= limits::kHostNameBytesMax + 1));
   const auto words = launch::SplitWords(launch::ShellQuote(text));
   Require(words.ok() && words->size() == 1 && words->front() == text);
-  (void)launch::AgentCommand(text, "host", false, {"program"}).ok();
+  (void)launch::AgentCommand(text, "host", false, {"program"}, 60'000'000'000).ok();
   const std::vector<control::InterfaceAddress> list = {
       {.name = "lo", .address = "127.0.0.1", .loopback = true},
       {.name = "eth0", .address = "10.0.0.1"}};
