@@ -61,12 +61,13 @@ class HostClock final : public Clock {
  public:
   HostClock(const SimulatedTime& time, int64_t ahead_ns) : time_(time), ahead_ns_(ahead_ns) {}
   int64_t NowNs() const override {
-    if (rushing_) rushed_ns_ += kSecond;
+    if (rushing_) rushed_ns_ += 10 * kSecond;
     return time_.now_ns() + ahead_ns_ + rushed_ns_;
   }
   int64_t ahead_ns() const { return ahead_ns_; }
-  // From now on every look at the clock is a second later: what waits by itself, as destructors do,
-  // comes to its end.
+  // From now on every look at the clock is ten seconds later: what waits by itself, as destructors do,
+  // is at its end before it does anything. A worker that died must not go on working in memory that
+  // its peers have given back since.
   void Rush() { rushing_ = true; }
 
  private:
