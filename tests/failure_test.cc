@@ -268,6 +268,9 @@ std::string SaidAboutAPause(const Start& start, int64_t& stopped_ms) {
     if (!worker.world().Barrier().ok()) return 1;
     ++*ready;
     while (!*over) usleep(1000);
+    // The sentry tells when it acts the next time, which it does five times a second.
+    const int64_t until_ns = NowNs() + 1'000'000'000;
+    while (NowNs() < until_ns) usleep(10'000);
     return worker.world().Barrier().ok() ? 0 : 2;
   });
   unsetenv("SYNCOPATE_DEBUG");
@@ -332,19 +335,21 @@ int OutliveTheOthers(Worker& worker, size_t left, std::atomic<int>& ready) {
 // UCX took the end of several connections in one go for a mistake of its own, and ended the process:
 // one death took live workers along.
 TEST(UcxTest, DeathsThatAreSeenTogetherEndNobodyElse) {
-  setenv("SYNCOPATE_TRANSPORT", "ucx", 1);
-  Shared<std::atomic<int>> ready;
-  const auto workers = HostWorkers::OnLoopback(
-      6, 1, [&](Worker& worker) { return OutliveTheOthers(worker, 3, *ready); });
-  unsetenv("SYNCOPATE_TRANSPORT");
-  const int64_t until_ns = NowNs() + 60'000'000'000;
-  while (*ready < 6 && NowNs() < until_ns) usleep(1000);
-  ASSERT_EQ(*ready, 6);
-  for (const int rank : {0, 1, 2}) workers->Signal(rank, SIGSTOP);
-  for (const int rank : {3, 4, 5}) workers->Signal(rank, SIGKILL);
-  usleep(100'000);  // all ends are there before anyone looks
-  for (const int rank : {0, 1, 2}) workers->Signal(rank, SIGCONT);
-  EXPECT_THAT(workers->Join(), ::testing::ElementsAre(0, 0, 0, SIGKILL, SIGKILL, SIGKILL));
+  for (int round = 0; round < 8; ++round) {  // one of two rounds showed it
+    setenv("SYNCOPATE_TRANSPORT", "ucx", 1);
+    Shared<std::atomic<int>> ready;
+    const auto workers = HostWorkers::OnLoopback(
+        6, 1, [&](Worker& worker) { return OutliveTheOthers(worker, 3, *ready); });
+    unsetenv("SYNCOPATE_TRANSPORT");
+    const int64_t until_ns = NowNs() + 60'000'000'000;
+    while (*ready < 6 && NowNs() < until_ns) usleep(1000);
+    ASSERT_EQ(*ready, 6);
+    for (const int rank : {0, 1, 2}) workers->Signal(rank, SIGSTOP);
+    for (const int rank : {3, 4, 5}) workers->Signal(rank, SIGKILL);
+    usleep(100'000);  // all ends are there before anyone looks
+    for (const int rank : {0, 1, 2}) workers->Signal(rank, SIGCONT);
+    ASSERT_THAT(workers->Join(), ::testing::ElementsAre(0, 0, 0, SIGKILL, SIGKILL, SIGKILL));
+  }
 }
 
 TEST(CleanupTest, NothingIsLeftWhenEverybodyIsKilled) {
