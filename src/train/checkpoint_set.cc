@@ -3,9 +3,10 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "train/options/checkpoint_note.h"
@@ -51,13 +52,14 @@ absl::Status AgreeOn(const absl::Status& own, absl::string_view what, Group& gro
 }
 
 // Every worker removes older sets, since hosts may have folders of their own; on a shared folder the
-// first one succeeds. What cannot be removed is only in the way of the next save.
-void RemoveOthers(const std::string& folder, int64_t iteration, int64_t previous, Disk& disk) {
+// first one succeeds. A newer one stays: another worker on the same folder may be quicker, and write
+// to the next set already. What cannot be removed is only in the way of the next save.
+void RemoveOlder(const std::string& folder, int64_t iteration, int64_t previous, Disk& disk) {
   for (const std::string& name : disk.List(folder)) {
-    if (!absl::StartsWith(name, kPrefix) || name == absl::StrCat(kPrefix, iteration) ||
-        name == absl::StrCat(kPrefix, previous)) {
-      continue;
-    }
+    absl::string_view digits = name;
+    int64_t set = -1;
+    if (!absl::ConsumePrefix(&digits, kPrefix) || !absl::SimpleAtoi(digits, &set)) continue;
+    if (set >= iteration || set == previous) continue;
     disk.Remove(absl::StrCat(folder, "/", name)).IgnoreError();
   }
 }
@@ -78,7 +80,7 @@ absl::Status SaveToSet(const std::string& folder, int rank, Group& group,
   }
   SYNCOPATE_RETURN_IF_ERROR(AgreeOn(noted, "could not write the checkpoint's note", group));
   SYNCOPATE_RETURN_IF_ERROR(group.Broadcast(Array::Of(&previous, 1), 0));
-  RemoveOthers(folder, checkpoint.iteration, previous, disk);
+  RemoveOlder(folder, checkpoint.iteration, previous, disk);
   return absl::OkStatus();
 }
 

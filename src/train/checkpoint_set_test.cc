@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -120,6 +121,19 @@ TEST(CheckpointSetTest, TwoSetsAreKept) {
   });
   EXPECT_EQ(RealDisk().List(folder.path()),
             (std::vector<std::string>{"checkpoint-300", "checkpoint-400", "checkpoint.json"}));
+}
+
+// A worker that was slow to remove older sets removed the one that another had begun on their folder.
+TEST(CheckpointSetTest, ASetThatAQuickerWorkerHasBegunIsNotRemoved) {
+  const TemporaryFolder folder;
+  const std::string begun = folder.path() + "/checkpoint-200";
+  ASSERT_TRUE(std::filesystem::create_directory(begun));
+  worker::RunWorkers(2, [&](Worker& worker) {
+    EXPECT_TRUE(
+        SaveToSet(folder.path(), worker.rank(), worker.world(), MakeCheckpoint(100, worker.rank()))
+            .ok());
+  });
+  EXPECT_TRUE(std::filesystem::exists(begun));
 }
 
 TEST(CheckpointSetTest, ADamagedSetIsPassedOverForTheOneBefore) {
