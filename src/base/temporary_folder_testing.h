@@ -13,7 +13,7 @@ namespace syncopate {
 
 class TemporaryFolder {
  public:
-  TemporaryFolder() : path_(::testing::TempDir() + "/syncopate-test-XXXXXX") {
+  TemporaryFolder() : path_(::testing::TempDir() + "syncopate-test-XXXXXX") {
     if (mkdtemp(path_.data()) == nullptr) ADD_FAILURE() << "cannot make " << path_;
   }
   ~TemporaryFolder() {

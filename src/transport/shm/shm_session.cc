@@ -95,9 +95,11 @@ class ShmSession final : public Session {
   bool Enter(Gate gate, int member) override {
     std::atomic<uint64_t>* word = GateWordOf(gate);
     if (word == nullptr) return false;
+    finishing_ |= gate == Gate::kFinish && member == port_.self_;
     const uint64_t bit = uint64_t{1} << member;
     uint64_t seen = word->load(std::memory_order_acquire);
     while (Judge(seen) == GateState::kOpen) {
+      if (FirstMemberIsGone()) return false;
       const uint64_t next = gate_generation_ << kGenerationShift | MembersIn(seen) | bit;
       if (seen == next) return true;
       if (word->compare_exchange_weak(seen, next, std::memory_order_acq_rel)) {
@@ -110,20 +112,17 @@ class ShmSession final : public Session {
 
   GateState State(Gate gate) override {
     const std::atomic<uint64_t>* word = GateWordOf(gate);
-    return word == nullptr ? GateState::kOpen : Judge(word->load(std::memory_order_acquire));
+    if (word == nullptr) return shut_ ? GateState::kBroken : GateState::kOpen;
+    return Judge(word->load(std::memory_order_acquire));
   }
 
   GateState Break(Gate gate, BreakReason why) override {
     std::atomic<uint64_t>* word = GateWordOf(gate);
-    // Without the first member nobody passes, and we have not entered: the gate stays shut for
-    // good.
-    if (word == nullptr) {
-      shut_for_loss_ = why == BreakReason::kLoss;
-      return GateState::kBroken;
-    }
+    if (word == nullptr) return Shut(why);
     const uint64_t broken = why == BreakReason::kLoss ? kBroken | kForLoss : kBroken;
     uint64_t seen = word->load(std::memory_order_acquire);
     while (Judge(seen) == GateState::kOpen) {
+      if (FirstMemberIsGone()) return Shut(why);
       const uint64_t next = gate_generation_ << kGenerationShift | broken | MembersIn(seen);
       if (word->compare_exchange_weak(seen, next, std::memory_order_acq_rel)) {
         NoteFailure(gate, next);
@@ -136,7 +135,7 @@ class ShmSession final : public Session {
 
   Failure WhyBroken(Gate gate) override {
     const std::atomic<uint64_t>* word = GateWordOf(gate);
-    const uint64_t failure = word == nullptr
+    const uint64_t failure = word == nullptr || shut_
                                  ? (shut_for_loss_ ? kForLoss : 0)
                                  : NoteFailure(gate, word->load(std::memory_order_acquire));
     Failure why = {.for_loss = (failure & kForLoss) != 0,
@@ -193,9 +192,23 @@ class ShmSession final : public Session {
     return *slot;
   }
 
+  // The group's first member has let go of it without this session. It lets go only when all sessions
+  // that it has opened have passed, so where this member has not entered the finish gate, the first
+  // member never opened this one. Its entry may be another group's by now, and is not written to any
+  // more: a word that was read before this was asked is replaced only if it is still the same.
+  bool FirstMemberIsGone() const { return !finishing_ && port_.LeaderLeft(); }
+
+  // Without the first member nobody passes, and we have not entered: the gate stays shut for good.
+  GateState Shut(BreakReason why) {
+    shut_ = true;
+    shut_for_loss_ = why == BreakReason::kLoss;
+    return GateState::kBroken;
+  }
+
+  // Null: the group's first member has not made it, or is gone.
   std::atomic<uint64_t>* GateWordOf(Gate gate) {
     GroupEntry* entry = port_.EntryOf(0);
-    if (entry == nullptr) return nullptr;
+    if (entry == nullptr || FirstMemberIsGone()) return nullptr;
     return &entry->slots[slot_index_].gates[static_cast<int>(gate)].word;
   }
 
@@ -219,11 +232,11 @@ class ShmSession final : public Session {
     if (generation == gate_generation_ && (word & kMembers) == port_.everybody_) {
       return GateState::kPassed;
     }
-    // The slot has gone on, to its next session or with its entry to another group. It does so only
-    // after both gates of this one passed.
+    // The first member has let go of the group, with this session if this member has come so far.
+    if (port_.LeaderLeft()) return finishing_ ? GateState::kPassed : GateState::kOpen;
+    // The slot has gone on to its next session. It does so only after both gates of this one passed.
     const bool before = generation == ((gate_generation_ - 1) & (kGenerations - 1));
-    if (port_.LeaderLeft() || (generation != gate_generation_ && !before))
-      return GateState::kPassed;
+    if (generation != gate_generation_ && !before) return GateState::kPassed;
     return !before && (word & kBroken) != 0 ? GateState::kBroken : GateState::kOpen;
   }
 
@@ -255,7 +268,9 @@ class ShmSession final : public Session {
   const uint64_t data_bytes_;
   const uint64_t scratch_bytes_;
   absl::InlinedVector<Slot*, 8> slots_;
-  bool shut_for_loss_ = false;  // the group's first member is lost and has not made it
+  bool finishing_ = false;  // this member has entered the finish gate
+  bool shut_ = false;       // broken without the group's first member, which has no such session
+  bool shut_for_loss_ = false;  // and this was for a loss
 };
 
 ShmGroupPort::ShmGroupPort(SessionContext& context, uint64_t key, std::vector<int> members,
@@ -325,7 +340,8 @@ GroupEntry* ShmGroupPort::EntryOf(int member) {
 
 bool ShmGroupPort::Failed() {
   GroupEntry* entry = EntryOf(0);
-  return entry != nullptr && entry->failure.load(std::memory_order_acquire) != 0;
+  // What stands in an entry that was let go may be of another group.
+  return entry != nullptr && entry->failure.load(std::memory_order_acquire) != 0 && !LeaderLeft();
 }
 
 bool ShmGroupPort::LeaderLeft() const {

@@ -1,4 +1,5 @@
-// Sessions in shared memory that only show themselves after very many.
+// Sessions in shared memory: what only shows after very many, and what is left of a group that its first
+// member has let go.
 #include "transport/shm/shm_session.h"
 
 #include <unistd.h>
@@ -14,29 +15,64 @@
 namespace syncopate::transport::shm {
 namespace {
 
+class ShmSessionTest : public ::testing::Test {
+ protected:
+  ShmSessionTest() {
+    static int jobs = 0;
+    const std::string job = "sessions-" + std::to_string(getpid()) + "-" + std::to_string(++jobs);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        peers_[rank] = *Peers::Meet({.job = job, .rank = rank, .size = 2, .arena_bytes = 1 << 20},
+                                    MonotonicClock());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (int rank = 0; rank < 2; ++rank) {
+      contexts_[rank] = std::make_unique<SessionContext>(SessionContext{.peers = *peers_[rank]});
+    }
+  }
+
+  std::unique_ptr<Peers> peers_[2];
+  std::unique_ptr<SessionContext> contexts_[2];
+};
+
+// The first member ended after the death of another, without the call that this member had begun. The
+// gate was taken for passed, and the call failed because of "something else" that the first one runs.
+TEST_F(ShmSessionTest, ACallThatTheFirstMemberNeverMadeHasNotPassedWhenItLetsGo) {
+  auto first = *ShmGroupPort::Make(*contexts_[0], 77, {0, 1});
+  const auto second = *ShmGroupPort::Make(*contexts_[1], 77, {0, 1});
+  {  // An operation that both have made.
+    auto a = *first->Open({.sequence = 0});
+    const auto b = *second->Open({.sequence = 0});
+    for (const Gate gate : {Gate::kStart, Gate::kFinish}) {
+      ASSERT_TRUE(a->Enter(gate, 0));
+      ASSERT_TRUE(b->Enter(gate, 1));
+    }
+    a.reset();
+    first.reset();
+    EXPECT_EQ(b->State(Gate::kStart), GateState::kPassed);
+    EXPECT_EQ(b->State(Gate::kFinish), GateState::kPassed);
+  }
+  const auto session = *second->Open({.sequence = 1});
+  EXPECT_EQ(session->State(Gate::kStart), GateState::kOpen);
+  EXPECT_FALSE(session->Enter(Gate::kStart, 1));
+  EXPECT_EQ(session->State(Gate::kStart), GateState::kOpen);
+  EXPECT_EQ(session->Break(Gate::kStart, BreakReason::kLoss), GateState::kBroken);
+  EXPECT_EQ(session->State(Gate::kStart), GateState::kBroken);
+  EXPECT_TRUE(session->WhyBroken(Gate::kStart).for_loss);
+}
+
 // A flag is up when it holds the generation of its session. The generation that followed 2^32 - 1
 // was 0, which is what flags hold that nobody has raised yet.
-TEST(ShmSessionTest, UntouchedFlagsStayDownAfterFourBillionSessions) {
-  std::unique_ptr<Peers> peers[2];
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      peers[rank] = *Peers::Meet({.job = "generations-" + std::to_string(getpid()),
-                                  .rank = rank,
-                                  .size = 2,
-                                  .arena_bytes = 1 << 20},
-                                 MonotonicClock());
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  SessionContext contexts[2] = {{.peers = *peers[0]}, {.peers = *peers[1]}};
+TEST_F(ShmSessionTest, UntouchedFlagsStayDownAfterFourBillionSessions) {
   std::unique_ptr<ShmGroupPort> ports[2];
   std::unique_ptr<Session> sessions[2];
   for (int rank = 0; rank < 2; ++rank) {
-    contexts[rank].generation = 0xffffffff;
-    ports[rank] = *ShmGroupPort::Make(contexts[rank], 77, {0, 1});
+    contexts_[rank]->generation = 0xffffffff;
+    ports[rank] = *ShmGroupPort::Make(*contexts_[rank], 77, {0, 1});
     sessions[rank] = *ports[rank]->Open(
-        {.sequence = 0, .data = *peers[rank]->arena().Allocate(64), .data_bytes = 64, .steps = 4});
+        {.sequence = 0, .data = *peers_[rank]->arena().Allocate(64), .data_bytes = 64, .steps = 4});
   }
   for (int rank = 0; rank < 2; ++rank) {
     ASSERT_TRUE(sessions[rank]->Enter(Gate::kStart, rank));
