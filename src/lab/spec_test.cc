@@ -107,6 +107,7 @@ TEST(SpecTest, RandomLabsReadBack) {
 
 TEST(SpecTest, FaultsHavePlaceAndRemedy) {
   EXPECT_THAT(ErrorOf("[lab\n"), HasSubstr("x.toml:1:5: this is not TOML"));
+  EXPECT_THAT(ErrorOf("[%]\n"), HasSubstr("x.toml:1:2: this is not TOML"));
   EXPECT_THAT(ErrorOf("[[host]]\nname = \"h\"\n"), HasSubstr("begin with [lab]"));
   const std::string head = "[lab]\nname = \"l\"\n";
   EXPECT_THAT(ErrorOf(head), HasSubstr("add [[host]]"));
