@@ -111,9 +111,13 @@ class ShmSession final : public Session {
   }
 
   GateState State(Gate gate) override {
-    const std::atomic<uint64_t>* word = GateWordOf(gate);
-    if (word == nullptr) return shut_ ? GateState::kBroken : GateState::kOpen;
-    return Judge(word->load(std::memory_order_acquire));
+    // This is what waiting members ask all the time.
+    GroupEntry* entry = port_.EntryOf(0);
+    if (entry == nullptr) return shut_ ? GateState::kBroken : GateState::kOpen;
+    const uint64_t word = WordIn(*entry, gate).load(std::memory_order_acquire);
+    // Asked after the word was read: where the first member had not left by then, the word is ours.
+    if (FirstMemberIsGone()) return shut_ ? GateState::kBroken : GateState::kOpen;
+    return Judge(word);
   }
 
   GateState Break(Gate gate, BreakReason why) override {
@@ -209,7 +213,11 @@ class ShmSession final : public Session {
   std::atomic<uint64_t>* GateWordOf(Gate gate) {
     GroupEntry* entry = port_.EntryOf(0);
     if (entry == nullptr || FirstMemberIsGone()) return nullptr;
-    return &entry->slots[slot_index_].gates[static_cast<int>(gate)].word;
+    return &WordIn(*entry, gate);
+  }
+
+  std::atomic<uint64_t>& WordIn(GroupEntry& entry, Gate gate) const {
+    return entry.slots[slot_index_].gates[static_cast<int>(gate)].word;
   }
 
   // Writes down why the group is at its end, unless it stands there already, and returns what stands
@@ -282,7 +290,9 @@ ShmGroupPort::ShmGroupPort(SessionContext& context, uint64_t key, std::vector<in
       first_generation_(FirstGeneration(key)),
       everybody_((uint64_t{1} << members_.size()) - 1),
       entries_(members_.size(), nullptr) {
-  entries_[static_cast<size_t>(self)] = &context.peers.own().groups[own_entry];
+  Control& own = context.peers.own();
+  entries_[static_cast<size_t>(self)] = &own.groups[own_entry];
+  if (self == 0) leader_key_ = &own.keys[own_entry];
   std::iota(std::begin(free_for_), std::end(free_for_), uint64_t{0});
 }
 
@@ -332,6 +342,7 @@ GroupEntry* ShmGroupPort::EntryOf(int member) {
     const int entry = static_cast<int>((key_ + static_cast<uint64_t>(i)) % kGroupsMax);
     if (peer.keys[entry].load(std::memory_order_acquire) == key_) {
       known = &peer.groups[entry];
+      if (member == 0) leader_key_ = &peer.keys[entry];
       break;
     }
   }
@@ -342,11 +353,6 @@ bool ShmGroupPort::Failed() {
   GroupEntry* entry = EntryOf(0);
   // What stands in an entry that was let go may be of another group.
   return entry != nullptr && entry->failure.load(std::memory_order_acquire) != 0 && !LeaderLeft();
-}
-
-bool ShmGroupPort::LeaderLeft() const {
-  const Control& leader = context_.peers.control(members_[0]);
-  return leader.keys[entries_[0] - leader.groups].load(std::memory_order_acquire) != key_;
 }
 
 void ShmGroupPort::RingOthers() {

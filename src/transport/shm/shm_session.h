@@ -2,6 +2,7 @@
 #ifndef SYNCOPATE_TRANSPORT_SHM_SHM_SESSION_H_
 #define SYNCOPATE_TRANSPORT_SHM_SHM_SESSION_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -50,8 +51,8 @@ class ShmGroupPort final : public GroupPort {
   // The entry of `member`, or null if it has not made the group yet.
   GroupEntry* EntryOf(int member);
   // The first member has let go of the group. It does so only when all gates that it saw have
-  // passed.
-  bool LeaderLeft() const;
+  // passed. Its entry is known.
+  bool LeaderLeft() const { return leader_key_->load(std::memory_order_acquire) != key_; }
   void RingOthers();
 
   SessionContext& context_;
@@ -61,6 +62,8 @@ class ShmGroupPort final : public GroupPort {
   const uint64_t first_generation_;   // of gates; differs from group to group
   const uint64_t everybody_;          // the mask of a gate that has passed
   std::vector<GroupEntry*> entries_;  // by member; null until found
+  // The key of the first member's entry, as long as it is this group's; null until found.
+  const std::atomic<uint64_t>* leader_key_ = nullptr;
   // By slot: the sequence that it is free for, or kBusy. A slot serves its sequences in order.
   static constexpr uint64_t kBusy = ~uint64_t{0};
   uint64_t free_for_[kSlots];
