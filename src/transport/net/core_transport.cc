@@ -185,7 +185,14 @@ std::vector<Traffic> CoreTransport::TakeTraffic() {
 }
 
 bool CoreTransport::ProgressLocked() {
-  const bool moved = core_.Progress();
+  bool moved = core_.Progress();
+  // A sentry that is held up sends no heartbeats. A thread that drives meanwhile sends them for it: this
+  // worker is alive.
+  if (const int64_t now_ns = clock_.NowNs(); now_ns > core_.NextTickNs() + kSentryNs) {
+    const size_t losses = core_.losses().size();
+    core_.Tick(now_ns);
+    moved |= core_.losses().size() != losses;
+  }
   if (moved) {
     ++activity_;
     AfterProgress();
