@@ -86,11 +86,10 @@ class Member {
   absl::Status RunOnce() {
     for (uint64_t i = 0; i < job_.elements; ++i) data_[i] = OldFactor() * Element(i, rounds_);
     Call call = {.data = Array::Of(data_, job_.elements), .timeout = kCallTimeout};
+    call.algorithm = job_.algorithm;
     if (broadcast()) {
       call.collective = Collective::kBroadcast;
       call.root = Root();
-    } else {
-      call.algorithm = job_.algorithm;
     }
     absl::Status status = group_.Run(call);
     returned_ns_ = MonotonicClock().NowNs();

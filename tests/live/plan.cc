@@ -12,6 +12,7 @@ namespace {
 
 constexpr const char* kAlgorithms[] = {"ring",   "double-tree",      "hierarchical",    "circulant",
                                        "direct", "halving-doubling", "parameter-server"};
+constexpr const char* kBroadcasts[] = {"binomial", "chain", "scatter-all-gather"};
 
 // Draws the cases of a job one after the other and keeps account of who is left.
 class Drawing {
@@ -149,6 +150,8 @@ JobPlan MakeJob(uint64_t seed, uint64_t number) {
     job.algorithm = "forest";
   } else if (job.operation == Operation::kAllReduce && !packs_trees) {
     job.algorithm = kAlgorithms[random.Below(std::size(kAlgorithms))];
+  } else if (job.operation == Operation::kBroadcast && !packs_trees) {
+    job.algorithm = kBroadcasts[number % std::size(kBroadcasts)];
   }
   job.cases = Drawing(random, job).Draw(training ? 1 : kCasesMax);
   return job;
@@ -220,7 +223,7 @@ std::string Describe(const JobPlan& job) {
   std::string text =
       absl::StrCat("job ", job.number, ": ", job.wire, ", ", job.hosts, " hosts with ", job.slots,
                    " workers each, ", Name(job.operation));
-  if (job.operation == Operation::kAllReduce) {
+  if (job.operation == Operation::kAllReduce || job.operation == Operation::kBroadcast) {
     absl::StrAppend(&text, " by ", job.algorithm.empty() ? "the best algorithm" : job.algorithm);
   }
   if (job.operation != Operation::kTraining) {

@@ -52,7 +52,7 @@ struct JobPlan {
   int hosts = kHosts;
   int slots = 1;  // workers a host
   Operation operation = Operation::kAllReduce;
-  std::string algorithm;  // of an all-reduce; empty: the library chooses
+  std::string algorithm;  // of its calls; empty: the library chooses
   uint64_t elements = 1;
   bool shared_memory = false;  // the data is from Worker::Allocate()
   int pause_us = 0;            // between operations
