@@ -38,6 +38,13 @@ inline constexpr uint64_t kHostFileBytesMax = uint64_t{1} << 20;
 // Between workers beside collectives: a message, and a parcel for what is larger.
 inline constexpr uint64_t kMailBytesMax = 4096;
 inline constexpr uint64_t kParcelBytesMax = uint64_t{64} << 20;
+inline constexpr uint64_t kMailTopicBytesMax = 64;
+inline constexpr uint64_t kMailLabelBytesMax = 128;  // a topic and its length, with room to grow
+// What waits from one worker to another. A message counts as kMailCostMin bytes at least, since its
+// place in a queue takes memory too.
+inline constexpr uint64_t kMailQueuedBytesMax = uint64_t{1} << 20;
+inline constexpr uint64_t kParcelsQueuedBytesMax = uint64_t{128} << 20;
+inline constexpr uint64_t kMailCostMin = 64;
 inline constexpr uint64_t kServicesMax = 64;                           // of a job
 inline constexpr uint64_t kServiceBytesMax = uint64_t{20} << 20;       // a request or an answer
 inline constexpr uint64_t kServiceErrorBytesMax = 1024;                // the text of one

@@ -5,8 +5,9 @@
 // One operation of a group is one Session on each of its members. Sessions of a group are numbered;
 // the same number on all members is the same operation.
 //
-// Thread safety: a Transport's Allocate, Free, Owns, Wake, losses, Lost and Expel may be called
-// from any thread. Everything else, including its ports and sessions, by one thread at a time.
+// Thread safety: a Transport's Allocate, Free, Owns, Wake, Post, losses, Lost and Expel may be called
+// from any thread, and TakeMail by one thread at a time beside all others. Everything else, including
+// its ports and sessions, by one thread at a time.
 #ifndef SYNCOPATE_TRANSPORT_TRANSPORT_H_
 #define SYNCOPATE_TRANSPORT_TRANSPORT_H_
 
@@ -20,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "model/program.h"
+#include "transport/mail.h"
 
 namespace syncopate::transport {
 
@@ -153,6 +155,7 @@ struct Loss {
   int rank = -1;       // in the job
   uint64_t order = 0;  // losses are ordered, for all survivors alike; from 1
   std::string cause;   // "it died (its process ended)", ...
+  bool left = false;   // it ended its part in the job in good order
 };
 
 // What has come from another worker, for estimates of the network.
@@ -198,6 +201,17 @@ class Transport {
   // A file descriptor that becomes readable when Park() would return, for callers that wait for
   // other things as well, or -1 if there is none. The caller that reads it empties it.
   virtual int bell() const { return -1; }
+
+  // Sends mail (mail.h) to a worker of the job, which may be this one. Never waits: ResourceExhausted,
+  // which names the worker, if more than MailQueueBytesMax() would wait for it to take; Unavailable if
+  // it is not in the job any more, Aborted if this worker is not.
+  virtual absl::Status Post(int to, MailKind kind, std::string bytes) = 0;
+  // Appends the mail that has come since the last call; from each worker, in the order in which it
+  // came. Also does what is due for mail that could not leave at once.
+  virtual void TakeMail(std::vector<Mail>& mail) = 0;
+  // A file descriptor that becomes readable when TakeMail() should be called, or -1 if the caller has
+  // to look from time to time. TakeMail() empties it.
+  virtual int mail_bell() const { return -1; }
 
   // How many workers of the job are lost; grows only.
   virtual uint64_t losses() const = 0;

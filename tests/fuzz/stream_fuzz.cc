@@ -46,6 +46,7 @@ class Job {
     options.limits.unopened_bytes_max = 64 << 10;
     options.limits.kept_bytes_max = 8 << 10;
     options.limits.prompt_bytes = 4096;
+    options.limits.mail_queued_bytes = 8192;
     core_ = std::make_unique<Core>(options, clock_);
     std::vector<std::vector<UniqueFd>> sockets(kSize);
     ends_.resize(kSize);
@@ -81,12 +82,13 @@ class Job {
       for (const uint64_t key : std::vector<uint64_t>(keys_)) all_closed &= Close(key);
     }
     if (!all_closed) std::abort();  // something would wait for ever
+    TakeMail();
   }
 
  private:
   void Step() {
     const uint64_t key = keys_[input_.ConsumeIntegralInRange<size_t>(0, kGroups - 1)];
-    switch (input_.ConsumeIntegralInRange<int>(0, 11)) {
+    switch (input_.ConsumeIntegralInRange<int>(0, 13)) {
       case 0:
         return Write(input_.ConsumeRandomLengthString(512));
       case 1:
@@ -113,6 +115,10 @@ class Job {
       case 10:
         clock_.AdvanceNs(input_.ConsumeIntegralInRange<int64_t>(0, 400'000'000));
         return core_->Tick(clock_.NowNs());
+      case 11:
+        return Post();
+      case 12:
+        return TakeMail();
       default:
         return Settle();
     }
@@ -123,7 +129,7 @@ class Job {
   // A frame whose fields are near to what the worker may expect.
   std::string Frame(uint64_t key) {
     FrameHeader header;
-    header.type = static_cast<FrameType>(input_.ConsumeIntegralInRange<int>(1, 6));
+    header.type = static_cast<FrameType>(input_.ConsumeIntegralInRange<int>(1, 10));
     header.job = input_.ConsumeIntegralInRange<int>(0, 31) == 0 ? 1 : kJob;
     header.group = key;
     header.sequence = input_.ConsumeIntegralInRange<uint64_t>(0, 4);
@@ -275,6 +281,26 @@ class Job {
     core_->Pump(group);
   }
 
+  void Post() {
+    const auto to = input_.ConsumeIntegralInRange<int>(0, kSize - 1);
+    const MailKind kind = input_.ConsumeBool() ? MailKind::kParcel : MailKind::kMessage;
+    (void)core_->Post(to, kind, std::string(input_.ConsumeIntegralInRange<size_t>(0, 4300), 'm'));
+  }
+  // After the last word of a worker nothing comes from it.
+  void TakeMail() {
+    std::vector<Mail> all;
+    core_->TakeMail(all);
+    for (const Mail& mail : all) {
+      if (gone_[static_cast<size_t>(mail.from)]) std::abort();
+      if (mail.kind == MailKind::kLost || mail.kind == MailKind::kLeft) {
+        gone_[static_cast<size_t>(mail.from)] = true;
+      } else if (mail.bytes.empty() || mail.bytes.size() > MailBytesMax(mail.kind)) {
+        std::abort();
+      }
+      for (const char byte : mail.bytes) sum_ = sum_ + byte;
+    }
+  }
+
   void Drain() {
     char buffer[4096];
     for (const auto& lanes : ends_) {
@@ -296,6 +322,7 @@ class Job {
   std::map<uint64_t, std::map<uint64_t, std::unique_ptr<Operation>>> groups_;
   std::vector<uint64_t> keys_ = {kGroups, kGroups + 1, kGroups + 2};  // of the groups in use
   std::map<uint64_t, uint64_t> next_;                                 // sequence, by key
+  bool gone_[kSize] = {};
   volatile int sum_ = 0;
 };
 

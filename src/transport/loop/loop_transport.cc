@@ -8,6 +8,13 @@
 
 namespace syncopate::transport {
 
+namespace {
+
+// Mail travels this quickly, and takes DelayTicks() besides.
+constexpr uint64_t kBytesPerTick = 64 << 10;
+
+}  // namespace
+
 class LoopSession final : public Session {
  public:
   // `self` is the place in the group of worker `rank`.
@@ -144,6 +151,11 @@ class LoopTransport final : public Transport {
   void CancelPark() override {}
   void Wake() override {}
 
+  absl::Status Post(int to, MailKind kind, std::string bytes) override {
+    return network_.Post(rank_, to, kind, std::move(bytes));
+  }
+  void TakeMail(std::vector<Mail>& mail) override { network_.TakeMail(rank_, mail); }
+
   uint64_t losses() const override { return network_.heard_[static_cast<size_t>(rank_)]; }
   std::vector<Loss> Lost() const override {
     return {network_.losses_.begin(), network_.losses_.begin() + static_cast<ptrdiff_t>(losses())};
@@ -188,7 +200,8 @@ LoopNetwork::LoopNetwork(int size, uint64_t seed, int delay_ticks_max)
       delay_ticks_max_(static_cast<uint64_t>(delay_ticks_max)),
       random_(seed),
       sent_(static_cast<size_t>(size)),
-      heard_(static_cast<size_t>(size)) {}
+      heard_(static_cast<size_t>(size)),
+      losses_told_(static_cast<size_t>(size)) {}
 
 std::unique_ptr<Transport> LoopNetwork::Attach(int rank) {
   return std::make_unique<LoopTransport>(*this, rank);
@@ -199,15 +212,59 @@ void LoopNetwork::Tick() {
   clock_.AdvanceNs(1000);
 }
 
+bool LoopNetwork::IsLost(int rank) const {
+  return std::any_of(losses_.begin(), losses_.end(),
+                     [&](const Loss& loss) { return loss.rank == rank; });
+}
+
+bool LoopNetwork::HasHeard(int rank, int lost) const {
+  const auto end = losses_.begin() + static_cast<ptrdiff_t>(heard_[static_cast<size_t>(rank)]);
+  return std::any_of(losses_.begin(), end, [&](const Loss& loss) { return loss.rank == lost; });
+}
+
+absl::Status LoopNetwork::Post(int from, int to, MailKind kind, std::string bytes) {
+  if (const absl::Status fit = CheckMail(to, size_, kind, bytes); !fit.ok()) return fit;
+  if (IsLost(from)) return NotInTheJob(from);
+  if (HasHeard(from, to)) return NobodyThere(to);
+  std::deque<Letter>& queue = letters_[{from, to}];
+  uint64_t queued = MailCost(kind, bytes.size());
+  int64_t arrives_tick = now_ + DelayTicks() + static_cast<int64_t>(bytes.size() / kBytesPerTick);
+  for (const Letter& letter : queue) {
+    if (letter.mail.kind != kind) continue;
+    queued += MailCost(kind, letter.mail.bytes.size());
+    // None overtakes another of its kind.
+    arrives_tick = std::max(arrives_tick, letter.arrives_tick);
+  }
+  if (queued > MailQueueBytesMax(kind)) return MailQueueFull(to, kind);
+  queue.push_back({{.from = from, .kind = kind, .bytes = std::move(bytes)}, arrives_tick});
+  return absl::OkStatus();
+}
+
+void LoopNetwork::TakeMail(int rank, std::vector<Mail>& mail) {
+  for (int from = 0; from < size_; ++from) {
+    const auto queue = letters_.find({from, rank});
+    if (queue == letters_.end()) continue;
+    std::erase_if(queue->second, [&](Letter& letter) {
+      if (letter.arrives_tick > now_) return false;
+      mail.push_back(std::move(letter.mail));
+      return true;
+    });
+  }
+  size_t& told = losses_told_[static_cast<size_t>(rank)];
+  for (; told < heard_[static_cast<size_t>(rank)]; ++told) {
+    letters_.erase({losses_[told].rank, rank});
+    letters_.erase({rank, losses_[told].rank});
+    mail.push_back(LastMailOf(losses_[told]));
+  }
+}
+
 void LoopNetwork::Kill(int rank) {
   KillHeardBy(rank, rank);
   std::fill(heard_.begin(), heard_.end(), losses_.size());
 }
 
 void LoopNetwork::KillHeardBy(int rank, int by) {
-  const bool known = std::any_of(losses_.begin(), losses_.end(),
-                                 [&](const Loss& loss) { return loss.rank == rank; });
-  if (!known) {
+  if (!IsLost(rank)) {
     losses_.push_back(
         {.rank = rank, .order = losses_.size() + 1, .cause = "died (its process ended)"});
   }

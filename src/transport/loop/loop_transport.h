@@ -8,6 +8,7 @@
 #define SYNCOPATE_TRANSPORT_LOOP_LOOP_TRANSPORT_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -69,6 +70,16 @@ class LoopNetwork {
     std::map<std::tuple<int, int, uint32_t>, Message> messages;  // from, to, the sender's step
   };
 
+  struct Letter {
+    Mail mail;
+    int64_t arrives_tick = 0;
+  };
+  absl::Status Post(int from, int to, MailKind kind, std::string bytes);
+  void TakeMail(int rank, std::vector<Mail>& mail);
+  bool IsLost(int rank) const;
+  // Whether `rank` has heard that `lost` is lost.
+  bool HasHeard(int rank, int lost) const;
+
   int64_t DelayTicks() { return static_cast<int64_t>(random_.Below(delay_ticks_max_ + 1)); }
 
   const int size_;
@@ -80,7 +91,9 @@ class LoopNetwork {
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<Operation>> operations_;  // key, sequence
   std::map<uint64_t, Session::Failure> failures_;  // by key of the group
   std::vector<Loss> losses_;
-  std::vector<size_t> heard_;  // by rank, of how many of them
+  std::vector<size_t> heard_;                                  // by rank, of how many of them
+  std::map<std::pair<int, int>, std::deque<Letter>> letters_;  // under way: from, to
+  std::vector<size_t> losses_told_;                            // by rank: how many it has taken
 };
 
 }  // namespace syncopate::transport

@@ -53,6 +53,7 @@ int NetGroup::MemberOf(int rank) const {
 Core::Core(const Options& options, const Clock& clock)
     : options_(options),
       clock_(clock),
+      mail_(options.rank, options.size, options.limits.mail_queued_bytes, *this),
       consensus_(options.consensus, clock.NowNs()),
       peers_(static_cast<size_t>(options.size)),
       open_peers_(options.size - 1),
@@ -268,7 +269,11 @@ void Core::Conclude() {
     }
     const std::string& tampering = peers_[static_cast<size_t>(verdict.rank)].tampering;
     if (!tampering.empty()) absl::StrAppend(&cause, " (", tampering, ")");
-    losses_.push_back({.rank = verdict.rank, .order = verdict.order, .cause = std::move(cause)});
+    losses_.push_back({.rank = verdict.rank,
+                       .order = verdict.order,
+                       .cause = std::move(cause),
+                       .left = verdict.cause == Cause::kLeft});
+    mail_.Lose(LastMailOf(losses_.back()));
     if (verdict.rank == options_.rank) continue;
     fresh.push_back(verdict);
     if (!IsCertain(verdict.cause)) uncertain_.push_back(verdict.rank);
@@ -300,6 +305,7 @@ void Core::Conclude() {
       // First: whatever this worker still believes about others does not count.
       losses_.insert(losses_.begin(),
                      {.rank = options_.rank, .order = 0, .cause = consensus_.self_lost_reason()});
+      mail_.Lose(LastMailOf(losses_.front()));
     }
     for (auto& [key, group] : groups_) {
       if (group->gates != nullptr) group->gates->GiveUp();

@@ -17,11 +17,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "transport/net/buffer_pool.h"
 #include "transport/net/flight_times.h"
 #include "transport/net/gate_protocol.h"
 #include "transport/net/loss_consensus.h"
+#include "transport/net/post_office.h"
 #include "transport/net/wire.h"
 #include "transport/transport.h"
 
@@ -108,6 +110,8 @@ struct CoreLimits {
   // For operations with this much data, a member says at once that its result is complete, so that
   // the others can drop their copies.
   uint64_t prompt_bytes = 256 << 10;
+  // What may wait of messages from one worker to another.
+  uint64_t mail_queued_bytes = MailQueueBytesMax(MailKind::kMessage);
 };
 
 // Frames that were read and thrown away, by the reason.
@@ -125,7 +129,7 @@ struct DroppedFrames {
 // "3 of closed groups, 2 of lost workers"; empty if there are none.
 std::string Describe(const DroppedFrames& dropped);
 
-class Core final : public WireHandler {
+class Core final : public WireHandler, private PostOffice::Carrier {
  public:
   struct Options {
     int rank = 0;
@@ -167,6 +171,11 @@ class Core final : public WireHandler {
   // Sends what the gate protocols of the groups want to say.
   void Pump(NetGroup& group);
   void FlushAll();
+
+  // See Transport.
+  absl::Status Post(int to, MailKind kind, std::string bytes);
+  void TakeMail(std::vector<Mail>& mail) { mail_.Take(mail); }
+  bool HasMail() const { return !mail_.empty(); }
 
   void Expel(int rank);
   const std::vector<Loss>& losses() const { return losses_; }
@@ -242,8 +251,17 @@ class Core final : public WireHandler {
   // Called after anything that may have changed which workers are lost.
   void Conclude();
 
+  // PostOffice::Carrier
+  void SendMail(int to, FrameType type, uint64_t sequence, absl::string_view bytes) override;
+  void SendParcel(int to, uint64_t sequence, const std::string& bytes, uint64_t cookie) override;
+  void Detach(uint64_t cookie) override { wire_->Detach(cookie); }
+  void Abandon(const std::string& memory) override {
+    wire_->Abandon(reinterpret_cast<const std::byte*>(memory.data()), memory.size());
+  }
+
   const Options options_;
   const Clock& clock_;
+  PostOffice mail_;  // the wire reads from its memory
   std::unique_ptr<Wire> wire_;
   LossConsensus consensus_;
   std::vector<Peer> peers_;

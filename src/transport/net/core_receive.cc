@@ -89,10 +89,18 @@ std::byte* Core::Place(int rank, const FrameHeader& header) {
     case FrameType::kGate:
     case FrameType::kBye:
     case FrameType::kOpen:
+    case FrameType::kMessage:
+    case FrameType::kMessagesTaken:
+    case FrameType::kParcelTaken:
       peer.control.resize(header.payload_bytes);
       return reinterpret_cast<std::byte*>(peer.control.data());
     case FrameType::kData:
       return PlaceData(rank, header);
+    case FrameType::kParcel: {
+      std::byte* place = mail_.PlaceParcel(rank, header);
+      if (place == nullptr) ++dropped_.unexpected;
+      return place;
+    }
     case FrameType::kResult:
       return PlaceResult(rank, header);
   }
@@ -210,6 +218,20 @@ void Core::Arrived(int rank, const FrameHeader& header) {
       return;
     case FrameType::kResult:
       ResultArrived(rank, header);
+      return;
+    case FrameType::kMessage:
+      if (!mail_.MessageArrived(rank, peers_[static_cast<size_t>(rank)].control)) {
+        ++dropped_.unexpected;
+      }
+      return;
+    case FrameType::kParcel:
+      mail_.ParcelArrived(rank, header);
+      return;
+    case FrameType::kMessagesTaken:
+      if (!mail_.MessagesTaken(rank, header)) ++dropped_.unexpected;
+      return;
+    case FrameType::kParcelTaken:
+      if (!mail_.ParcelTaken(rank, header)) ++dropped_.unexpected;
       return;
   }
 }

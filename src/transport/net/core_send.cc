@@ -68,6 +68,7 @@ void Core::PeerHasBegun(NetOperation& operation, int peer) {
 }
 
 void Core::Sent(uint64_t cookie) {
+  if ((cookie & PostOffice::kCookieBit) != 0) return;  // kept until it is taken
   const auto found = sendings_.find(cookie);
   if (found == sendings_.end() || --found->second.fragments > 0) return;
   if (found->second.result) --found->second.operation->results_left;
@@ -77,6 +78,26 @@ void Core::Sent(uint64_t cookie) {
 bool Core::Sent(const NetOperation& operation, uint32_t step, int rank) const {
   const auto found = operation.cookies.find({rank, step});
   return found != operation.cookies.end() && !sendings_.contains(found->second);
+}
+
+absl::Status Core::Post(int to, MailKind kind, std::string bytes) {
+  if (const absl::Status fit = CheckMail(to, options_.size, kind, bytes); !fit.ok()) return fit;
+  if (leaving_ || gave_up_) return NotInTheJob(options_.rank);
+  if (to != options_.rank && !peers_[static_cast<size_t>(to)].open) return NobodyThere(to);
+  return mail_.Post(to, kind, std::move(bytes));
+}
+
+void Core::SendMail(int to, FrameType type, uint64_t sequence, absl::string_view bytes) {
+  FrameHeader header = HeaderFor(type, 0, sequence);
+  header.total = bytes.size();
+  header.payload_bytes = static_cast<uint32_t>(bytes.size());
+  wire_->Send(to, header, reinterpret_cast<const std::byte*>(bytes.data()), 0);
+}
+
+void Core::SendParcel(int to, uint64_t sequence, const std::string& bytes, uint64_t cookie) {
+  FrameHeader header = HeaderFor(FrameType::kParcel, 0, sequence);
+  header.total = bytes.size();
+  SendMessage(to, header, reinterpret_cast<const std::byte*>(bytes.data()), cookie);
 }
 
 void Core::Pump(NetGroup& group) {

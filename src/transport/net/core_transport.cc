@@ -34,6 +34,7 @@ CoreTransport::CoreTransport(const Core::Options& core_options, const Clock& clo
       local_ranks_(std::move(local_ranks)),
       local_(std::move(local)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      mail_bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       core_(core_options, clock) {}
 
 void CoreTransport::Run(std::unique_ptr<Wire> wire, Sentry sentry) {
@@ -168,6 +169,32 @@ void CoreTransport::Wake() {
   RingOwn();
 }
 
+absl::Status CoreTransport::Post(int to, MailKind kind, std::string bytes) {
+  MutexLock lock(&mutex_);
+  const absl::Status status = core_.Post(to, kind, std::move(bytes));
+  RingForMail();  // it may be to this worker
+  return status;
+}
+
+void CoreTransport::TakeMail(std::vector<Mail>& mail) {
+  MutexLock lock(&mutex_);
+  uint64_t drained = 0;
+  if (mail_told_ && read(mail_bell_.get(), &drained, sizeof(drained)) < 0 && errno != EAGAIN) {
+    Log(LogLevel::kWarn, "cannot read the mail bell");
+  }
+  mail_told_ = false;
+  core_.TakeMail(mail);
+}
+
+void CoreTransport::RingForMail() {
+  if (mail_told_ || !core_.HasMail()) return;
+  mail_told_ = true;
+  const uint64_t one = 1;
+  if (write(mail_bell_.get(), &one, sizeof(one)) < 0 && errno != EAGAIN) {
+    Log(LogLevel::kWarn, "cannot ring the mail bell");
+  }
+}
+
 std::vector<Loss> CoreTransport::Lost() const {
   MutexLock lock(&mutex_);
   return core_.losses();
@@ -209,6 +236,7 @@ void CoreTransport::AfterProgress() {
     }
   }
   losses_.store(core_.losses().size(), std::memory_order_release);
+  RingForMail();
 }
 
 void CoreTransport::RingOwn() {

@@ -69,6 +69,10 @@ class CoreTransport final : public Transport {
   void CancelPark() override;
   void Wake() override;
 
+  absl::Status Post(int to, MailKind kind, std::string bytes) override;
+  void TakeMail(std::vector<Mail>& mail) override;
+  int mail_bell() const override { return mail_bell_.get(); }
+
   uint64_t losses() const override { return losses_.load(std::memory_order_acquire); }
   std::vector<Loss> Lost() const override;
   void Expel(int rank) override;
@@ -82,6 +86,8 @@ class CoreTransport final : public Transport {
   bool ProgressLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Draws conclusions from what the core knows now: tells shared memory and `losses_`.
   void AfterProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes mail_bell() readable if there is mail that nobody has been told of.
+  void RingForMail() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Wakes the threads of this worker that are parked.
   void RingOwn();
 
@@ -93,13 +99,15 @@ class CoreTransport final : public Transport {
   const Clock& clock_;
   const std::vector<int> local_ranks_;  // of this host, sorted
   const std::unique_ptr<Transport> local_;
-  const PrivateFd wake_;  // eventfd
+  const PrivateFd wake_;       // eventfd
+  const PrivateFd mail_bell_;  // eventfd
 
   mutable Mutex mutex_;
   Core core_ ABSL_GUARDED_BY(mutex_);
   uint32_t activity_ ABSL_GUARDED_BY(mutex_) = 0;  // grows when something moved
   bool parked_ ABSL_GUARDED_BY(mutex_) = false;
   SentryPause pause_ ABSL_GUARDED_BY(mutex_);
+  bool mail_told_ ABSL_GUARDED_BY(mutex_) = false;  // mail_bell_ is readable
   std::atomic<uint64_t> losses_{0};
 
   std::mutex sentry_mutex_;

@@ -5,12 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "transport/mail.h"
 
 namespace syncopate::transport::net {
 namespace {
 
 constexpr uint16_t kMagic = 0x5953;  // "SY"
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kVersion = 3;
 
 }  // namespace
 
@@ -50,7 +51,7 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(absl::Span<const std::byte> bytes)
   FrameHeader header;
   const uint8_t type = reader.Read<uint8_t>();
   if (type < static_cast<uint8_t>(FrameType::kBeat) ||
-      type > static_cast<uint8_t>(FrameType::kResult)) {
+      type > static_cast<uint8_t>(FrameType::kParcelTaken)) {
     return absl::InvalidArgumentError(absl::StrCat("a frame of type ", type));
   }
   header.type = static_cast<FrameType>(type);
@@ -65,13 +66,17 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(absl::Span<const std::byte> bytes)
   header.total = reader.Read<uint64_t>();
   header.digest = reader.Read<uint64_t>();
   header.sent_ns = reader.Read<int64_t>();
-  const uint32_t payload_max = CarriesData(header.type) ? kPayloadBytesMax : kControlBytesMax;
+  uint32_t payload_max = CarriesData(header.type) ? kPayloadBytesMax : kControlBytesMax;
+  if (header.type == FrameType::kMessage) {
+    payload_max = static_cast<uint32_t>(MailBytesMax(MailKind::kMessage));
+  }
   if (header.payload_bytes > payload_max) {
     return absl::InvalidArgumentError(
         absl::StrCat("a payload of ", header.payload_bytes, " bytes; the limit is ", payload_max));
   }
-  // Beats and gate messages are all payload, goodbyes and openings have none.
-  const bool message = header.type == FrameType::kBeat || header.type == FrameType::kGate;
+  // Beats and messages are all payload, goodbyes, openings and receipts have none.
+  const bool message = header.type == FrameType::kBeat || header.type == FrameType::kGate ||
+                       header.type == FrameType::kMessage;
   if (!CarriesData(header.type) && message != (header.payload_bytes > 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("a frame of type ", type, " with ", header.payload_bytes, " bytes"));
@@ -79,6 +84,11 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(absl::Span<const std::byte> bytes)
   if (header.losses_known > limits::kWorkersMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("a frame of a worker that knows of ", header.losses_known, " losses"));
+  }
+  if (header.type == FrameType::kParcel &&
+      (header.payload_bytes == 0 || header.total > MailBytesMax(MailKind::kParcel))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a part with ", header.payload_bytes, " bytes of a parcel of ", header.total));
   }
   if (header.total > kMessageBytesMax || header.offset > header.total ||
       header.payload_bytes > header.total - header.offset) {

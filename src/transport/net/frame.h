@@ -13,12 +13,17 @@
 namespace syncopate::transport::net {
 
 enum class FrameType : uint8_t {
-  kBeat = 1,    // payload: a LossMessage
-  kBye = 2,     // the sender leaves the job in good order and sends nothing more
-  kData = 3,    // a part of what step `step` sends in operation `sequence` of `group`
-  kOpen = 4,    // the sender has opened operation `sequence`: it takes more than early bytes
-  kGate = 5,    // payload: a GateMessage about the gates of `group`
-  kResult = 6,  // a part of the result of an operation, for a member that could not finish it
+  kBeat = 1,     // payload: a LossMessage
+  kBye = 2,      // the sender leaves the job in good order and sends nothing more
+  kData = 3,     // a part of what step `step` sends in operation `sequence` of `group`
+  kOpen = 4,     // the sender has opened operation `sequence`: it takes more than early bytes
+  kGate = 5,     // payload: a GateMessage about the gates of `group`
+  kResult = 6,   // a part of the result of an operation, for a member that could not finish it
+  kMessage = 7,  // payload: mail of kind kMessage
+  kParcel = 8,   // a part of mail of kind kParcel; `sequence` counts the parcels of a sender
+  // Of messages of the receiver, those that cost `sequence` bytes in all have been taken.
+  kMessagesTaken = 9,
+  kParcelTaken = 10,  // parcel `sequence` of the receiver has been taken; the next one may be sent
 };
 
 struct FrameHeader {
@@ -48,9 +53,10 @@ inline constexpr uint32_t kControlBytesMax = 256 << 10;
 // No message is larger.
 inline constexpr uint64_t kMessageBytesMax = uint64_t{1} << 40;
 
-// Whether frames of this type carry data of operations; all others are control frames.
+// Whether frames of this type carry data of operations, or travel as such data does. All others are
+// control frames.
 inline bool CarriesData(FrameType type) {
-  return type == FrameType::kData || type == FrameType::kResult;
+  return type == FrameType::kData || type == FrameType::kResult || type == FrameType::kParcel;
 }
 
 using EncodedHeader = std::array<std::byte, kFrameHeaderBytes>;

@@ -1,8 +1,8 @@
 // What carries frames between this worker and all others of its job: `tcp_wire` for plain Ethernet,
 // `ucx_wire` for what UCX finds. The connections are there and proved when a wire is made.
 //
-// Frames to one peer arrive once or, when it is lost, not at all. Frames without the type kData or
-// kResult arrive in the order in which they were sent; those two may overtake and be overtaken.
+// Frames to one peer arrive once or, when it is lost, not at all. Control frames arrive in the order in
+// which they were sent; those that carry data (CarriesData()) may overtake and be overtaken.
 //
 // Not thread-safe. Handler calls come out of Progress() only, except Sent(), which may also come
 // out of Send().

@@ -68,7 +68,8 @@ std::vector<Loss> ReadVerdicts(const Board& board, int size) {
     if (RankOf(verdict) >= size) continue;  // no worker of ours wrote it
     losses.push_back({.rank = RankOf(verdict),
                       .order = losses.size() + 1,
-                      .cause = Describe(static_cast<Cause>((verdict >> 8) & 0xff))});
+                      .cause = Describe(static_cast<Cause>((verdict >> 8) & 0xff)),
+                      .left = static_cast<Cause>((verdict >> 8) & 0xff) == Cause::kLeft});
   }
   return losses;
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "base/limits.h"
+#include "transport/shm/mail_ring.h"
 #include "transport/transport.h"
 
 namespace syncopate::transport::shm {
@@ -75,15 +76,18 @@ struct Control {
   // By the owner, once it has met all others: kFencesAll, or what kept it from ending the process of
   // one of them. Futex.
   std::atomic<uint32_t> fencing;
-  alignas(64) std::atomic<int64_t> beat_ns;    // by the owner's sentry
-  alignas(64) std::atomic<uint32_t> doorbell;  // futex; by anyone
-  std::atomic<uint32_t> sleepers;              // by the owner: threads that are in Park()
-  std::atomic<uint32_t> bell;                  // by the owner: 1 if it waits for its bell too
+  alignas(64) std::atomic<int64_t> beat_ns;     // by the owner's sentry
+  alignas(64) std::atomic<uint32_t> doorbell;   // futex; by anyone
+  std::atomic<uint32_t> sleepers;               // by the owner: threads that are in Park()
+  std::atomic<uint32_t> bell;                   // by the owner: 1 if it waits for its bell too
+  alignas(64) std::atomic<uint64_t> mail_from;  // by anyone: a bit for each rank with news of mail
   alignas(64) Board board;
   // By the owner: which group an entry belongs to; 0: none.
   alignas(64) std::atomic<uint64_t> keys[kGroupsMax];
   GroupEntry groups[kGroupsMax];
   std::atomic<uint64_t> heap_flags[kHeapFlags];
+  MailRing messages[limits::kLocalWorkersMax];  // by sender
+  MailRing parcels[limits::kLocalWorkersMax];   // by sender
 };
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free);

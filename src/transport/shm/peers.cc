@@ -177,8 +177,32 @@ void Peers::Ring(int rank) {
   }
 }
 
+void Peers::TellMail(int to, int from) {
+  const uint64_t bit = uint64_t{1} << from;
+  // By `from` it has been told, and has not looked yet. That another has told it does not count: that
+  // one may have died before it rang.
+  if ((control(to).mail_from.fetch_or(bit) & bit) != 0) return;
+  const uint64_t one = 1;
+  if (write(bells_[static_cast<size_t>(to)].get(), &one, sizeof(one)) < 0 && errno != EAGAIN) {
+    Log(LogLevel::kWarn, "cannot tell worker ", to, " that it has mail");
+  }
+}
+
+uint64_t Peers::TakeMailFrom() {
+  uint64_t drained = 0;
+  // Emptied before the look: what is told after the look makes it readable again.
+  if (mail_bell() >= 0 && read(mail_bell(), &drained, sizeof(drained)) < 0 && errno != EAGAIN) {
+    Log(LogLevel::kWarn, "cannot read the mail bell");
+  }
+  return own().mail_from.exchange(0);
+}
+
 void Peers::RingAll() {
-  for (int rank = 0; rank < options_.size; ++rank) Ring(rank);
+  for (int rank = 0; rank < options_.size; ++rank) {
+    Ring(rank);
+    // Of a loss each is told as by itself: whatever others have told it, this rings.
+    if (!options_.bell) TellMail(rank, options_.rank);
+  }
 }
 
 HeldProcess Peers::LookAt(int rank) const {
@@ -273,6 +297,7 @@ void Peers::Watch() {
     if (losses != known_losses) {
       known_losses = losses;
       Ring(options_.rank);
+      if (!options_.bell) TellMail(options_.rank, options_.rank);
     }
     if (poll(watched.data(), watched.size(), wait_ms) <= 0) continue;
     if (watched[0].revents != 0) return pause.TellLongest();

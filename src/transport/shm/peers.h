@@ -50,6 +50,15 @@ class Peers {
   void Ring(int rank);
   void RingAll();
 
+  // Tells `to` that there is something in its rings from `from`, or room again in those to it.
+  void TellMail(int to, int from);
+  // The ranks, a bit for each, that TellMail() was called for since the last call. Empties mail_bell().
+  uint64_t TakeMailFrom();
+  // Readable when TakeMailFrom() would return something; -1 if the bell serves Transport::bell().
+  int mail_bell() const {
+    return options_.bell ? -1 : bells_[static_cast<size_t>(options_.rank)].get();
+  }
+
   // See Transport::Expel.
   void Expel(int rank, Cause cause);
 

@@ -7,6 +7,7 @@
 #include "transport/shm/futex.h"
 #include "transport/shm/introduction.h"
 #include "transport/shm/peers.h"
+#include "transport/shm/shm_mail.h"
 #include "transport/shm/shm_session.h"
 
 namespace syncopate::transport {
@@ -15,7 +16,7 @@ namespace {
 class ShmTransport final : public Transport {
  public:
   explicit ShmTransport(std::unique_ptr<shm::Peers> peers)
-      : peers_(std::move(peers)), context_{.peers = *peers_} {}
+      : peers_(std::move(peers)), context_{.peers = *peers_}, mail_(*peers_) {}
 
   int rank() const override { return peers_->rank(); }
   int size() const override { return peers_->size(); }
@@ -52,6 +53,12 @@ class ShmTransport final : public Transport {
   void Wake() override { peers_->Ring(peers_->rank()); }
   int bell() const override { return peers_->bell(); }
 
+  absl::Status Post(int to, MailKind kind, std::string bytes) override {
+    return mail_.Post(to, kind, std::move(bytes));
+  }
+  void TakeMail(std::vector<Mail>& mail) override { mail_.Take(mail); }
+  int mail_bell() const override { return peers_->mail_bell(); }
+
   uint64_t losses() const override { return shm::CountVerdicts(peers_->board()); }
   std::vector<Loss> Lost() const override {
     return shm::ReadVerdicts(peers_->board(), peers_->size());
@@ -61,6 +68,7 @@ class ShmTransport final : public Transport {
  private:
   const std::unique_ptr<shm::Peers> peers_;
   shm::SessionContext context_;
+  shm::ShmMail mail_;
 };
 
 }  // namespace
