@@ -14,7 +14,7 @@ namespace {
 
 struct Counts {
   uint64_t runs = 0, failures = 0, events = 0, calls_new = 0, calls_old = 0, losses = 0;
-  uint64_t regroups = 0, jobs_lost = 0, calls_late = 0;
+  uint64_t regroups = 0, jobs_lost = 0, calls_late = 0, mail_posted = 0, mail_refused = 0;
   int64_t virtual_ns = 0, notice_kill_ns = 0, notice_silence_ns = 0;
 };
 
@@ -29,6 +29,8 @@ void Print(const char* world, const Counts& counts, double seconds) {
       counts.jobs_lost);
   std::printf("  noticed after a single fault: a death within %ld ms, silence within %ld ms\n",
               counts.notice_kill_ns / 1'000'000, counts.notice_silence_ns / 1'000'000);
+  std::printf("  mail: %lu messages and parcels, and %lu refused by full queues\n",
+              counts.mail_posted, counts.mail_refused);
   std::fflush(stdout);
 }
 
@@ -44,6 +46,8 @@ Counts RunSeeds(World world, uint64_t first, uint64_t seeds, bool trace) {
     counts.losses += static_cast<uint64_t>(report.losses);
     counts.regroups += static_cast<uint64_t>(report.regroups);
     counts.calls_late += static_cast<uint64_t>(report.calls_late);
+    counts.mail_posted += static_cast<uint64_t>(report.mail_posted);
+    counts.mail_refused += static_cast<uint64_t>(report.mail_refused);
     counts.jobs_lost += report.survivors == 0 ? 1 : 0;
     counts.notice_kill_ns = std::max(counts.notice_kill_ns, report.notice_kill_ns);
     counts.notice_silence_ns = std::max(counts.notice_silence_ns, report.notice_silence_ns);

@@ -132,6 +132,8 @@ Scenario DrawScenario(uint64_t seed) {
   network.piece_bytes_max = static_cast<size_t>(random.Between(64, 2048));
   network.window_bytes = static_cast<size_t>(random.Between(1 << 10, 32 << 10));
   network.delay_usual_ns = random.Between(5 * kUs, 300 * kUs);
+  scenario.mail = static_cast<int>(random.Below(4) == 0 ? 0 : random.Between(1, 40));
+  limits.mail_queued_bytes = static_cast<uint64_t>(random.Between(5 << 10, 30 << 10));
   return scenario;
 }
 

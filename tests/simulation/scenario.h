@@ -63,6 +63,7 @@ struct Scenario {
   int calls = 6;         // of each group
   int window = 4;        // calls of a worker under way in one group
   int64_t pause_ns = 0;  // the longest that a worker computes between two calls
+  int mail = 0;          // how often each worker tries to send mail
   transport::net::CoreLimits limits;
   NetworkOptions network;
 };

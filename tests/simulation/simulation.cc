@@ -49,6 +49,7 @@ void Simulation::MakeWorkers() {
     workers_.push_back(
         std::make_unique<Worker>(time_, rank, random_.Between(0, kSecond), random_.Next()));
     Worker& worker = *workers_.back();
+    worker.mailbox.left = scenario_.mail;
     const Host& here = host(rank);
     std::unique_ptr<transport::Transport> local;
     if (here.network != nullptr) {
@@ -159,6 +160,8 @@ void Simulation::Turn(Worker& worker) {
   }
   const bool moved_engine = what != 1 && worker.engine->DriveOnce();
   NoteLosses(worker);
+  TakeMail(worker);
+  PostMail(worker);
   const bool ended = CollectCalls(worker);
   const bool started = StartCall(worker);
   const bool moved = moved_engine || ended || started;
@@ -210,7 +213,10 @@ Report Simulation::Run() {
                         [this](const auto& worker) { return IsIdle(*worker); });
   };
   const auto wait_for_all = [&](absl::string_view when) {
-    if (RunWhile(busy, kRunNsMax)) return;
+    posting_ = true;
+    const bool ended = RunWhile(busy, kRunNsMax);
+    posting_ = false;
+    if (ended) return;
     std::string waiting;
     for (const auto& worker : workers_) {
       if (!IsIdle(*worker)) absl::StrAppend(&waiting, " ", worker->rank);
@@ -238,6 +244,7 @@ Report Simulation::Run() {
   CompareLosses(survivors);
   CompareCalls(survivors);
   CheckSingleFault(survivors);
+  CheckMail(survivors);
   if (report_.failure.empty()) WorkOnce(survivors);
   report_.events = time_.events();
   report_.virtual_ns = time_.now_ns();

@@ -10,6 +10,8 @@
 //     worker is, within the promised time;
 //   - no call waits past its deadline or for a worker that is known to be lost, and none blames a
 //     late worker before time was up for anybody;
+//   - messages and parcels between survivors, and to oneself, have come once, whole and in order; of
+//     lost workers the first of theirs have, then one word that they are lost, then nothing;
 //   - nothing touches memory that was given back;
 //   - the survivors make a new group and all its elements are right.
 #ifndef SYNCOPATE_TESTS_SIMULATION_SIMULATION_H_
@@ -34,6 +36,8 @@ struct Report {
   int calls_old = 0;
   int losses = 0;
   int survivors = 0;
+  int mail_posted = 0;
+  int mail_refused = 0;  // because a queue was full
   int regroups = 0;
   int calls_late = 0;          // of those that failed: because time was up
   int64_t notice_kill_ns = 0;  // the longest from a single fault until a survivor knew the loss

@@ -1,7 +1,7 @@
 // One run of a simulation (simulation.h): the job's workers, hosts and network, what each worker is
-// doing, and what is checked on the way. Its functions stand in four files: simulation.cc makes it and
-// lets time pass, simulation_calls.cc is what workers do, simulation_faults.cc what befalls them, and
-// simulation_checks.cc what must hold at the end.
+// doing, and what is checked on the way. Its functions stand in five files: simulation.cc makes it and
+// lets time pass, simulation_calls.cc is what workers do, simulation_mail.cc what they tell each other
+// beside, simulation_faults.cc what befalls them, and simulation_checks.cc what must hold at the end.
 #ifndef SYNCOPATE_TESTS_SIMULATION_SIMULATION_RUN_H_
 #define SYNCOPATE_TESTS_SIMULATION_SIMULATION_RUN_H_
 
@@ -76,9 +76,19 @@ struct GroupRun {
   bool ended() const { return under_way.empty() && (failed || next == plan->calls.size()); }
 };
 
+// What a worker has to do with mail.
+struct Mailbox {
+  using Key = std::pair<int, transport::MailKind>;  // the other one, message or parcel
+  Random random;
+  int left = 0;                         // how often it will still post
+  std::map<Key, uint64_t> posted = {};  // and accepted
+  std::map<Key, uint64_t> taken = {};
+  std::set<int> gone = {};  // of whom the last mail has come
+};
+
 struct Worker {
   Worker(const SimulatedTime& time, int rank_in, int64_t ahead_ns, uint64_t seed)
-      : rank(rank_in), clock(time, ahead_ns), random(seed) {}
+      : rank(rank_in), clock(time, ahead_ns), random(seed), mailbox{.random = Random(~seed)} {}
 
   const int rank;
   HostClock clock;
@@ -99,6 +109,7 @@ struct Worker {
   int64_t sentry_ns = 0;
   int64_t busy_until_ns = 0;
   std::map<int, int64_t> noticed_ns;  // by lost rank
+  Mailbox mailbox;
 };
 
 struct Host {
@@ -150,6 +161,11 @@ class Simulation {
   void NoteLosses(Worker& worker);
   bool IsIdle(const Worker& worker) const;
 
+  // Mail.
+  void PostMail(Worker& worker);
+  void TakeMail(Worker& worker);
+  void CheckMail(const std::vector<int>& survivors);
+
   // Faults.
   void BeginFault(size_t index);
   void Apply(const Fault& fault, bool begin);
@@ -196,6 +212,7 @@ class Simulation {
   size_t faults_begun_ = 0;
   int faults_running_ = 0;                  // that will end
   int64_t fault_ns_ = 0;                    // when the last one began
+  bool posting_ = false;                    // workers may post mail
   std::map<uint64_t, int64_t> time_up_ns_;  // by group: the earliest deadline of its calls
   uint64_t digest_ = 0;
   Report report_;

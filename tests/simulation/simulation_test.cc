@@ -11,7 +11,7 @@ constexpr uint64_t kSeeds = 200;
 class SimulationTest : public ::testing::TestWithParam<World> {};
 
 TEST_P(SimulationTest, JobsSurviveTheirFaults) {
-  int calls_new = 0, calls_old = 0, losses = 0, regroups = 0;
+  int calls_new = 0, calls_old = 0, losses = 0, regroups = 0, mail_posted = 0, mail_refused = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const Report report = Simulate(seed, GetParam());
     EXPECT_EQ(report.failure, "") << "repeat it by: " << RepeatCommand(seed, GetParam());
@@ -19,12 +19,16 @@ TEST_P(SimulationTest, JobsSurviveTheirFaults) {
     calls_old += report.calls_old;
     losses += report.losses;
     regroups += report.regroups;
+    mail_posted += report.mail_posted;
+    mail_refused += report.mail_refused;
   }
   // The faults have happened, and at all sorts of moments.
   EXPECT_GT(calls_new, 10 * static_cast<int>(kSeeds));
   EXPECT_GT(calls_old, static_cast<int>(kSeeds));
   EXPECT_GT(losses, static_cast<int>(kSeeds) / 2);
   EXPECT_GT(regroups, static_cast<int>(kSeeds));
+  EXPECT_GT(mail_posted, 10 * static_cast<int>(kSeeds));
+  EXPECT_GT(mail_refused, 0);
 }
 
 TEST_P(SimulationTest, TheSameSeedIsTheSameRun) {
