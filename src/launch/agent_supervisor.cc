@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -148,38 +149,32 @@ void AgentSupervisor::StartRanks(const RemoteStart& start) {
                absl::StrCat("cannot enter the folder ", start.folder, ": ", std::strerror(errno),
                             "; make it there, or start from a folder that all hosts have"));
   }
-  int exec_ends[2] = {-1, -1}, input_ends[2] = {-1, -1};
-  int error = pipe2(exec_ends, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : errno;
-  if (pipe2(input_ends, O_CLOEXEC) != 0) error = errno;
-  exec_errors_ = UniqueFd(exec_ends[0]);
-  const UniqueFd exec_errors_write(exec_ends[1]);
-  const UniqueFd input_read(input_ends[0]);
-  input_ = UniqueFd(input_ends[1]);
-  if (input_.ok()) fcntl(input_.get(), F_SETFL, O_NONBLOCK);
-  const UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!signals_.ok() || !nothing.ok()) error = errno;
-  const std::vector<std::string> inherited =
-      WithVariables(WithVariables(InheritedEnvironment(), start.environment), notes_.Variables());
-  for (int local = 0; local < start.ranks; ++local) {
-    const int rank = start.first_rank + local;
-    WorkerProcess worker;
-    if (error == 0) {
-      error = StartWorker({.rank = rank,
-                           .command = start.command,
-                           .environment = WorkerEnvironment(
-                               inherited, {start.job, rank, start.size, local, start.ranks}),
-                           .input = rank == 0 ? input_read.get() : nothing.get(),
-                           .exec_errors = exec_errors_write.get(),
-                           .signal_mask = user_mask_},
-                          worker);
-    }
-    if (error != 0) {
-      Say(FrameKind::kCannotStart, rank, absl::StrCat(error));
-      return AskToEnd(SIGTERM);
-    }
-    ranks_.Add(worker.pid);
-    streams_.push_back({std::move(worker.out), FrameKind::kOut, rank});
-    streams_.push_back({std::move(worker.err), FrameKind::kErr, rank});
+  int ends[2] = {-1, -1};
+  if (!signals_.ok() || pipe2(ends, O_CLOEXEC) != 0) {
+    Say(FrameKind::kCannotStart, start.first_rank, absl::StrCat(errno));
+    return AskToEnd(SIGTERM);
+  }
+  const UniqueFd input_read(ends[0]);
+  input_ = UniqueFd(ends[1]);
+  fcntl(input_.get(), F_SETFL, O_NONBLOCK);
+  const RanksStart ranks = {
+      .command = start.command,
+      .environment = WithVariables(WithVariables(InheritedEnvironment(), start.environment),
+                                   notes_.Variables()),
+      .job = start.job,
+      .first_rank = start.first_rank,
+      .ranks = start.ranks,
+      .size = start.size,
+      .input = input_read.get(),
+      .signal_mask = user_mask_};
+  const std::optional<ExecError> failed =
+      ranks_.Start(ranks, exec_errors_, [this](int rank, WorkerProcess process) {
+        streams_.push_back({std::move(process.out), FrameKind::kOut, rank});
+        streams_.push_back({std::move(process.err), FrameKind::kErr, rank});
+      });
+  if (failed.has_value()) {
+    Say(FrameKind::kCannotStart, failed->rank, absl::StrCat(failed->error));
+    return AskToEnd(SIGTERM);
   }
   Say(FrameKind::kStarted, 0, "");
 }
@@ -189,18 +184,14 @@ void AgentSupervisor::ReadSignals() {
 }
 
 void AgentSupervisor::ReadExecErrors() {
-  ExecError report;
-  const ssize_t count = read(exec_errors_.get(), &report, sizeof(report));
-  if (count == sizeof(report)) {
-    Say(FrameKind::kCannotRun, report.rank, absl::StrCat(report.error));
-  } else if (count == 0) {
-    exec_errors_.Reset();  // every rank has become the program
+  if (const std::optional<ExecError> report = TakeExecError(exec_errors_)) {
+    Say(FrameKind::kCannotRun, report->rank, absl::StrCat(report->error));
   }
 }
 
 void AgentSupervisor::Reap() {
   ranks_.Reap([this](int number, int wait_status) {
-    if (exec_errors_.ok()) ReadExecErrors();  // that tells more than its exit code
+    ReadExecErrors();  // that tells more than its exit code
     const std::string why = notes_.WhyEnded(ranks_.pid(number));
     if (!why.empty()) Say(FrameKind::kWhyEnded, first_rank_ + number, why);
     Say(FrameKind::kEnded, first_rank_ + number, absl::StrCat(wait_status));

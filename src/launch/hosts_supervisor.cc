@@ -189,14 +189,12 @@ void HostsSupervisor::Step() {
 }
 
 void HostsSupervisor::ReadExecErrors() {
-  ExecError report;
-  const ssize_t count = read(exec_errors_.get(), &report, sizeof(report));
-  if (count == 0) exec_errors_.Reset();  // every agent runs
-  if (count != sizeof(report)) return;
-  AgentLink& agent = *agents_[static_cast<size_t>(report.rank)];
+  const std::optional<ExecError> report = TakeExecError(exec_errors_);
+  if (!report.has_value()) return;
+  AgentLink& agent = *agents_[static_cast<size_t>(report->rank)];
   agent.judged = true;
   FailHost(agent, absl::StrCat("cannot be reached: the agent's program cannot be run: ",
-                               std::strerror(report.error),
+                               std::strerror(report->error),
                                "; install ssh, or say how to reach it with --agent"));
 }
 

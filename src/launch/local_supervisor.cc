@@ -1,6 +1,5 @@
 #include "launch/local_supervisor.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,35 +36,28 @@ int LocalSupervisor::Run() {
 }
 
 void LocalSupervisor::StartRanks() {
-  int pipe_ends[2] = {-1, -1};
-  int error = pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : errno;
-  exec_errors_ = UniqueFd(pipe_ends[0]);
-  const UniqueFd exec_errors_write(pipe_ends[1]);
-  const UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!signals_.ok() || !nothing.ok()) error = errno;
-  const std::vector<std::string> inherited =
-      WithVariables(WithVariables(InheritedEnvironment(), options_.variables), notes_.Variables());
-  for (int rank = 0; rank < options_.ranks; ++rank) {
-    WorkerProcess worker;
-    if (error == 0) {
-      error =
-          StartWorker({.rank = rank,
-                       .command = options_.command,
-                       .environment = WorkerEnvironment(
-                           inherited, {options_.job, rank, options_.ranks, rank, options_.ranks}),
-                       .input = rank == 0 ? input_.get() : nothing.get(),
-                       .exec_errors = exec_errors_write.get(),
-                       .signal_mask = user_mask_},
-                      worker);
-    }
-    if (error != 0) {
-      End({.kind = Outcome::Kind::kCannotStart, .rank = rank, .number = error}, SIGTERM);
-      break;
-    }
-    const std::string tag = options_.tag ? absl::StrCat("[", rank, "] ") : "";
-    ranks_.Add(worker.pid);
-    streams_.push_back({std::move(worker.out), LineTagger(tag), &out_});
-    streams_.push_back({std::move(worker.err), LineTagger(tag), &err_});
+  if (!signals_.ok()) {
+    return End({.kind = Outcome::Kind::kCannotStart, .rank = 0, .number = errno}, SIGTERM);
+  }
+  const RanksStart start = {
+      .command = options_.command,
+      .environment = WithVariables(WithVariables(InheritedEnvironment(), options_.variables),
+                                   notes_.Variables()),
+      .job = options_.job,
+      .first_rank = 0,
+      .ranks = options_.ranks,
+      .size = options_.ranks,
+      .input = input_.get(),
+      .signal_mask = user_mask_};
+  const std::optional<ExecError> failed =
+      ranks_.Start(start, exec_errors_, [this](int rank, WorkerProcess process) {
+        const std::string tag = options_.tag ? absl::StrCat("[", rank, "] ") : "";
+        streams_.push_back({std::move(process.out), LineTagger(tag), &out_});
+        streams_.push_back({std::move(process.err), LineTagger(tag), &err_});
+      });
+  if (failed.has_value()) {
+    End({.kind = Outcome::Kind::kCannotStart, .rank = failed->rank, .number = failed->error},
+        SIGTERM);
   }
   input_.Reset();
 }
@@ -92,12 +84,9 @@ void LocalSupervisor::Step(int64_t deadline_ns) {
 }
 
 void LocalSupervisor::ReadExecErrors() {
-  ExecError report;
-  const ssize_t count = read(exec_errors_.get(), &report, sizeof(report));
-  if (count == sizeof(report)) {
-    End({.kind = Outcome::Kind::kCannotRun, .rank = report.rank, .number = report.error}, SIGTERM);
-  } else if (count == 0) {
-    exec_errors_.Reset();  // every rank has become the program
+  if (const std::optional<ExecError> report = TakeExecError(exec_errors_)) {
+    End({.kind = Outcome::Kind::kCannotRun, .rank = report->rank, .number = report->error},
+        SIGTERM);
   }
 }
 

@@ -2,19 +2,41 @@
 #ifndef SYNCOPATE_LAUNCH_RANK_PROCESSES_H_
 #define SYNCOPATE_LAUNCH_RANK_PROCESSES_H_
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <cstddef>
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
+#include "launch/worker_process.h"
+
 namespace syncopate::launch {
+
+struct RanksStart {
+  std::vector<std::string> command;
+  std::vector<std::string> environment;  // of all of them
+  std::string job;
+  int first_rank = 0;
+  int ranks = 1;   // on this host
+  int size = 1;    // of the job
+  int input = -1;  // of rank 0; the others read nothing
+  sigset_t signal_mask = {};
+};
 
 // Numbers the processes from 0 in the order in which they were added. Each is the first of its
 // process group (StartWorker()). Not thread-safe.
 class RankProcesses {
  public:
-  void Add(pid_t pid) { ranks_.push_back({.pid = pid, .running = true}); }
+  // Starts the ranks one after the other and calls `started` for each. `exec_errors` becomes the file
+  // that TakeExecError() reads. If one cannot be started, those before it run, and its rank and errno
+  // are returned.
+  std::optional<ExecError> Start(
+      const RanksStart& start, UniqueFd& exec_errors,
+      const std::function<void(int rank, WorkerProcess process)>& started);
   int Running() const;
   pid_t pid(int number) const { return ranks_[static_cast<size_t>(number)].pid; }
   // Sends a signal to the process groups of all ranks that still run.

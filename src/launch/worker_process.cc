@@ -128,4 +128,13 @@ int StartWorker(const WorkerStart& start, WorkerProcess& worker) {
   return 0;
 }
 
+std::optional<ExecError> TakeExecError(UniqueFd& exec_errors) {
+  if (!exec_errors.ok()) return std::nullopt;
+  ExecError report;
+  const ssize_t count = read(exec_errors.get(), &report, sizeof(report));
+  if (count == 0) exec_errors.Reset();
+  if (count != sizeof(report)) return std::nullopt;
+  return report;
+}
+
 }  // namespace syncopate::launch

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,10 @@ struct ExecError {
   int rank;
   int error;
 };
+
+// The next such report that has come, if any. Closes `exec_errors`, which does not block, once every
+// worker has become its program.
+std::optional<ExecError> TakeExecError(UniqueFd& exec_errors);
 
 struct WorkerStart {
   int rank = 0;

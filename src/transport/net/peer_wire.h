@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/unique_fd.h"
 #include "transport/net/send_queue.h"
 #include "transport/net/wire.h"
 
