@@ -55,6 +55,9 @@ struct GroupEntry {
   // Of the group's first member, written by all: 0 while no gate of the group is broken; else the first
   // one that broke, bits 0-49 as in its word, bit 50 set if it is a finish gate.
   alignas(64) std::atomic<uint64_t> failure;
+  // By the other members, once they have let go of the group: bits 0-47 the members, bits 48-63 a part of
+  // the group's key, so that a late one does not speak of another group.
+  std::atomic<uint64_t> let_go;
 };
 
 // The verdicts on lost workers, in the control memory of rank 0, written by every worker of the job.

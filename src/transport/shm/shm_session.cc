@@ -17,6 +17,7 @@ constexpr uint64_t kForLoss = uint64_t{1} << 49;
 constexpr uint64_t kFinishGate = uint64_t{1} << 50;  // in GroupEntry::failure only
 constexpr int kGenerationShift = 50;
 constexpr uint64_t kGenerations = uint64_t{1} << 14;
+constexpr int kLetGoTagShift = 48;
 
 static_assert(limits::kLocalWorkersMax <= 48);
 
@@ -281,6 +282,27 @@ class ShmSession final : public Session {
   bool shut_for_loss_ = false;  // and this was for a loss
 };
 
+namespace {
+
+// What GroupEntry::let_go of a group begins with, less its shift.
+uint64_t LetGoTag(uint64_t key) { return key * 0x9e3779b97f4a7c15u >> kLetGoTagShift; }
+
+// Gives back the kept entries that nobody looks at any more.
+void GiveBackKept(SessionContext& context) {
+  Control& own = context.peers.own();
+  std::erase_if(context.kept, [&](const SessionContext::KeptEntry& kept) {
+    const uint64_t let_go = own.groups[kept.entry].let_go.load(std::memory_order_acquire);
+    for (int member = 0; member < static_cast<int>(kept.members.size()); ++member) {
+      if (member == kept.self || (let_go >> member & 1) != 0) continue;
+      if (!IsLost(context.peers.board(), kept.members[static_cast<size_t>(member)])) return false;
+    }
+    own.keys[kept.entry].store(0, std::memory_order_release);
+    return true;
+  });
+}
+
+}  // namespace
+
 ShmGroupPort::ShmGroupPort(SessionContext& context, uint64_t key, std::vector<int> members,
                            int self, int own_entry)
     : context_(context),
@@ -304,11 +326,13 @@ absl::StatusOr<std::unique_ptr<ShmGroupPort>> ShmGroupPort::Make(SessionContext&
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", context.peers.rank(), " is not a member of the group it makes"));
   }
+  GiveBackKept(context);
   Control& own = context.peers.own();
   for (int i = 0; i < kGroupsMax; ++i) {
     const int entry = static_cast<int>((key + static_cast<uint64_t>(i)) % kGroupsMax);
     if (own.keys[entry].load(std::memory_order_relaxed) != 0) continue;
     own.groups[entry].failure.store(0, std::memory_order_relaxed);
+    own.groups[entry].let_go.store(LetGoTag(key) << kLetGoTagShift, std::memory_order_relaxed);
     for (Slot& slot : own.groups[entry].slots) {
       slot.sequence.store(0, std::memory_order_relaxed);
       for (GateWord& gate : slot.gates) {
@@ -328,10 +352,23 @@ absl::StatusOr<std::unique_ptr<ShmGroupPort>> ShmGroupPort::Make(SessionContext&
 }
 
 ShmGroupPort::~ShmGroupPort() {
-  if (keep_entry_) return;
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
+    if (member == self_) continue;
+    if (GroupEntry* entry = EntryOf(member); entry != nullptr) {
+      uint64_t seen = entry->let_go.load(std::memory_order_relaxed);
+      while (seen >> kLetGoTagShift == LetGoTag(key_) &&
+             !entry->let_go.compare_exchange_weak(seen, seen | uint64_t{1} << self_,
+                                                  std::memory_order_release)) {
+      }
+    }
+  }
   Control& own = context_.peers.own();
-  const auto entry = entries_[static_cast<size_t>(self_)] - own.groups;
-  own.keys[entry].store(0, std::memory_order_release);
+  const int entry = static_cast<int>(entries_[static_cast<size_t>(self_)] - own.groups);
+  if (keep_entry_) {
+    context_.kept.push_back({.entry = entry, .self = self_, .members = members_});
+  } else {
+    own.keys[entry].store(0, std::memory_order_release);
+  }
 }
 
 GroupEntry* ShmGroupPort::EntryOf(int member) {

@@ -31,6 +31,13 @@ struct SessionContext {
   Peers& peers;
   FlagHeap heap = {};
   uint64_t generation = 0;  // last one used for flags
+  // Entries of groups that are gone here, and that other members may still look at.
+  struct KeptEntry {
+    int entry = 0;
+    int self = 0;
+    std::vector<int> members;
+  };
+  std::vector<KeptEntry> kept = {};
 };
 
 class ShmGroupPort final : public GroupPort {
@@ -68,7 +75,7 @@ class ShmGroupPort final : public GroupPort {
   static constexpr uint64_t kBusy = ~uint64_t{0};
   uint64_t free_for_[kSlots];
   // A session ended before all had finished (a gate broke, or this worker leaves): peers may still
-  // look at the entry, so it is never used for another group.
+  // look at the entry, so no other group gets it before they have let go of this one.
   bool keep_entry_ = false;
 };
 

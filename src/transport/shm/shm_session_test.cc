@@ -86,5 +86,40 @@ TEST_F(ShmSessionTest, UntouchedFlagsStayDownAfterFourBillionSessions) {
   EXPECT_TRUE(sessions[0]->Consumed(1, 3, 2));
 }
 
+// What a broken group had taken was never given back, so a job could lose 256 groups in its life.
+TEST_F(ShmSessionTest, BrokenGroupsGiveTheirEntriesBack) {
+  for (uint64_t key = 1; key <= 1000; ++key) {
+    std::unique_ptr<ShmGroupPort> ports[2];
+    std::unique_ptr<Session> sessions[2];
+    for (int rank = 0; rank < 2; ++rank) {
+      auto port = ShmGroupPort::Make(*contexts_[rank], key, {0, 1});
+      ASSERT_TRUE(port.ok()) << "group " << key << ": " << port.status();
+      ports[rank] = *std::move(port);
+      sessions[rank] = *ports[rank]->Open({.sequence = 0});
+    }
+    ASSERT_TRUE(sessions[0]->Enter(Gate::kStart, 0));
+    ASSERT_EQ(sessions[1]->Break(Gate::kStart, BreakReason::kTime), GateState::kBroken);
+    ASSERT_EQ(sessions[0]->State(Gate::kStart), GateState::kBroken);
+  }
+}
+
+TEST_F(ShmSessionTest, AMemberThatHoldsABrokenGroupStillSeesWhyItBroke) {
+  auto first = *ShmGroupPort::Make(*contexts_[0], 5000, {0, 1});
+  const auto second = *ShmGroupPort::Make(*contexts_[1], 5000, {0, 1});
+  const auto theirs = *second->Open({.sequence = 0});
+  ASSERT_TRUE(theirs->Enter(Gate::kStart, 1));
+  {
+    const auto ours = *first->Open({.sequence = 0});
+    ASSERT_EQ(ours->Break(Gate::kStart, BreakReason::kLoss), GateState::kBroken);
+  }
+  first.reset();
+  // As many groups as there are entries, and more.
+  for (uint64_t key = 1; key <= 600; ++key) {
+    ASSERT_TRUE(ShmGroupPort::Make(*contexts_[0], key, {0, 1}).ok()) << key;
+  }
+  EXPECT_EQ(theirs->State(Gate::kStart), GateState::kBroken);
+  EXPECT_TRUE(theirs->WhyBroken(Gate::kStart).for_loss);
+}
+
 }  // namespace
 }  // namespace syncopate::transport::shm
