@@ -22,7 +22,7 @@
 #include "base/forked_child.h"
 #include "base/mutex.h"
 #include "base/status.h"
-#include "sync/tensor_layout.h"
+#include "model/tensor_layout.h"
 #include "sync/transfer_inbox.h"
 
 namespace syncopate::sync {

@@ -1,9 +1,9 @@
-#include "sync/tensor_layout.h"
+#include "model/tensor_layout.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace syncopate::sync {
+namespace syncopate {
 namespace {
 
 using ::testing::ElementsAre;
@@ -53,4 +53,4 @@ TEST(TensorLayoutTest, ARunOfMixedTypesIsOneRangeOfEach) {
 }
 
 }  // namespace
-}  // namespace syncopate::sync
+}  // namespace syncopate

@@ -1,7 +1,7 @@
 // Where the tensors of a model stand in one buffer: those of a type in the order of the tensors,
 // type after type, so that any run of tensors is one range of each type that it has.
-#ifndef SYNCOPATE_SYNC_TENSOR_LAYOUT_H_
-#define SYNCOPATE_SYNC_TENSOR_LAYOUT_H_
+#ifndef SYNCOPATE_MODEL_TENSOR_LAYOUT_H_
+#define SYNCOPATE_MODEL_TENSOR_LAYOUT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "model/tensor_table.h"
 #include "syncopate/data_type.h"
 
-namespace syncopate::sync {
+namespace syncopate {
 
 class TensorLayout {
  public:
@@ -46,6 +46,6 @@ class TensorLayout {
   uint64_t bytes_ = 0;
 };
 
-}  // namespace syncopate::sync
+}  // namespace syncopate
 
-#endif  // SYNCOPATE_SYNC_TENSOR_LAYOUT_H_
+#endif  // SYNCOPATE_MODEL_TENSOR_LAYOUT_H_

@@ -1,8 +1,8 @@
-#include "sync/tensor_layout.h"
+#include "model/tensor_layout.h"
 
 #include <optional>
 
-namespace syncopate::sync {
+namespace syncopate {
 namespace {
 
 constexpr uint64_t kCacheLineBytes = 64;
@@ -45,4 +45,4 @@ std::vector<TensorLayout::Range> TensorLayout::Ranges(int first, int last) const
   return ranges;
 }
 
-}  // namespace syncopate::sync
+}  // namespace syncopate
