@@ -1,6 +1,10 @@
 #include "model/tensor_layout.h"
 
+#include <algorithm>
 #include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 namespace syncopate {
 namespace {
@@ -43,6 +47,41 @@ std::vector<TensorLayout::Range> TensorLayout::Ranges(int first, int last) const
     if (offset) ranges.push_back({static_cast<DataType>(type), *offset, elements});
   }
   return ranges;
+}
+
+absl::StatusOr<std::vector<TensorLayout::Range>> TensorLayout::RangesOfBytes(uint64_t begin,
+                                                                             uint64_t end) const {
+  const auto refuse = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("bytes ", begin, " to ", end, " of a layout of ", bytes_, ": ", why));
+  };
+  if (begin >= end || end > bytes_) return refuse("there are no such bytes");
+  std::vector<Range> ranges;
+  for (size_t type = 0; type < kTypes; ++type) {
+    const uint64_t size = SizeOf(static_cast<DataType>(type));
+    const uint64_t from = std::max(begin, offsets_[type]);
+    const uint64_t to = std::min(end, offsets_[type] + elements_[type] * size);
+    if (from >= to) continue;
+    if ((from - offsets_[type]) % size != 0 || (to - from) % size != 0) {
+      return refuse("they cut an element in two");
+    }
+    ranges.push_back({static_cast<DataType>(type), from, (to - from) / size});
+  }
+  return ranges;
+}
+
+std::vector<int> TensorLayout::TensorsIn(uint64_t begin, uint64_t end) const {
+  std::vector<int> tensors;
+  for (int tensor = 0; tensor < static_cast<int>(types_.size()); ++tensor) {
+    const uint64_t at = Offset(tensor);
+    if (at < end && begin < at + BytesOf(tensor)) tensors.push_back(tensor);
+  }
+  return tensors;
+}
+
+uint64_t TensorLayout::BytesOf(int tensor) const {
+  const size_t t = static_cast<size_t>(tensor);
+  return sizes_[t] * SizeOf(types_[t]);
 }
 
 }  // namespace syncopate

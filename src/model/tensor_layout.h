@@ -8,6 +8,7 @@
 #include <iterator>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "model/tensor_table.h"
 #include "syncopate/data_type.h"
 
@@ -34,6 +35,13 @@ class TensorLayout {
   };
   // Of tensors first..last, in the order of the types.
   std::vector<Range> Ranges(int first, int last) const;
+
+  // Of the bytes begin..end-1 of the buffer. InvalidArgument if they are not in the buffer or cut an
+  // element in two.
+  absl::StatusOr<std::vector<Range>> RangesOfBytes(uint64_t begin, uint64_t end) const;
+  // The tensors of which these bytes hold at least a part, sorted.
+  std::vector<int> TensorsIn(uint64_t begin, uint64_t end) const;
+  uint64_t BytesOf(int tensor) const;
 
  private:
   static constexpr size_t kTypes = std::size(kDataTypes);

@@ -52,5 +52,35 @@ TEST(TensorLayoutTest, ARunOfMixedTypesIsOneRangeOfEach) {
                                               Range{DataType::kFloat64, doubles, 5}));
 }
 
+TEST(TensorLayoutTest, BytesAreCutByTypeAndNameTheTensorsThatTheyTouch) {
+  const TensorLayout layout(TableOf({{DataType::kFloat32, 20},
+                                     {DataType::kFloat64, 2},
+                                     {DataType::kFloat32, 4},
+                                     {DataType::kFloat64, 3}}));
+  const uint64_t doubles = layout.Offset(1);
+  EXPECT_THAT(*layout.RangesOfBytes(0, layout.bytes()),
+              ElementsAre(Range{DataType::kFloat32, 0, 24}, Range{DataType::kFloat64, doubles, 5}));
+  EXPECT_THAT(layout.TensorsIn(0, layout.bytes()), ElementsAre(0, 1, 2, 3));
+  // The second half of the first tensor, and one double.
+  EXPECT_THAT(*layout.RangesOfBytes(40, 80), ElementsAre(Range{DataType::kFloat32, 40, 10}));
+  EXPECT_THAT(layout.TensorsIn(40, 80), ElementsAre(0));
+  EXPECT_THAT(layout.TensorsIn(76, 84), ElementsAre(0, 2));
+  EXPECT_THAT(*layout.RangesOfBytes(84, doubles + 8),
+              ElementsAre(Range{DataType::kFloat32, 84, 3}, Range{DataType::kFloat64, doubles, 1}));
+  EXPECT_THAT(layout.TensorsIn(84, doubles + 8), ElementsAre(1, 2));
+  // What lies between two sections is of no tensor.
+  EXPECT_THAT(*layout.RangesOfBytes(96, 128), ElementsAre());
+  EXPECT_THAT(layout.TensorsIn(96, 128), ElementsAre());
+}
+
+TEST(TensorLayoutTest, BytesThatAreNotThereOrCutAnElementAreRefused) {
+  const TensorLayout layout(TableOf({{DataType::kFloat32, 4}, {DataType::kFloat64, 2}}));
+  for (const auto& [begin, end] :
+       {std::pair{0u, 0u}, {8u, 4u}, {0u, 200u}, {2u, 8u}, {0u, 6u}, {0u, 68u}}) {
+    EXPECT_EQ(layout.RangesOfBytes(begin, end).status().code(), absl::StatusCode::kInvalidArgument)
+        << begin << " to " << end;
+  }
+}
+
 }  // namespace
 }  // namespace syncopate
