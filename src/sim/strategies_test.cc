@@ -1,17 +1,18 @@
-// The strategies in virtual time, and machines that are none of ours but need what later ones will:
-// parameters averaged in changing groups, groups and permissions from a service, a server.
+// The strategies in virtual time, and machines that are none of ours but need what later ones will
+// (strategy/sample_strategies_testing.h).
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "model/tensor_layout.h"
 #include "schedule/planners.h"
 #include "schedule/timeline.h"
 #include "sim/strategy_conformance.h"
 #include "strategy/bsp.h"
+#include "strategy/sample_strategies_testing.h"
 
 namespace syncopate::sim {
 namespace {
@@ -41,152 +42,33 @@ INSTANTIATE_TEST_SUITE_P(Bsp, StrategyConformance,
                                          BspCase("search", {.update_together = true})),
                          CaseName);
 
-// Steps locally, then averages each tensor's parameters in a group that changes every round, beside
-// the backward pass and the next forward.
-class GroupAverage : public Strategy {
- public:
-  explicit GroupAverage(const WorkerInfo& info)
-      : info_(info),
-        busy_(static_cast<size_t>(info.tensors), false),
-        needed_(static_cast<size_t>(info.tensors), false) {}
-  std::string name() const override { return "group-average"; }
-
-  void Step(double, const Event& event, std::vector<Command>& commands) override {
-    if (failed_) return;
-    if (const auto* e = std::get_if<strategy::IterationBegan>(&event)) round_ = e->iteration;
-    if (const auto* e = std::get_if<strategy::ForwardNeeds>(&event)) {
-      if (busy_[static_cast<size_t>(e->tensor)]) {
-        needed_[static_cast<size_t>(e->tensor)] = true;
-      } else {
-        commands.push_back(strategy::Proceed{e->tensor});
-      }
-    }
-    if (const auto* e = std::get_if<strategy::GradientReady>(&event)) {
-      commands.push_back(strategy::ApplyUpdate{strategy::Update::kStepLocal, e->tensor, e->tensor});
-      const std::vector<int> members = Group();
-      if (members.size() > 1) {
-        busy_[static_cast<size_t>(e->tensor)] = true;
-        commands.push_back(strategy::StartTransfer{.transfer = Id(e->tensor, members.front()),
-                                                   .content = strategy::Content::kParameters,
-                                                   .first = e->tensor,
-                                                   .last = e->tensor,
-                                                   .members = members});
-      }
-    }
-    if (const auto* e = std::get_if<strategy::TransferDone>(&event)) {
-      const int tensor = static_cast<int>(e->transfer) % info_.tensors;
-      commands.push_back(
-          strategy::ApplyUpdate{strategy::Update::kAdopt, tensor, tensor, e->transfer});
-      busy_[static_cast<size_t>(tensor)] = false;
-      if (needed_[static_cast<size_t>(tensor)]) {
-        needed_[static_cast<size_t>(tensor)] = false;
-        commands.push_back(strategy::Proceed{tensor});
-      }
-    }
-    draining_ |= std::holds_alternative<strategy::Drain>(event);
-    if (draining_ && std::find(busy_.begin(), busy_.end(), true) == busy_.end()) {
-      draining_ = false;
-      commands.push_back(strategy::Drained{});
-    }
-    if (const auto* e = std::get_if<strategy::WorkerLost>(&event)) {
-      failed_ = true;
-      commands.push_back(strategy::Fail{e->why});
-    }
-  }
-
- private:
-  // Neighbours, shifted by one in every other round.
-  std::vector<int> Group() const {
-    const int other = (info_.rank + round_) % 2 == 0 ? info_.rank + 1 : info_.rank - 1;
-    if (other < 0 || other >= info_.size) return {info_.rank};
-    return {std::min(info_.rank, other), std::max(info_.rank, other)};
-  }
-  int64_t Id(int tensor, int first_member) const {
-    return (round_ * info_.size + first_member) * info_.tensors + tensor;
-  }
-
-  const WorkerInfo info_;
-  int64_t round_ = 0;
-  std::vector<bool> busy_, needed_;
-  bool draining_ = false, failed_ = false;
-};
-
-// After each backward pass asks a service for leave, then pulls from rank 0 what it has pushed to.
-class Server : public Strategy {
- public:
-  explicit Server(const WorkerInfo& info) : info_(info) {}
-  std::string name() const override { return "server"; }
-
-  void Step(double now, const Event& event, std::vector<Command>& commands) override {
-    if (failed_) return;
-    if (const auto* e = std::get_if<strategy::IterationBegan>(&event)) iteration_ = e->iteration;
-    if (const auto* e = std::get_if<strategy::ForwardNeeds>(&event)) {
-      needed_.insert(e->tensor);
-      Release(commands);
-    }
-    if (std::holds_alternative<strategy::BackwardEnded>(event)) {
-      waiting_ = true;
-      Move(strategy::Movement::kPush, strategy::Content::kGradients, commands);
-    }
-    if (const auto* e = std::get_if<strategy::TransferDone>(&event)) {
-      if (pulling_) {
-        commands.push_back(
-            strategy::ApplyUpdate{strategy::Update::kAdopt, 0, info_.tensors - 1, e->transfer});
-        waiting_ = pulling_ = false;
-        Release(commands);
-      } else {
-        commands.push_back(strategy::WakeAt{now + 0.01});
-      }
-    }
-    if (std::holds_alternative<strategy::TimePassed>(event)) {
-      commands.push_back(strategy::AskService{.ticket = iteration_,
-                                              .request = strategy::Request::kPermission,
-                                              .iteration = iteration_});
-    }
-    if (const auto* e = std::get_if<strategy::PermissionGranted>(&event)) {
-      commands.push_back(strategy::SetBatch{e->samples});
-      pulling_ = true;
-      Move(strategy::Movement::kPull, strategy::Content::kParameters, commands);
-    }
-    draining_ |= std::holds_alternative<strategy::Drain>(event);
-    if (draining_ && !waiting_) {
-      draining_ = false;
-      commands.push_back(strategy::Drained{});
-    }
-    if (const auto* e = std::get_if<strategy::WorkerLost>(&event)) {
-      if (e->rank != 0) return;  // the server is what it needs, not the others
-      failed_ = true;
-      commands.push_back(strategy::Fail{e->why});
-    }
-  }
-
- private:
-  void Move(strategy::Movement movement, strategy::Content content,
-            std::vector<Command>& commands) {
-    commands.push_back(strategy::StartTransfer{.transfer = next_++,
-                                               .movement = movement,
-                                               .content = content,
-                                               .first = 0,
-                                               .last = info_.tensors - 1,
-                                               .target = 0});
-  }
-  void Release(std::vector<Command>& commands) {
-    if (waiting_) return;
-    for (const int tensor : std::exchange(needed_, {}))
-      commands.push_back(strategy::Proceed{tensor});
-  }
-
-  const WorkerInfo info_;
-  int64_t iteration_ = 0, next_ = 0;
-  std::set<int> needed_;
-  bool waiting_ = false, pulling_ = false, draining_ = false, failed_ = false;
-};
-
-class Grants : public Service {
+// Gives every worker leave a little later.
+class Turns : public Service {
  public:
   std::vector<Answer> Ask(double now, int rank, const strategy::AskService& ask) override {
-    return {{rank, now + 0.001 * rank, strategy::PermissionGranted{ask.ticket, 8}}};
+    return {{rank, now + 0.001 * rank,
+             strategy::Answered{ask.service, ask.ticket, TurnGiven{.samples = 8}}}};
   }
+};
+
+// Gives a worker its neighbour of the round.
+class Groups : public Service {
+ public:
+  explicit Groups(int workers) : workers_(workers) {}
+  std::vector<Answer> Ask(double now, int rank, const strategy::AskService& ask) override {
+    const auto& want = std::get<WantGroup>(ask.message);
+    total_ += want.samples;
+    GroupGiven given{.members = strategy::NeighboursOf(rank, workers_, want.iteration, {}),
+                     .total_samples = total_};
+    given.key = {
+        .maker = 1,
+        .number = static_cast<uint64_t>(want.iteration * workers_ + given.members.front())};
+    return {{rank, now + 0.001, strategy::Answered{ask.service, ask.ticket, given}}};
+  }
+
+ private:
+  const int workers_;
+  uint64_t total_ = 0;
 };
 
 template <typename T>
@@ -194,12 +76,27 @@ StrategyFactory MakerOf(const TensorTable&, const cost::CommunicationCosts&) {
   return [](const WorkerInfo& worker) { return std::make_unique<T>(worker); };
 }
 
+StrategyFactory MakeRing(const TensorTable& table, const cost::CommunicationCosts&) {
+  return [bytes = TensorLayout(table).bytes()](const WorkerInfo& worker) {
+    return std::make_unique<strategy::RingExchange>(worker, bytes);
+  };
+}
+
 INSTANTIATE_TEST_SUITE_P(
-    Others, StrategyConformance,
-    testing::Values(StrategyCase{.name = "group-average", .make = MakerOf<GroupAverage>},
-                    StrategyCase{.name = "server",
-                                 .make = MakerOf<Server>,
-                                 .service = [](int) { return std::make_unique<Grants>(); }}),
+    Samples, StrategyConformance,
+    testing::Values(StrategyCase{.name = "group-average",
+                                 .make = MakerOf<strategy::GroupAverage>,
+                                 .can_lose = StrategyCase::Loss::kAnybody},
+                    StrategyCase{
+                        .name = "asked-groups",
+                        .make = MakerOf<strategy::AskedGroups>,
+                        .service = [](int workers) { return std::make_unique<Groups>(workers); },
+                        .can_lose = StrategyCase::Loss::kAnybody},
+                    StrategyCase{.name = "permitted-server",
+                                 .make = MakerOf<strategy::PermittedServer>,
+                                 .service = [](int) { return std::make_unique<Turns>(); },
+                                 .can_lose = StrategyCase::Loss::kSome},
+                    StrategyCase{.name = "ring-exchange", .make = MakeRing}),
     CaseName);
 
 // Equal workers without jitter take what the timeline model says.
@@ -239,7 +136,7 @@ TEST(BspTest, ChangesItsScheduleAtTheSameIterationEverywhere) {
     return std::make_shared<Schedule>(
         *schedule::MakeSchedule(planner, options.table, options.costs));
   };
-  options.schedules = {{make("wfbp"), 2}, {make("none"), 4}};
+  options.values = {{make("wfbp"), 2}, {make("none"), 4}};
   const absl::StatusOr<VirtualResult> result = RunVirtually(
       options, [&](const WorkerInfo& info) { return strategy::MakeBsp(info, make("none")); });
   ASSERT_TRUE(result.ok()) << result.status();
@@ -259,6 +156,114 @@ TEST(BspTest, ChangesItsScheduleAtTheSameIterationEverywhere) {
     int total = 0;
     for (const auto& [at, count] : starts) total += count;
     EXPECT_EQ(total, 1 + 1 + 9 + 9 + 1 + 1);
+  }
+}
+
+// Doubly stochastic exchanges keep the mean of all workers' parameters, and averages keep that of
+// their group: what all workers have in the mean is what one has that steps with the mean gradient.
+TEST(SampleStrategiesTest, AveragesAndExchangesKeepTheMeanOfAllParameters) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    VirtualOptions options;
+    options.workers = static_cast<int>(random.Between(2, 8));
+    options.iterations = 5;
+    options.seed = seed;
+    options.jitter = 2;
+    options.table = RandomTable(random, 7);
+    options.costs = RandomCosts(random);
+    Groups groups(options.workers);
+    options.service = &groups;
+    for (const auto& [factory, rate] :
+         {std::pair{MakerOf<strategy::GroupAverage>(options.table, options.costs), 1.0},
+          {MakerOf<strategy::AskedGroups>(options.table, options.costs), 1.0},
+          {MakeRing(options.table, options.costs), 0.5}}) {
+      const absl::StatusOr<VirtualResult> result = RunVirtually(options, factory);
+      ASSERT_TRUE(result.ok()) << result.status();
+      for (int tensor = 0; tensor < options.table.size(); ++tensor) {
+        double mean = 0, expected = FirstParameter(seed, tensor);
+        for (int rank = 0; rank < options.workers; ++rank) {
+          mean += result->parameters[static_cast<size_t>(rank)][static_cast<size_t>(tensor)] /
+                  options.workers;
+          for (int64_t i = 0; i < options.iterations; ++i) {
+            expected -=
+                rate * options.learning_rate * GradientOf(seed, rank, i, tensor) / options.workers;
+          }
+        }
+        EXPECT_NEAR(mean, expected, 1e-12) << "seed " << seed << ", tensor " << tensor;
+      }
+    }
+  }
+}
+
+TEST(SampleStrategiesTest, ProgressMessagesAndDistancesReachTheirStrategies) {
+  Random random(3);
+  VirtualOptions options;
+  options.workers = 4;
+  options.iterations = 4;
+  options.samples = {8, 8, 8, 8};
+  options.table = RandomTable(random, 3);
+  options.costs = RandomCosts(random);
+  Groups groups(options.workers);
+  options.service = &groups;
+  const absl::StatusOr<VirtualResult> result =
+      RunVirtually(options, MakerOf<strategy::AskedGroups>(options.table, options.costs));
+  ASSERT_TRUE(result.ok()) << result.status();
+  uint64_t most = 0;
+  for (int rank = 0; rank < options.workers; ++rank) {
+    most = std::max(most, result->total_samples[static_cast<size_t>(rank)]);
+    double measured = 0, told = 0, heard = 0;
+    for (const strategy::Decision& step : result->told[static_cast<size_t>(rank)]) {
+      if (const auto* e = std::get_if<strategy::Updated>(&step.event))
+        measured += e->squared_distance;
+      if (const auto* e = std::get_if<strategy::MessageArrived>(&step.event)) {
+        EXPECT_EQ(e->from, (rank + 3) % 4);
+        heard += std::get<Distance>(e->message).squared;
+      }
+      for (const Command& command : step.commands) {
+        if (const auto* c = std::get_if<strategy::SendMessage>(&command)) {
+          told += std::get<Distance>(c->message).squared;
+        }
+      }
+    }
+    EXPECT_GT(measured, 0);
+    EXPECT_EQ(told, measured);
+    EXPECT_GT(heard, 0);
+  }
+  EXPECT_EQ(most, 4u * 4 * 8);
+}
+
+TEST(VirtualClusterTest, CommandsThatMakeNoSenseAreFaults) {
+  class OneCommand : public Strategy {
+   public:
+    explicit OneCommand(Command command) : command_(std::move(command)) {}
+    std::string name() const override { return "one-command"; }
+    void Step(double, const Event& event, std::vector<Command>& commands) override {
+      if (std::holds_alternative<strategy::IterationBegan>(event)) commands.push_back(command_);
+    }
+
+   private:
+    const Command command_;
+  };
+  Random random(1);
+  VirtualOptions options;
+  options.workers = 2;
+  options.table = RandomTable(random, 2);
+  using strategy::StartTransfer;
+  for (const Command& command : std::vector<Command>{
+           StartTransfer{.first = 1, .last = 2}, StartTransfer{.begin = 2, .end = 8},
+           StartTransfer{.end = uint64_t{1} << 40}, StartTransfer{.members = {5}},
+           StartTransfer{.movement = strategy::Movement::kPush, .target = 2},
+           StartTransfer{.movement = strategy::Movement::kExchange, .to = {1}, .from = {{7, 1}}},
+           strategy::ApplyUpdate{.transfer = 3}, strategy::AskService{"none", 1, WantGroup{}},
+           strategy::SendMessage{2, Distance{}}, strategy::SendMessage{1, Distance{.squared = -1}},
+           strategy::Drained{}}) {
+    const absl::StatusOr<VirtualResult> result =
+        RunVirtually(options, [&](const WorkerInfo& info) -> std::unique_ptr<Strategy> {
+          return std::make_unique<OneCommand>(info.rank == 0 ? command
+                                                             : Command(strategy::Proceed{0}));
+        });
+    EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition)
+        << ToText(command) << ": " << result.status();
   }
 }
 

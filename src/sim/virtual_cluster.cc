@@ -7,14 +7,16 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <queue>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "sim/virtual_transfers.h"
+#include "strategy/record.h"
 
 namespace syncopate::sim {
 namespace {
@@ -32,13 +34,19 @@ using strategy::ForwardNeeds;
 using strategy::GradientReady;
 using strategy::IterationBegan;
 using strategy::Movement;
+using strategy::NewValue;
 using strategy::Proceed;
+using strategy::SendMessage;
 using strategy::SetBatch;
+using strategy::SetProgress;
 using strategy::StartTransfer;
 using strategy::TimePassed;
 using strategy::TransferDone;
+using strategy::TransferFailed;
 using strategy::Update;
+using strategy::Updated;
 using strategy::WakeAt;
+using strategy::WorkerLeft;
 using strategy::WorkerLost;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -51,32 +59,10 @@ double Noise(uint64_t seed, uint64_t a, uint64_t b, uint64_t c) {
   return 2 * random.Unit() - 1;
 }
 
-// A transfer that at least one of its members has started.
-struct Moving {
-  Movement movement = Movement::kAverage;
-  Content content = Content::kGradients;
-  int first = 0;
-  int last = 0;
-  std::vector<int> members;
-  int target = -1;
-  struct Part {
-    double weight = 1;
-    std::vector<double> values;
-  };
-  std::map<int, Part> parts;  // by rank, of those who have started it
-  // All members have started it: its start-up, then its bytes, take time from now on.
-  bool flows = false;
-  double start_up_left = 0;  // seconds
-  double bytes_left = 0;
-  // By tensor of the range, once it is done.
-  std::vector<double> result;
-  bool done = false;
-};
-
 class Cluster {
  public:
   Cluster(const VirtualOptions& options, const StrategyFactory& make)
-      : options_(options), random_(options.seed) {
+      : options_(options), random_(options.seed), transfers_(options.table, options.costs) {
     const int tensors = options.table.size();
     for (int rank = 0; rank < options.workers; ++rank) {
       Worker worker;
@@ -94,22 +80,24 @@ class Cluster {
     result_.told.resize(workers_.size());
     result_.begun.resize(workers_.size());
     result_.status.resize(workers_.size());
+    result_.total_samples.resize(workers_.size());
   }
 
   absl::StatusOr<VirtualResult> Run() {
     // Workers begin together. What makes them drift apart is slowness, jitter and what they wait
     // for.
     for (Worker& worker : workers_) At(0, worker.rank, [this, &worker] { BeginIteration(worker); });
-    if (options_.death) {
-      const auto& death = *options_.death;
-      At(death.at, death.rank, [this, death] { Die(death); });
+    if (options_.departure) {
+      const auto& departure = *options_.departure;
+      At(departure.at, departure.rank, [this, departure] { Depart(departure); });
     }
     while (fault_.ok() && Ended() < workers_.size()) {
-      const double flow = NextFlowEnd();
+      const double flow = transfers_.NextEnd(now_);
       const double next = std::min(flow, queue_.empty() ? kNever : queue_.top().time);
       // No action is planned and nothing moves, so no worker will ever be told anything again.
       if (next == kNever) return Stuck();
-      Advance(next);
+      transfers_.Advance(now_, next);
+      now_ = next;
       if (!queue_.empty() && queue_.top().time <= next) {
         const Item item = queue_.top();
         queue_.pop();
@@ -132,6 +120,9 @@ class Cluster {
     int waits_for = -1;     // tensor that the forward pass waits for
     bool draining = false;  // waits for Drained
     bool ended = false;
+    bool stops = false;   // after the iteration that runs
+    bool leaves = false;  // and tells the others so
+    std::set<int> gone;   // of whom it was told
     std::vector<double> parameters;
     std::vector<double> gradients;
     std::vector<bool> may_use;  // by tensor, in this iteration
@@ -189,11 +180,11 @@ class Cluster {
     return seconds * slowness * (1 + options_.jitter * random_.Unit());
   }
 
-  // Told before the iteration begins, as the Synchronizer tells it: a schedule counts from a given
+  // Values are told before the iteration begins, as the Synchronizer tells them: a value counts from a given
   // iteration on, whatever each worker is doing when it is made.
   void BeginIteration(Worker& worker) {
-    for (const strategy::NewSchedule& schedule : options_.schedules) {
-      if (schedule.from == worker.iteration) Tell(worker, schedule);
+    for (const NewValue& value : options_.values) {
+      if (value.from == worker.iteration) Tell(worker, value);
     }
     result_.begun[static_cast<size_t>(worker.rank)].push_back(now_);
     worker.may_use.assign(worker.may_use.size(), false);
@@ -232,7 +223,7 @@ class Cluster {
     if (tensor < 0) {
       Tell(worker, BackwardEnded{});
       if (worker.ended) return;
-      if (++worker.iteration < options_.iterations) {
+      if (++worker.iteration < options_.iterations && !worker.stops) {
         BeginIteration(worker);
       } else {
         worker.draining = true;
@@ -249,19 +240,43 @@ class Cluster {
     });
   }
 
-  // Transfers that the dead worker has not started never begin. The survivors are told of its death
-  // `detection` later; what they do then is up to the strategy.
-  void Die(const VirtualOptions::Death& death) {
-    workers_[static_cast<size_t>(death.rank)].ended = true;
-    result_.status[static_cast<size_t>(death.rank)] = absl::UnavailableError("died");
+  // Transfers of a dead worker that are not done never will be. A worker that leaves ends what it has
+  // begun first. The others are told `detection` later; what they do then is up to the strategy.
+  void Depart(const VirtualOptions::Departure& departure) {
+    Worker& lost = workers_[static_cast<size_t>(departure.rank)];
+    if (departure.in_good_order) {
+      lost.stops = lost.leaves = true;
+      return;
+    }
+    lost.ended = true;
+    result_.status[static_cast<size_t>(departure.rank)] = absl::UnavailableError("died");
+    transfers_.Lose(departure.rank);
     const absl::Status why =
-        WithBlast(absl::UnavailableError(absl::StrCat("worker ", death.rank, " died")),
-                  BlastRadius::kGroup, death.rank);
+        WithBlast(absl::UnavailableError(absl::StrCat("worker ", departure.rank, " died")),
+                  BlastRadius::kGroup, departure.rank);
+    TellOthers(departure.rank, WorkerLost{departure.rank, why});
+  }
+
+  // Survivors learn of it in the same order, each at its own moment.
+  void TellOthers(int rank, const Event& event) {
     for (Worker& worker : workers_) {
-      if (worker.ended) continue;
-      At(now_ + death.detection, worker.rank, [this, &worker, death, why] {
-        Tell(worker, WorkerLost{death.rank, why});
+      if (worker.ended || worker.rank == rank) continue;
+      const double delay = options_.departure->detection * (1 + options_.jitter * random_.Unit());
+      At(now_ + delay, worker.rank, [this, &worker, rank, event] {
+        worker.gone.insert(rank);
+        Tell(worker, event);
+        FailBroken(worker);
       });
+    }
+  }
+
+  void FailBroken(Worker& worker) {
+    for (const int64_t id : transfers_.TakeBroken(worker.rank, worker.gone)) {
+      const int gone = *worker.gone.begin();
+      const absl::Status why =
+          WithBlast(absl::UnavailableError(absl::StrCat("a member is gone: worker ", gone)),
+                    BlastRadius::kGroup, gone);
+      At(now_, worker.rank, [this, &worker, id, why] { Tell(worker, TransferFailed{id, why}); });
     }
   }
 
@@ -290,80 +305,72 @@ class Cluster {
   }
 
   void Carry(Worker& worker, const StartTransfer& start) {
-    if (!IsRange(start.first, start.last)) return Fault(worker.rank, ToText(Command(start)));
+    if (!IsRange(start.first, start.last) || !AreRanks(worker, start)) {
+      return Fault(worker.rank, ToText(Command(start)));
+    }
     std::vector<int> members = start.members;
-    if (start.movement != Movement::kAverage) {
-      members = {std::min(worker.rank, start.target), std::max(worker.rank, start.target)};
-    } else if (members.empty()) {
-      members.resize(workers_.size());
-      std::iota(members.begin(), members.end(), 0);
+    if (members.empty()) {  // all that live, as far as this worker knows
+      for (const Worker& other : workers_) {
+        if (!worker.gone.contains(other.rank)) members.push_back(other.rank);
+      }
     }
-    // All members of an average name it by the same id. A push or a pull belongs to one worker, and
-    // those of two workers may have the same id without being the same transfer.
-    const std::pair<int, int64_t> key = {start.movement == Movement::kAverage ? -1 : worker.rank,
-                                         start.transfer};
-    auto [entry, fresh] = transfers_.try_emplace(key);
-    Moving& moving = entry->second;
-    if (fresh) {
-      moving.movement = start.movement;
-      moving.content = start.content;
-      moving.first = start.first;
-      moving.last = start.last;
-      moving.members = members;
-      moving.target = start.target;
-    } else if (moving.first != start.first || moving.last != start.last ||
-               moving.members != members || moving.content != start.content ||
-               moving.movement != start.movement) {
-      return Fault(worker.rank, absl::StrCat(ToText(Command(start)), ": another member started ",
-                                             "something else with this id"));
+    const absl::Status status =
+        transfers_.Start(now_, worker.rank, start, members, [&](int tensor) {
+          return start.content == Content::kGradients
+                     ? worker.gradients[static_cast<size_t>(tensor)]
+                     : worker.parameters[static_cast<size_t>(tensor)];
+        });
+    if (!status.ok()) return Fault(worker.rank, std::string(status.message()));
+    FailBroken(worker);
+  }
+
+  bool IsRank(int rank) const { return 0 <= rank && rank < options_.workers; }
+  bool AreRanks(const Worker& worker, const StartTransfer& start) const {
+    const auto is_rank = [&](int rank) { return IsRank(rank); };
+    switch (start.movement) {
+      case Movement::kAverage:
+        return std::all_of(start.members.begin(), start.members.end(), is_rank) &&
+               std::is_sorted(start.members.begin(), start.members.end());
+      case Movement::kPush:
+      case Movement::kPull:
+        return IsRank(start.target);
+      case Movement::kExchange:
+        return std::all_of(start.to.begin(), start.to.end(), is_rank) &&
+               std::all_of(start.from.begin(), start.from.end(), [&](const strategy::Source& from) {
+                 return IsRank(from.rank) && from.rank != worker.rank;
+               });
     }
-    if (!std::binary_search(members.begin(), members.end(), worker.rank) ||
-        moving.parts.contains(worker.rank)) {
-      return Fault(worker.rank, absl::StrCat(ToText(Command(start)), ": not a member, or twice"));
-    }
-    Moving::Part part{.weight = start.weight, .values = {}};
-    for (int tensor = start.first; tensor <= start.last; ++tensor) {
-      const size_t t = static_cast<size_t>(tensor);
-      part.values.push_back(start.content == Content::kGradients ? worker.gradients[t]
-                                                                 : worker.parameters[t]);
-    }
-    moving.parts.emplace(worker.rank, std::move(part));
-    // An average begins when its last member has come; a push or a pull needs nobody else.
-    const size_t needed = start.movement == Movement::kAverage ? members.size() : 1;
-    if (moving.parts.size() < needed) return;
-    moving.flows = true;
-    moving.start_up_left = options_.costs.a;
-    for (int tensor = start.first; tensor <= start.last; ++tensor) {
-      moving.bytes_left +=
-          static_cast<double>(options_.table.tensors[static_cast<size_t>(tensor)].bytes());
-    }
+    return false;
   }
 
   void Carry(Worker& worker, const ApplyUpdate& apply) {
     if (!IsRange(apply.first, apply.last)) return Fault(worker.rank, ToText(Command(apply)));
-    const Moving* moving = nullptr;
-    if (apply.update != Update::kStepLocal) {
-      for (const int owner : {-1, worker.rank}) {
-        const auto found = transfers_.find({owner, apply.transfer});
-        if (found != transfers_.end()) moving = &found->second;
+    double squared = 0;
+    const double rate = options_.learning_rate * apply.rate_factor;
+    const auto move = [&](int tensor, double to) {
+      double& parameter = worker.parameters[static_cast<size_t>(tensor)];
+      squared += (to - parameter) * (to - parameter);
+      parameter = to;
+    };
+    if (apply.update == Update::kStepLocal) {
+      for (int tensor = apply.first; tensor <= apply.last; ++tensor) {
+        const size_t t = static_cast<size_t>(tensor);
+        move(tensor, worker.parameters[t] - rate * worker.gradients[t]);
       }
-      if (moving == nullptr || !moving->done || apply.first < moving->first ||
-          apply.last > moving->last) {
-        return Fault(worker.rank,
-                     absl::StrCat(ToText(Command(apply)), ": there is no such result"));
+    } else {
+      const auto taken = transfers_.Take(worker.rank, apply);
+      if (!taken.ok()) return Fault(worker.rank, std::string(taken.status().message()));
+      for (const VirtualTransfers::Taken& one : *taken) {
+        const double now = worker.parameters[static_cast<size_t>(one.tensor)];
+        move(one.tensor, apply.update == Update::kAdopt       ? one.value
+                         : apply.update == Update::kAddChange ? now + (one.value - one.sent)
+                                                              : now - rate * one.value);
       }
     }
-    for (int tensor = apply.first; tensor <= apply.last; ++tensor) {
-      const size_t t = static_cast<size_t>(tensor);
-      const double value = moving == nullptr
-                               ? worker.gradients[t]
-                               : moving->result[static_cast<size_t>(tensor - moving->first)];
-      if (apply.update == Update::kAdopt) {
-        worker.parameters[t] = value;
-      } else {
-        worker.parameters[t] -= options_.learning_rate * value;
-      }
-    }
+    if (!apply.measure) return;
+    At(now_, worker.rank, [this, &worker, id = apply.transfer, squared] {
+      Tell(worker, Updated{id, squared});
+    });
   }
 
   // The strategy may say so before the forward pass has come to the tensor: it is then remembered
@@ -378,6 +385,9 @@ class Cluster {
 
   void Carry(Worker& worker, const AskService& ask) {
     if (options_.service == nullptr) return Fault(worker.rank, "there is no service to ask");
+    if (!Validate(ask.message, options_.workers).ok()) {
+      return Fault(worker.rank, ToText(Command(ask)));
+    }
     for (Service::Answer& answer : options_.service->Ask(now_, worker.rank, ask)) {
       Worker& to = workers_[static_cast<size_t>(answer.rank)];
       At(std::max(now_, answer.at), answer.rank,
@@ -385,7 +395,28 @@ class Cluster {
     }
   }
 
+  // Messages between two workers arrive in their order, those of different workers in any.
+  void Carry(Worker& worker, const SendMessage& send) {
+    if (!IsRank(send.to) || send.to == worker.rank ||
+        !Validate(send.message, options_.workers).ok()) {
+      return Fault(worker.rank, ToText(Command(send)));
+    }
+    auto& mail = mail_[{worker.rank, send.to}];
+    mail.push(send.message);
+    Worker& to = workers_[static_cast<size_t>(send.to)];
+    At(now_ + options_.costs.a, send.to, [this, &mail, &to, from = worker.rank] {
+      const StrategyMessage message = std::move(mail.front());
+      mail.pop();
+      if (!to.gone.contains(from)) Tell(to, strategy::MessageArrived{from, message});
+    });
+  }
+
   void Carry(Worker& worker, const SetBatch& batch) { worker.samples = batch.samples; }
+
+  void Carry(Worker& worker, const SetProgress& progress) {
+    result_.total_samples[static_cast<size_t>(worker.rank)] = progress.total_samples;
+    worker.stops |= progress.stop;
+  }
 
   void Carry(Worker& worker, const WakeAt& wake) {
     At(std::max(now_, wake.seconds), worker.rank, [this, &worker] { Tell(worker, TimePassed{}); });
@@ -394,6 +425,9 @@ class Cluster {
   void Carry(Worker& worker, const Drained&) {
     if (!worker.draining) return Fault(worker.rank, "drained, and nobody asked");
     worker.ended = true;
+    if (!worker.leaves) return;
+    transfers_.Leave(worker.rank);
+    TellOthers(worker.rank, WorkerLeft{worker.rank});
   }
 
   void Carry(Worker& worker, const Fail& fail) {
@@ -403,93 +437,34 @@ class Cluster {
 
   // ---- transfers
 
-  // The number of transfers that move bytes and have a member in common with this one, itself
-  // included: these share the bandwidth by gamma.
-  int Beside(const Moving& moving) const {
-    int count = 0;
-    for (const auto& [key, other] : transfers_) {
-      if (!other.flows || other.start_up_left > 0) continue;
-      count += std::any_of(other.members.begin(), other.members.end(), [&](int rank) {
-        return std::binary_search(moving.members.begin(), moving.members.end(), rank);
-      });
-    }
-    return count;
-  }
-
-  // At the rates of this moment: start-up first, in which no bandwidth is used, then the bytes at
-  // the bandwidth that is left beside the others.
-  double SecondsLeft(const Moving& moving) const {
-    if (moving.start_up_left > 0) return moving.start_up_left;
-    return moving.bytes_left * options_.costs.b * options_.costs.Gamma(std::max(1, Beside(moving)));
-  }
-
-  // The first moment at which the rates change by themselves: a start-up or a transfer ends.
-  double NextFlowEnd() const {
-    double left = kNever;
-    for (const auto& [key, moving] : transfers_) {
-      if (moving.flows) left = std::min(left, SecondsLeft(moving));
-    }
-    return now_ + left;
-  }
-
-  // Moves all transfers on to time `to`, which is at most NextFlowEnd(). All rates are read before
-  // anything changes, because each depends on what else moves.
-  void Advance(double to) {
-    const double seconds = to - now_;
-    std::vector<std::pair<Moving*, double>> left;
-    for (auto& [key, moving] : transfers_) {
-      if (moving.flows) left.emplace_back(&moving, SecondsLeft(moving));
-    }
-    for (auto& [moving, until_end] : left) {
-      const bool ends = now_ + until_end <= to;  // as NextFlowEnd() rounds it
-      if (moving->start_up_left > 0) {
-        moving->start_up_left = ends ? 0 : moving->start_up_left - seconds;
-      } else {
-        moving->bytes_left = ends ? 0 : moving->bytes_left * (1 - seconds / until_end);
-      }
-    }
-    now_ = to;
-  }
-
+  // Members hear of an end at the same time, in seeded order.
   void FinishTransfers() {
-    for (auto& [key, moving] : transfers_) {
-      if (!moving.flows || moving.start_up_left > 0 || moving.bytes_left > 0) continue;
-      moving.flows = false;
-      moving.done = true;
-      Conclude(moving);
-      // Members hear of it at the same time, in seeded order.
-      for (const auto& [rank, part] : moving.parts) {
+    for (Moving* moving : transfers_.TakeEnded()) {
+      Serve(*moving);
+      const TransferDone done{.transfer = moving->start.transfer,
+                              .first_byte = moving->first_byte,
+                              .last_byte = now_,
+                              .bytes = moving->bytes};
+      for (const auto& [rank, part] : moving->parts) {
         Worker& worker = workers_[static_cast<size_t>(rank)];
-        At(now_, rank, [this, &worker, id = key.second] { Tell(worker, TransferDone{id}); });
+        At(now_, rank, [this, &worker, done] { Tell(worker, done); });
       }
     }
   }
 
-  // The numbers that a transfer brings. A server applies a push at once and answers with what it
-  // then holds; an average is weighted by what each member said.
-  void Conclude(Moving& moving) {
-    if (moving.movement != Movement::kAverage) {
-      Worker& server = workers_[static_cast<size_t>(moving.target)];
-      for (int tensor = moving.first; tensor <= moving.last; ++tensor) {
-        double& held = server.parameters[static_cast<size_t>(tensor)];
-        const Moving::Part& part = moving.parts.begin()->second;
-        if (moving.movement == Movement::kPush) {
-          held -= options_.learning_rate * part.weight *
-                  part.values[static_cast<size_t>(tensor - moving.first)];
-        }
-        moving.result.push_back(held);
+  // A server applies a push at once, and answers with what it then holds.
+  void Serve(Moving& moving) {
+    const Movement movement = moving.start.movement;
+    if (movement != Movement::kPush && movement != Movement::kPull) return;
+    Worker& server = workers_[static_cast<size_t>(moving.start.target)];
+    const Moving::Part& part = moving.parts.begin()->second;
+    for (size_t i = 0; i < moving.tensors.size(); ++i) {
+      double& held = server.parameters[static_cast<size_t>(moving.tensors[i])];
+      if (movement == Movement::kPush) {
+        held -= options_.learning_rate * part.weight * moving.fractions[i] * part.values[i];
       }
-      return;
+      moving.result.push_back(held);
     }
-    double weights = 0;
-    moving.result.assign(static_cast<size_t>(moving.last - moving.first + 1), 0);
-    for (const auto& [rank, part] : moving.parts) {
-      weights += part.weight;
-      for (size_t i = 0; i < part.values.size(); ++i) {
-        moving.result[i] += part.weight * part.values[i];
-      }
-    }
-    for (double& value : moving.result) value /= weights;
   }
 
   const VirtualOptions& options_;
@@ -498,7 +473,8 @@ class Cluster {
   std::vector<Worker> workers_;
   std::priority_queue<Item> queue_;
   uint64_t numbers_ = 0;
-  std::map<std::pair<int, int64_t>, Moving> transfers_;
+  VirtualTransfers transfers_;
+  std::map<std::pair<int, int>, std::queue<StrategyMessage>> mail_;  // by sender and receiver
   absl::Status fault_;
   VirtualResult result_;
 };

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "cost/communication_costs.h"
 #include "model/tensor_table.h"
+#include "strategy/record.h"
 #include "strategy/strategy.h"
 
 namespace syncopate::sim {
@@ -52,32 +53,29 @@ struct VirtualOptions {
   // Whether all workers are told the size of all batches together.
   bool all_samples_known = true;
   double learning_rate = 0.1;
-  // New schedules. Each is told to all workers before they begin iteration `from`.
-  std::vector<strategy::NewSchedule> schedules;
-  // A worker that dies, and when; the others are told `detection` later.
-  struct Death {
+  // New values. Each is told to every worker before it begins iteration `from`.
+  std::vector<strategy::NewValue> values;
+  // A worker that goes: it dies at this time, or leaves in good order after the iteration that it is
+  // in then. The others are told after `detection`, times jitter.
+  struct Departure {
     int rank = 0;
     double at = 0;
     double detection = 1;
+    bool in_good_order = false;
   };
-  std::optional<Death> death;
+  std::optional<Departure> departure;
   Service* service = nullptr;  // null: asking is an error
 };
 
 struct VirtualResult {
   // By worker, all in order: "12.5 gradient-ready 3" and the commands after it, "  start 0: ...".
   std::vector<std::vector<std::string>> log;
-  // By worker and step: the event, with its time, and how many commands it led to.
-  struct Told {
-    double now = 0;
-    strategy::Event event;
-    std::vector<strategy::Command> commands;
-  };
-  std::vector<std::vector<Told>> told;
-  std::vector<std::vector<double>> parameters;  // by worker and tensor
-  std::vector<std::vector<double>> begun;       // by worker and iteration: when it began
-  double seconds = 0;                           // until the last worker ended
-  std::vector<absl::Status> status;             // by worker: OK, or how it failed
+  std::vector<std::vector<strategy::Decision>> told;  // by worker, in order
+  std::vector<std::vector<double>> parameters;        // by worker and tensor
+  std::vector<std::vector<double>> begun;             // by worker and iteration: when it began
+  std::vector<uint64_t> total_samples;                // by worker: of the last SetProgress
+  double seconds = 0;                                 // until the last worker ended
+  std::vector<absl::Status> status;                   // by worker: OK, or how it failed
 };
 
 using StrategyFactory =

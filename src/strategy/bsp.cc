@@ -6,6 +6,9 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
 namespace syncopate::strategy {
 namespace {
 
@@ -66,12 +69,18 @@ class Bsp final : public Strategy {
   }
 
   // There is no mean of all without one of them.
-  void On(const WorkerLost& event) {
-    failed_ = true;
-    Do(Fail{event.why});
+  void On(const WorkerLost& event) { End(event.why); }
+  void On(const WorkerLeft& event) {
+    End(WithBlast(absl::UnavailableError(absl::StrCat("worker ", event.rank, " has left")),
+                  BlastRadius::kJob, event.rank));
   }
+  void On(const TransferFailed& event) { End(event.why); }
 
-  void On(const NewSchedule& event) { next_schedules_.push_back(event); }
+  void On(const NewValue& event) {
+    if (std::holds_alternative<std::shared_ptr<const Schedule>>(event.value)) {
+      next_schedules_.push_back(event);
+    }
+  }
 
   void On(const Drain&) {
     draining_ = true;
@@ -79,10 +88,16 @@ class Bsp final : public Strategy {
   }
 
   // Events that mean nothing to BSP.
-  void On(const GroupAssigned&) {}
-  void On(const PermissionGranted&) {}
-  void On(const LinkMeasured&) {}
+  void On(const WorkerJoined&) {}
+  void On(const Answered&) {}
+  void On(const MessageArrived&) {}
+  void On(const Updated&) {}
   void On(const TimePassed&) {}
+
+  void End(const absl::Status& why) {
+    failed_ = true;
+    Do(Fail{why});
+  }
 
   // To be called within a step.
   void Do(Command command) { commands_->push_back(std::move(command)); }
@@ -94,7 +109,7 @@ class Bsp final : public Strategy {
     in_backward_ = true;
     weight_ = static_cast<double>(samples_);
     while (!next_schedules_.empty() && next_schedules_.front().from <= iteration_) {
-      schedule_ = next_schedules_.front().schedule;
+      schedule_ = std::get<std::shared_ptr<const Schedule>>(next_schedules_.front().value);
       next_schedules_.erase(next_schedules_.begin());
     }
     started_ = 0;
@@ -177,7 +192,7 @@ class Bsp final : public Strategy {
   const WorkerInfo info_;
   const BspOptions options_;
   std::shared_ptr<const Schedule> schedule_;
-  std::vector<NewSchedule> next_schedules_;  // by `from`
+  std::vector<NewValue> next_schedules_;  // by `from`
 
   int64_t iteration_ = 0;
   uint64_t samples_ = 1;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "model/schedule.h"
 #include "strategy/strategy.h"
 
 namespace syncopate::strategy {

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/median.h"
 #include "base/status.h"
-#include "strategy/bsp.h"
+#include "sync/assemble.h"
 #include "sync/synchronizer.h"
 
 namespace syncopate::sync {
@@ -53,10 +53,21 @@ class NoReplica : public Replica {
  public:
   explicit NoReplica(uint64_t bytes) : bytes_(bytes) {}
   void Pack(strategy::Content, int, double, std::byte* to) override { std::memset(to, 0, bytes_); }
-  void Apply(const strategy::ApplyUpdate&, const std::function<const std::byte*(int)>&) override {}
+  double Apply(const strategy::ApplyUpdate&, const Brought&) override { return 0; }
 
  private:
   const uint64_t bytes_;
+};
+
+// When transfers ended, by the strategy's clock.
+class EndsOfTransfers : public Witness {
+ public:
+  void Decided(const strategy::Decision& decision) override {
+    if (std::holds_alternative<strategy::TransferDone>(decision.event)) {
+      ends.push_back(decision.now);
+    }
+  }
+  std::vector<double> ends;
 };
 
 // A table of `length` times `at_once` tensors of the same size.
@@ -243,22 +254,17 @@ class CostProbe {
   absl::StatusOr<std::vector<double>> Rows(uint64_t bytes, int at_once, int length, int rows) {
     const TensorTable table = RowTable(bytes, at_once, length);
     NoReplica replica(table.tensors.front().bytes());
-    std::vector<double> ends;
-    SynchronizerOptions options;
-    options.told = [&](double now, const strategy::Event& event, const auto&) {
-      if (std::holds_alternative<strategy::TransferDone>(event)) ends.push_back(now);
-    };
+    EndsOfTransfers witness;
+    const std::vector<double>& ends = witness.ends;
+    strategy::StrategyOptions values;
+    values.schedule = std::make_shared<Schedule>(RowSchedule(at_once, length));
     SYNCOPATE_ASSIGN_OR_RETURN(
         const auto synchronizer,
-        Synchronizer::Make(
-            worker_, table, replica,
-            strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()},
-                              std::make_shared<Schedule>(RowSchedule(at_once, length))),
-            options));
+        MakeSynchronizer(worker_, table, replica, "bsp", values, {.witness = &witness}));
     std::vector<double> seconds;
     for (int row = 0; row < rows; ++row) {
       SYNCOPATE_RETURN_IF_ERROR(worker_.world().Barrier());
-      ends.clear();
+      witness.ends.clear();
       SYNCOPATE_RETURN_IF_ERROR(PlayRow(*synchronizer, table.size()));
       // The workers end a transfer almost together, and begin the next one then.
       seconds.push_back((ends.back() - ends[static_cast<size_t>(at_once) - 1]) / (length - 1));

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "strategy/bsp.h"
+#include "sync/assemble.h"
 
 namespace syncopate::sync {
 namespace {
@@ -58,18 +58,18 @@ class PlayedReplica : public Replica {
     std::memcpy(to, values_.data(), info.bytes());
   }
 
-  void Apply(const strategy::ApplyUpdate& update,
-             const std::function<const std::byte*(int)>& from) override {
-    if (update.update != strategy::Update::kStepAveraged || !status_.ok()) return;
+  double Apply(const strategy::ApplyUpdate& update, const Brought& brought) override {
+    if (update.update != strategy::Update::kStepAveraged || !status_.ok()) return 0;
     for (const int tensor : {update.first, update.last}) {
       const TensorInfo& info = table_.tensors[static_cast<size_t>(tensor)];
       if (info.type != DataType::kFloat32) continue;
       float last = 0;
-      std::memcpy(&last, from(tensor) + info.bytes() - sizeof(last), sizeof(last));
+      std::memcpy(&last, brought.Result(tensor) + info.bytes() - sizeof(last), sizeof(last));
       if (std::abs(last - mean_) <= 1e-3 * mean_) continue;
       status_ = absl::DataLossError(
           absl::StrCat("the mean of ", info.name, " came as ", last, " instead of ", mean_));
     }
+    return 0;
   }
 
   const absl::Status& status() const { return status_; }
@@ -106,12 +106,12 @@ class Replay::Impl {
 
   absl::Status Start(Worker& worker, const Schedule& schedule) {
     SYNCOPATE_RETURN_IF_ERROR(Validate(schedule, table_.size()));
+    strategy::StrategyOptions values;
+    values.schedule = std::make_shared<Schedule>(schedule);
     SYNCOPATE_ASSIGN_OR_RETURN(
         synchronizer_,
-        Synchronizer::Make(worker, table_, replica_,
-                           strategy::MakeBsp({worker.rank(), worker.size(), table_.size()},
-                                             std::make_shared<Schedule>(schedule)),
-                           {.timeout = options_.timeout, .recorder = options_.recorder}));
+        MakeSynchronizer(worker, table_, replica_, "bsp", values,
+                         {.timeout = options_.timeout, .recorder = options_.recorder}));
     return absl::OkStatus();
   }
 

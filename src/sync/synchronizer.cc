@@ -1,17 +1,22 @@
 // Two threads meet here. The training thread makes the calls; the synchronizer's own thread tells
-// the strategy about transfers that ended and times that came. Every event goes to the strategy
-// under mutex_, so it sees one sequence. Commands that touch the replica or let the training thread
-// go on wait in pending_ until that thread is inside a call; all others are carried out at once by
-// the thread that told the event.
+// the strategy about transfers that ended, what comes from outside and times that came. Every event
+// goes to the strategy under mutex_, so it sees one sequence. Commands that touch the replica or let
+// the training thread go on wait in pending_ until that thread is inside a call; all others are
+// carried out at once by the thread that told the event. A transfer of parameters waits in pending_
+// for the updates before it; if there are none, either thread packs and starts it.
+//
+// Packing and updating happen without mutex_. carrying_ says that a thread is at it, so that no
+// update runs while parameters are packed and commands keep their order.
 //
 // The engine's callback leaves a note in inbox_ and never takes mutex_: it runs on the thread that
-// drives the engine, which must not wait while gradients are packed under mutex_. The inbox's own
-// mutex is taken last and held for moments.
+// drives the engine. The inbox's own mutex is taken last and held for moments.
 #include "sync/synchronizer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -23,6 +28,8 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "model/tensor_layout.h"
+#include "sync/group_cache.h"
+#include "sync/packed_values.h"
 #include "sync/transfer_inbox.h"
 
 namespace syncopate::sync {
@@ -41,37 +48,50 @@ namespace {
 constexpr int64_t kSleepNs = 100'000'000;
 // At most this many ended transfers are kept for TakeTransfers(), which not every caller calls.
 constexpr size_t kEndedMax = 1 << 14;
+// How often losses are looked for that no transfer tells of.
+constexpr int64_t kLossWatchNs = 50'000'000;
 
-// Small floats lose too much when they are scaled before they are added up.
-bool ScalesWell(DataType type) { return type == DataType::kFloat32 || type == DataType::kFloat64; }
+double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 }  // namespace
 
 class Synchronizer::Impl {
  public:
   Impl(Worker& worker, const TensorTable& table, Replica& replica,
-       std::unique_ptr<strategy::Strategy> strategy, const SynchronizerOptions& options,
-       Buffer gradients)
+       std::unique_ptr<strategy::Strategy> strategy, const SynchronizerOptions& options)
       : worker_(worker),
         replica_(replica),
         options_(options),
-        layout_(table),
         tensors_(table.size()),
-        gradients_(std::move(gradients)),
+        packs_gradients_(options.moves_gradients && worker.size() > 1),
+        values_(worker, table, replica),
+        groups_(worker),
         strategy_(std::move(strategy)),
-        packed_(static_cast<size_t>(tensors_), false),
+        ready_(static_cast<size_t>(tensors_), false),
+        in_use_(static_cast<size_t>(tensors_), false),
         may_use_(static_cast<size_t>(tensors_), false) {
     times_.forward.resize(static_cast<size_t>(tensors_));
     times_.backward.resize(static_cast<size_t>(tensors_));
     running_times_ = times_;
+  }
+
+  absl::Status Start() {
+    MutexLock lock(&mutex_);
+    if (options_.moves_gradients) {
+      SYNCOPATE_RETURN_IF_ERROR(values_.Allocate(Content::kGradients));
+    }
+    if (both() && worker_.size() > 1) {
+      // Made now, so that all workers make it at the same point among their groups of everybody.
+      SYNCOPATE_RETURN_IF_ERROR(groups_.Get(Content::kParameters, {}, both()).status());
+    }
     helper_ = std::thread([this] { SeeToTransfers(); });
+    return absl::OkStatus();
   }
 
   ~Impl() {
     inbox_.Stop();
-    helper_.join();
-    // Transfers that are still under way use gradients_ and parameters_, so these must outlive
-    // them.
+    if (helper_.joinable()) helper_.join();
+    // Transfers that are still under way use values_, which must outlive them.
     for (auto& [id, transfer] : transfers_) {
       for (Handle& handle : transfer.handles) handle.Wait().IgnoreError();
     }
@@ -84,6 +104,7 @@ class Synchronizer::Impl {
     ++iteration_;
     factor_ = all_samples > 0 ? static_cast<double>(samples) / static_cast<double>(all_samples) : 0;
     may_use_.assign(may_use_.size(), false);
+    in_use_.assign(in_use_.size(), false);
     last_mark_ns_ = NowNs();
     marked_ = -1;
     Tell(strategy::IterationBegan{
@@ -100,6 +121,7 @@ class Synchronizer::Impl {
     const int transfer = TransferOf(tensor);
     const absl::Status status =
         WaitUntil([&] { return may_use_[static_cast<size_t>(tensor)]; }, tensor);
+    in_use_[static_cast<size_t>(tensor)] = true;
     // Most calls find the tensor ready; only a real wait is recorded.
     if (options_.recorder != nullptr && waited_) {
       options_.recorder->RecordUntilNow(SpanKind::kWait, static_cast<int>(iteration_), transfer,
@@ -112,27 +134,26 @@ class Synchronizer::Impl {
   absl::Status BackwardBegins() {
     MutexLock lock(&mutex_);
     MarkForward(-1);
-    packed_.assign(packed_.size(), false);
+    ready_.assign(ready_.size(), false);
     gradients_of_ = iteration_;
     last_mark_ns_ = NowNs();
     return failure_;
   }
 
   absl::Status Gradient(int tensor) {
-    MutexLock lock(&mutex_);
     const size_t t = static_cast<size_t>(tensor);
-    const int64_t begin_ns = NowNs();
-    running_times_.backward[t] = static_cast<double>(begin_ns - last_mark_ns_) * 1e-9;
-    // A gradient that comes a second time, or too late, is not used: the first was taken, or 0.
-    if (packed_[t]) return failure_;
-    if (worker_.size() > 1) {
-      PackGradient(tensor);
-      if (options_.recorder != nullptr) {
-        options_.recorder->RecordUntilNow(SpanKind::kPack, static_cast<int>(iteration_), tensor,
-                                          begin_ns);
-      }
+    double factor = 0;
+    {
+      MutexLock lock(&mutex_);
+      running_times_.backward[t] = Seconds(NowNs() - last_mark_ns_);
+      // A gradient that comes a second time, or too late, is not used: the first was taken, or 0.
+      if (ready_[t]) return failure_;
+      factor = factor_;
     }
-    packed_[t] = true;
+    if (packs_gradients_) PackGradient(tensor, factor);
+    MutexLock lock(&mutex_);
+    ready_[t] = true;
+    in_use_[t] = false;
     Tell(strategy::GradientReady{tensor});
     // Updates stay pending until a call waits; a transfer that is pending should start now.
     if (HasUrgent()) RunPending();
@@ -141,15 +162,25 @@ class Synchronizer::Impl {
   }
 
   absl::Status EndBackward() {
-    MutexLock lock(&mutex_);
-    for (int tensor = tensors_ - 1; tensor >= 0; --tensor) {
-      if (packed_[static_cast<size_t>(tensor)]) continue;
-      // This tensor had no part in the backward pass. Other workers may have a gradient for it, so
-      // zeros are sent.
-      if (worker_.size() > 1) PackGradient(tensor);
-      packed_[static_cast<size_t>(tensor)] = true;
-      running_times_.backward[static_cast<size_t>(tensor)] = 0;
+    std::vector<int> missing;
+    double factor = 0;
+    {
+      MutexLock lock(&mutex_);
+      for (int tensor = tensors_ - 1; tensor >= 0; --tensor) {
+        if (ready_[static_cast<size_t>(tensor)]) continue;
+        missing.push_back(tensor);
+        running_times_.backward[static_cast<size_t>(tensor)] = 0;
+      }
+      factor = factor_;
     }
+    // These tensors had no part in the backward pass. Other workers may have a gradient for them, so
+    // zeros are sent.
+    for (const int tensor : missing) {
+      if (packs_gradients_) PackGradient(tensor, factor);
+    }
+    MutexLock lock(&mutex_);
+    ready_.assign(ready_.size(), true);
+    in_use_.assign(in_use_.size(), false);
     // The training thread alone reads times_, without the lock, so it gets a copy here.
     times_ = running_times_;
     Tell(strategy::BackwardEnded{});
@@ -160,6 +191,7 @@ class Synchronizer::Impl {
   absl::Status Finish() {
     MutexLock lock(&mutex_);
     drained_ = false;
+    in_use_.assign(in_use_.size(), false);
     Tell(strategy::Drain{});
     const int64_t begin_ns = NowNs();
     const absl::Status status = WaitUntil([&] { return drained_; }, -1);
@@ -173,9 +205,11 @@ class Synchronizer::Impl {
   absl::Status SetSchedule(std::shared_ptr<const Schedule> schedule) {
     SYNCOPATE_RETURN_IF_ERROR(Validate(*schedule, tensors_));
     MutexLock lock(&mutex_);
-    Tell(strategy::NewSchedule{std::move(schedule), iteration_ + 1});
+    Tell(strategy::NewValue{std::move(schedule), iteration_ + 1});
     return failure_;
   }
+
+  void Deliver(Event event) { inbox_.Add(std::move(event)); }
 
   int64_t iterations() const {
     MutexLock lock(&mutex_);
@@ -193,24 +227,34 @@ class Synchronizer::Impl {
 
  private:
   struct Running {
-    int first = 0;
-    int last = 0;
+    StartTransfer start = {};
+    std::vector<int> tensors = {};  // of which it moves at least a part
     int64_t begin_ns = 0;
     int64_t iteration = 0;
     uint64_t bytes = 0;
-    Content content = Content::kGradients;
-    Buffer* memory = nullptr;  // where its data is
-    std::vector<Handle> handles;
+    std::vector<Handle> handles = {};
     size_t calls_left = 0;
+    absl::Status status = {};  // the first error of a call
     bool done = false;
+    size_t unapplied = 0;  // tensors that no update has taken yet
+  };
+
+  // A command for the training thread.
+  struct Pending {
+    Command command = {};
+    std::vector<int> tensors = {};  // of an update: those that are left to do
+    double squared = 0;             // of an update: the distance so far
   };
 
   int64_t NowNs() const { return MonotonicClock().NowNs(); }
+  bool both() const { return options_.moves_gradients && options_.moves_parameters; }
 
   // The transfer under way that this tensor is part of, or -1 if there is none yet.
   int TransferOf(int tensor) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (const auto& [id, running] : transfers_) {
-      if (running.first <= tensor && tensor <= running.last) return static_cast<int>(id);
+      if (std::binary_search(running.tensors.begin(), running.tensors.end(), tensor)) {
+        return static_cast<int>(id);
+      }
     }
     return -1;
   }
@@ -219,194 +263,328 @@ class Synchronizer::Impl {
   // waits is no part of it: last_mark_ns_ is set after the wait.
   void MarkForward(int next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (marked_ >= 0) {
-      running_times_.forward[static_cast<size_t>(marked_)] =
-          static_cast<double>(NowNs() - last_mark_ns_) * 1e-9;
+      running_times_.forward[static_cast<size_t>(marked_)] = Seconds(NowNs() - last_mark_ns_);
     }
     marked_ = next;
   }
 
-  void PackGradient(int tensor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // With its share of all samples multiplied in, a gradient needs a plain sum, which does not
-    // have to wait for the others' weights.
-    const double factor = factor_ > 0 && ScalesWell(layout_.type(tensor)) ? factor_ : 1;
-    std::byte* to = gradients_.as<std::byte>() + layout_.Offset(tensor);
-    // No transfer reads this memory now: Need() or Finish() has waited for the tensor's last one.
-    replica_.Pack(Content::kGradients, tensor, factor, to);
+  // By the training thread, without the lock: nobody else touches the tensor's gradient, and no
+  // transfer reads its place in the buffer now, because Need() or Finish() has waited for its last
+  // one.
+  void PackGradient(int tensor, double share) {
+    const int64_t begin_ns = NowNs();
+    values_.PackGradient(tensor, share);
+    if (options_.recorder != nullptr) {
+      // iteration_ changes on this thread only, in Begin().
+      options_.recorder->RecordUntilNow(SpanKind::kPack, static_cast<int>(Iteration()), tensor,
+                                        begin_ns);
+    }
   }
+  int64_t Iteration() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return iteration_; }
 
   // ---- events and commands
 
   // After a failure the strategy is told nothing more, since every later call returns that error.
   void Tell(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!failure_.ok()) return;
-    std::vector<Command> commands;
-    const double now = static_cast<double>(NowNs()) * 1e-9;
-    strategy_->Step(now, event, commands);
-    if (options_.told) options_.told(now, event, commands);
-    for (Command& command : commands) std::visit([&](auto& c) { Take(c); }, command);
+    strategy::Decision decision{.now = Seconds(NowNs()), .event = event, .commands = {}};
+    strategy_->Step(decision.now, event, decision.commands);
+    if (options_.witness != nullptr) options_.witness->Decided(decision);
+    for (Command& command : decision.commands) std::visit([&](auto& c) { Take(c); }, command);
   }
 
   void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (failure_.ok()) failure_ = std::move(status);
     news_.SignalAll();
   }
+  void FailIfNot(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!status.ok()) Fail(At(absl::StrCat("strategy ", strategy_->name()), status));
+  }
+
+  // Wakes the training thread, if it waits.
+  void AddPending(Pending pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    pending_.push_back(std::move(pending));
+    news_.SignalAll();
+  }
 
   void Take(StartTransfer& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // Gradients are packed already. Parameters must be packed by the training thread, after the
-    // updates that come before this command, so the transfer goes through the same queue.
-    if (start.content == Content::kParameters) {
-      pending_.push_back(std::move(start));
-      return;
-    }
-    Start(start, gradients_);
+    FailIfNot(Check(start));
+    if (!failure_.ok()) return;
+    // Gradients are packed already. Parameters must be packed after the updates that come before
+    // this command, so the transfer goes through the same queue.
+    if (start.content == Content::kParameters) return AddPending({std::move(start)});
+    StartCalls(start);
   }
   void Take(ApplyUpdate& apply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    pending_.push_back(apply);
-    news_.SignalAll();
+    std::vector<int> tensors(static_cast<size_t>(apply.last - apply.first + 1));
+    std::iota(tensors.begin(), tensors.end(), apply.first);
+    AddPending({apply, std::move(tensors)});
   }
-  void Take(Proceed& proceed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    pending_.push_back(proceed);
-    news_.SignalAll();
-  }
+  void Take(Proceed& proceed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { AddPending({proceed}); }
   void Take(strategy::SetBatch& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    pending_.push_back(batch);
+    AddPending({batch});
+  }
+  void Take(strategy::SetProgress& progress) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    AddPending({progress});
   }
   void Take(strategy::Drained& drained) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    pending_.push_back(drained);
-    news_.SignalAll();
+    AddPending({drained});
   }
   void Take(strategy::Fail& fail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { Fail(fail.status); }
   void Take(strategy::WakeAt& wake) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     inbox_.WakeAt(static_cast<int64_t>(wake.seconds * 1e9));
   }
-  void Take(strategy::AskService&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    Fail(absl::UnimplementedError(
-        absl::StrCat("strategy ", strategy_->name(), " asks a service, and this job has none")));
+  void Take(strategy::AskService& ask) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    FailIfNot(options_.messenger != nullptr
+                  ? options_.messenger->Ask(ask)
+                  : absl::UnimplementedError(absl::StrCat("it asks the service ", ask.service,
+                                                          ", and this job has no services yet")));
+  }
+  void Take(strategy::SendMessage& send) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    FailIfNot(options_.messenger != nullptr
+                  ? options_.messenger->Send(send)
+                  : absl::UnimplementedError(
+                        absl::StrCat("it sends a message to worker ", send.to,
+                                     ", and this job carries no messages between strategies yet")));
+  }
+
+  // What cannot be carried out here, or makes no sense.
+  absl::Status Check(const StartTransfer& start) const {
+    const auto refuse = [&](absl::string_view why) {
+      return absl::InternalError(absl::StrCat(ToText(Command(start)), ": ", why));
+    };
+    if (start.movement != Movement::kAverage) {
+      return absl::UnimplementedError(
+          absl::StrCat(ToText(Command(start)), ": this job can only average, it has no server and ",
+                       "no exchange with neighbours yet"));
+    }
+    if (start.content == Content::kGradients ? !options_.moves_gradients
+                                             : !options_.moves_parameters) {
+      return refuse("it was not announced that such values move");
+    }
+    if (start.end > 0) return values_.layout().RangesOfBytes(start.begin, start.end).status();
+    if (start.first < 0 || start.first > start.last || start.last >= tensors_) {
+      return refuse("there are no such tensors");
+    }
+    return absl::OkStatus();
   }
 
   // Whether the training thread should carry out what is pending now, in the backward pass: a
   // transfer waits among it.
   bool HasUrgent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return std::any_of(pending_.begin(), pending_.end(), [](const Command& command) {
-      return std::holds_alternative<StartTransfer>(command);
+    return std::any_of(pending_.begin(), pending_.end(), [](const Pending& pending) {
+      return std::holds_alternative<StartTransfer>(pending.command);
     });
   }
 
-  // The training thread carries out here what must not happen while it computes, in the order of
-  // the commands.
+  // The training thread carries out here what must not happen while it computes, in the order of the
+  // commands. Updates of tensors that the pass uses are left for later, and with them the transfers
+  // that would send these tensors and all that come after.
   void RunPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    while (!pending_.empty() && failure_.ok()) {
-      Command command = std::move(pending_.front());
-      pending_.pop_front();
-      if (auto* apply = std::get_if<ApplyUpdate>(&command)) {
-        Apply(*apply);
-      } else if (auto* proceed = std::get_if<Proceed>(&command)) {
-        may_use_[static_cast<size_t>(proceed->tensor)] = true;
-      } else if (auto* batch = std::get_if<strategy::SetBatch>(&command)) {
-        replica_.SetBatch(batch->samples);
-      } else if (std::holds_alternative<strategy::Drained>(command)) {
-        drained_ = true;
-      } else if (auto* start = std::get_if<StartTransfer>(&command)) {
-        absl::StatusOr<Buffer*> parameters = Parameters();
-        if (!parameters.ok()) return Fail(parameters.status());
-        for (int tensor = start->first; tensor <= start->last; ++tensor) {
-          replica_.Pack(Content::kParameters, tensor, 1,
-                        (*parameters)->as<std::byte>() + layout_.Offset(tensor));
+    if (pending_.empty()) return;
+    while (carrying_) news_.WaitFor(&mutex_, std::chrono::nanoseconds(kSleepNs));
+    std::vector<bool> left(static_cast<size_t>(tensors_), false);
+    bool starts_are_held = false;
+    for (size_t i = 0; i < pending_.size() && failure_.ok();) {
+      Pending& pending = pending_[i];
+      if (const auto* start = std::get_if<StartTransfer>(&pending.command)) {
+        for (const int tensor : values_.TensorsOf(*start)) {
+          starts_are_held |= left[static_cast<size_t>(tensor)];
         }
-        Start(*start, **parameters);
+        if (starts_are_held) {
+          ++i;
+          continue;
+        }
       }
+      Pending taken = std::move(pending);
+      if (std::holds_alternative<ApplyUpdate>(taken.command)) {
+        const std::vector<int> later = TakeThoseInUse(taken.tensors);
+        if (!later.empty()) {
+          for (const int tensor : later) left[static_cast<size_t>(tensor)] = true;
+          // Its place in the queue, and the result that it needs, stay.
+          pending_[i] = {taken.command, later, taken.squared};
+          if (!taken.tensors.empty()) {
+            const double squared = ApplyRuns(taken);
+            pending_[i].squared += squared;
+          }
+          ++i;
+          continue;
+        }
+      }
+      pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(i));
+      Carry(taken);
     }
   }
 
-  // Memory for parameters is allocated when a strategy first sends any.
-  absl::StatusOr<Buffer*> Parameters() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!parameters_) {
-      SYNCOPATE_ASSIGN_OR_RETURN(Buffer buffer, worker_.Allocate(layout_.bytes()));
-      parameters_ = std::move(buffer);
+  // The synchronizer's own thread starts transfers of parameters that wait for no update.
+  void RunPendingStarts() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    while (!carrying_ && !pending_.empty() && failure_.ok() &&
+           std::holds_alternative<StartTransfer>(pending_.front().command)) {
+      Pending taken = std::move(pending_.front());
+      pending_.pop_front();
+      Carry(taken);
     }
-    return &*parameters_;
   }
 
-  void Apply(const ApplyUpdate& apply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const std::byte* memory = nullptr;
+  void Carry(Pending& taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (auto* apply = std::get_if<ApplyUpdate>(&taken.command)) {
+      const double squared = taken.squared + ApplyRuns(taken);
+      if (apply->measure) Tell(strategy::Updated{apply->transfer, squared});
+    } else if (auto* proceed = std::get_if<Proceed>(&taken.command)) {
+      may_use_[static_cast<size_t>(proceed->tensor)] = true;
+    } else if (auto* batch = std::get_if<strategy::SetBatch>(&taken.command)) {
+      FailIfNot(replica_.SetBatch(batch->samples));
+    } else if (auto* progress = std::get_if<strategy::SetProgress>(&taken.command)) {
+      FailIfNot(replica_.SetProgress(*progress));
+    } else if (std::holds_alternative<strategy::Drained>(taken.command)) {
+      drained_ = true;
+    } else if (auto* start = std::get_if<StartTransfer>(&taken.command)) {
+      FailIfNot(PackParameters(*start));
+      if (failure_.ok()) StartCalls(*start);
+    }
+  }
+
+  // Removes those that are in use, and returns them.
+  std::vector<int> TakeThoseInUse(std::vector<int>& tensors) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<int> used;
+    std::erase_if(tensors, [&](int tensor) {
+      if (!in_use_[static_cast<size_t>(tensor)]) return false;
+      used.push_back(tensor);
+      return true;
+    });
+    return used;
+  }
+
+  // ---- updates
+
+  // Applies an update to the tensors that are left of it, in runs, and returns the squared distance.
+  double ApplyRuns(const Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const ApplyUpdate& apply = std::get<ApplyUpdate>(pending.command);
+    const bool local = apply.update == strategy::Update::kStepLocal;
     const auto found = transfers_.find(apply.transfer);
-    if (apply.update != strategy::Update::kStepLocal) {
-      if (found == transfers_.end() || !found->second.done) {
-        return Fail(absl::InternalError(absl::StrCat("strategy ", strategy_->name(), ": ",
-                                                     ToText(Command(apply)),
-                                                     ": that transfer has brought nothing")));
-      }
-      memory = found->second.memory->as<std::byte>();
+    const bool add = apply.update == strategy::Update::kAddChange;
+    if (!local && (found == transfers_.end() || !found->second.done)) {
+      Refuse(apply, "that transfer has brought nothing");
+      return 0;
     }
-    // Updating takes long, so the lock is released and transfers go on meanwhile. `found` stays
-    // valid: std::map keeps its nodes, and only the training thread, which is here, erases them.
-    const int64_t iteration = found == transfers_.end() ? iteration_ : found->second.iteration;
+    if (add && !found->second.start.keep_sent) {
+      Refuse(apply, "what that transfer sent was not kept");
+      return 0;
+    }
+    const Content content = local ? Content::kGradients : found->second.start.content;
+    const int64_t iteration = local ? iteration_ : found->second.iteration;
+    const Brought brought = values_.BroughtOf(apply, content);
+    // Updating takes long, so the lock is released and transfers go on meanwhile.
+    carrying_ = true;
     mutex_.Unlock();
     const int64_t begin_ns = NowNs();
-    replica_.Apply(apply, [&](int tensor) {
-      return memory == nullptr ? nullptr : memory + layout_.Offset(tensor);
-    });
+    double squared = 0;
+    std::vector<Witness::Update> runs;
+    for (size_t i = 0; i < pending.tensors.size();) {
+      ApplyUpdate run = apply;
+      run.first = run.last = pending.tensors[i];
+      while (++i < pending.tensors.size() && pending.tensors[i] == run.last + 1) ++run.last;
+      Witness::Update update{.apply = run, .iteration = iteration, .begin = Seconds(NowNs())};
+      update.squared_distance = replica_.Apply(run, brought);
+      update.end = Seconds(NowNs());
+      squared += update.squared_distance;
+      runs.push_back(update);
+    }
+    const int64_t end_ns = NowNs();
     if (options_.recorder != nullptr) {
-      options_.recorder->RecordUntilNow(SpanKind::kUpdate, static_cast<int>(iteration),
-                                        static_cast<int>(apply.transfer), begin_ns);
+      options_.recorder->Record({.kind = SpanKind::kUpdate,
+                                 .iteration = static_cast<int>(iteration),
+                                 .id = static_cast<int>(apply.transfer),
+                                 .begin_ns = begin_ns,
+                                 .end_ns = end_ns});
     }
     mutex_.Lock();
-    // An update of only a part of the transfer leaves it in place: the rest is still to be read.
-    if (found != transfers_.end() && found->second.first >= apply.first &&
-        found->second.last <= apply.last) {
-      transfers_.erase(apply.transfer);
+    carrying_ = false;
+    news_.SignalAll();
+    if (!local) Forget(content, pending.tensors);
+    for (const Witness::Update& run : runs) {
+      if (options_.witness != nullptr) options_.witness->Applied(run);
     }
+    return squared;
+  }
+
+  void Refuse(const ApplyUpdate& apply, absl::string_view why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Fail(absl::InternalError(
+        absl::StrCat("strategy ", strategy_->name(), ": ", ToText(Command(apply)), ": ", why)));
+  }
+
+  // A transfer whose tensors have all been applied is known no more.
+  void Forget(Content content, const std::vector<int>& applied)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (auto entry = transfers_.begin(); entry != transfers_.end();) {
+      Running& running = entry->second;
+      if (running.done && running.start.content == content) {
+        for (const int tensor : applied) {
+          running.unapplied -=
+              std::binary_search(running.tensors.begin(), running.tensors.end(), tensor) ? 1 : 0;
+        }
+      }
+      entry = running.done && running.unapplied == 0 ? transfers_.erase(entry) : std::next(entry);
+    }
+  }
+
+  // Memory for parameters is allocated when a strategy first sends any. The lock is released while
+  // they are packed; no update runs then.
+  absl::Status PackParameters(const StartTransfer& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    SYNCOPATE_RETURN_IF_ERROR(values_.Allocate(Content::kParameters, start.keep_sent));
+    carrying_ = true;
+    mutex_.Unlock();
+    values_.PackParameters(start);
+    mutex_.Lock();
+    carrying_ = false;
+    news_.SignalAll();
+    return absl::OkStatus();
   }
 
   // ---- transfers
 
-  // A group is made once for each set of members and kept.
-  absl::StatusOr<Group*> GroupOf(const std::vector<int>& members)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (members.empty() || members.size() == static_cast<size_t>(worker_.size())) {
-      return &worker_.world();
-    }
-    const auto found = groups_.find(members);
-    if (found != groups_.end()) return &found->second;
-    SYNCOPATE_ASSIGN_OR_RETURN(Group group, worker_.NewGroup(members));
-    return &groups_.emplace(members, std::move(group)).first->second;
-  }
-
-  void Start(const StartTransfer& start, Buffer& memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (start.movement != Movement::kAverage) {
-      return Fail(absl::UnimplementedError(absl::StrCat(
-          "strategy ", strategy_->name(), " wants a parameter server, and this job has none")));
-    }
-    absl::StatusOr<Group*> group = GroupOf(start.members);
-    if (!group.ok()) return Fail(group.status());
-    const std::vector<TensorLayout::Range> ranges = layout_.Ranges(start.first, start.last);
+  // Starts the collectives of a transfer whose values are packed, one for each type of element. What
+  // goes wrong is told as its end.
+  void StartCalls(const StartTransfer& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const std::vector<TensorLayout::Range> ranges = values_.RangesOf(start);
     Running& running = transfers_[start.transfer];
-    running = {.first = start.first,
-               .last = start.last,
+    running = {.start = start,
+               .tensors = values_.TensorsOf(start),
                .begin_ns = NowNs(),
                .iteration = gradients_of_,
-               .content = start.content,
-               .memory = &memory,
                .handles = {},
-               .calls_left = ranges.size()};
+               .calls_left = std::max<size_t>(1, ranges.size()),
+               .status = {}};
+    running.unapplied = running.tensors.size();
+    absl::StatusOr<Group> group = groups_.Get(start.content, start.members, both());
+    if (!group.ok() || ranges.empty()) {
+      running.calls_left = 1;
+      return inbox_.Add(EndedCall{start.transfer, NowNs(), group.status()});
+    }
+    std::byte* const memory = values_.At(start.content);
     for (const TensorLayout::Range& range : ranges) {
       // Gradients were multiplied with their share when they were packed, if all shares are known;
       // then the average is a sum.
       const bool scaled =
           start.content == Content::kGradients && factor_ > 0 && ScalesWell(range.type);
       Call call{.collective = Collective::kAllReduce,
-                .data = {memory.as<std::byte>() + range.offset, range.elements, range.type},
+                .data = {memory + range.offset, range.elements, range.type},
                 .op = scaled ? ReduceOp::kSum : ReduceOp::kWeightedAverage,
                 .weight = start.weight,
                 .priority = start.priority};
       // It runs on the thread that drives the engine and must be quick, so it only leaves a note.
-      call.ended = [this, id = start.transfer](const absl::Status& status) {
-        inbox_.Add({id, NowNs(), status});
+      // It is not called for a call that is refused, which shows at once; there is one note in any
+      // case.
+      const auto noted = std::make_shared<std::atomic<bool>>(false);
+      const auto note = [this, noted, id = start.transfer](const absl::Status& status) {
+        if (!noted->exchange(true)) inbox_.Add(EndedCall{id, NowNs(), status});
       };
-      Handle handle = (*group)->Start(call);
-      // A call that is done at once is over or was refused; `ended` is not called for a refusal.
+      call.ended = note;
+      Handle handle = group->Start(call);
       if (handle.Done()) {
-        if (absl::Status status = handle.Wait(); !status.ok()) return Fail(std::move(status));
+        if (const absl::Status status = handle.Wait(); !status.ok()) note(status);
       }
       running.handles.push_back(std::move(handle));
       running.bytes += range.elements * SizeOf(range.type);
@@ -414,32 +592,41 @@ class Synchronizer::Impl {
     bytes_sent_ += running.bytes;
   }
 
-  void TransferCallEnded(const EndedCall& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void CallEnded(const EndedCall& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto found = transfers_.find(ended.transfer);
     if (found == transfers_.end()) return;
-    if (!ended.status.ok()) {
-      if (const std::optional<int> suspect = GetSuspect(ended.status)) {
-        Tell(strategy::WorkerLost{*suspect, ended.status});
-      } else {
-        Fail(ended.status);
-      }
-      return;
-    }
     Running& running = found->second;
-    // A transfer of tensors of several types is done when the last of its calls is.
+    if (running.status.ok()) running.status = ended.status;
+    // A transfer of tensors of several types is over when the last of its calls is.
     if (--running.calls_left > 0) return;
-    running.done = true;
     running.handles.clear();
+    if (options_.witness != nullptr) {
+      options_.witness->Transferred({.start = running.start,
+                                     .iteration = running.iteration,
+                                     .bytes = running.bytes,
+                                     .begin = Seconds(running.begin_ns),
+                                     .end = Seconds(ended.at_ns),
+                                     .status = running.status});
+    }
+    if (!running.status.ok()) return TransferFailed(ended.transfer);
+    running.done = true;
+    Note(running, ended);
+    Tell(strategy::TransferDone{.transfer = ended.transfer,
+                                .first_byte = Seconds(running.begin_ns),
+                                .last_byte = Seconds(ended.at_ns),
+                                .bytes = running.bytes});
+  }
+
+  void Note(const Running& running, const EndedCall& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     // Half of them are dropped at a time, so that a full list costs no move for every transfer.
     if (ended_transfers_.size() >= kEndedMax) {
       ended_transfers_.erase(ended_transfers_.begin(), ended_transfers_.begin() + kEndedMax / 2);
     }
-    ended_transfers_.push_back(
-        {.iteration = running.iteration,
-         .first = running.first,
-         .last = running.last,
-         .bytes = running.bytes,
-         .seconds = static_cast<double>(ended.at_ns - running.begin_ns) * 1e-9});
+    ended_transfers_.push_back({.iteration = running.iteration,
+                                .first = running.tensors.empty() ? 0 : running.tensors.front(),
+                                .last = running.tensors.empty() ? 0 : running.tensors.back(),
+                                .bytes = running.bytes,
+                                .seconds = Seconds(ended.at_ns - running.begin_ns)});
     if (options_.recorder != nullptr) {
       options_.recorder->Record({.kind = SpanKind::kTransfer,
                                  .iteration = static_cast<int>(running.iteration),
@@ -448,18 +635,69 @@ class Synchronizer::Impl {
                                  .end_ns = ended.at_ns,
                                  .bytes = running.bytes});
     }
-    Tell(strategy::TransferDone{ended.transfer});
   }
 
-  // What the synchronizer's own thread runs: it tells the strategy which transfers ended and that a
-  // time has come.
+  // A worker to blame that is lost is told first; one that was only late is not lost. Errors that
+  // blame nobody, or with which this worker is out of the job, are no business of the strategy's.
+  void TransferFailed(int64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const Running running = std::move(transfers_.at(id));
+    transfers_.erase(id);
+    const absl::Status& status = running.status;
+    const std::optional<BlastRadius> blast = GetBlast(status);
+    if (!GetSuspect(status) || blast == BlastRadius::kJob) return Fail(status);
+    if (blast == BlastRadius::kGroup) {
+      groups_.Drop(running.start.content, running.start.members, both());
+    }
+    TellLosses(status);
+    Tell(strategy::TransferFailed{id, status});
+  }
+
+  // `why` explains the loss of its suspect, which all survivors blame, so that it comes first.
+  void TellLosses(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    looked_for_losses_ns_ = NowNs();
+    std::vector<int> lost = worker_.Lost();
+    std::stable_partition(lost.begin(), lost.end(),
+                          [&](int rank) { return GetSuspect(why) == rank; });
+    for (const int rank : lost) {
+      if (groups_.IsGone(rank)) continue;
+      groups_.Lose(rank);
+      if (rank == worker_.rank()) {
+        Fail(WithBlast(absl::AbortedError("this worker is out of the job"), BlastRadius::kJob,
+                       rank));
+        return;
+      }
+      Tell(strategy::WorkerLost{rank, GetSuspect(why) == rank
+                                          ? why
+                                          : WithBlast(absl::UnavailableError(absl::StrCat(
+                                                          "worker ", rank, " is dead or stuck")),
+                                                      BlastRadius::kGroup, rank)});
+    }
+  }
+
+  void TellFromOutside(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (const auto* left = std::get_if<strategy::WorkerLeft>(&event)) groups_.Lose(left->rank);
+    Tell(event);
+  }
+
+  // What the synchronizer's own thread runs: it tells the strategy which transfers ended, what has
+  // come from outside and that a time has come.
   void SeeToTransfers() {
     for (;;) {
       const TransferInbox::News news = inbox_.Take();
       if (news.over) return;
       MutexLock lock(&mutex_);
-      for (const EndedCall& ended : news.ended) TransferCallEnded(ended);
+      for (const auto& item : news.items) {
+        if (const auto* ended = std::get_if<EndedCall>(&item)) {
+          CallEnded(*ended);
+        } else {
+          TellFromOutside(std::get<Event>(item));
+        }
+      }
       for (size_t i = 0; i < news.times_passed; ++i) Tell(strategy::TimePassed{});
+      if (options_.watches_losses && NowNs() - looked_for_losses_ns_ >= kLossWatchNs) {
+        TellLosses(absl::OkStatus());
+      }
+      RunPendingStarts();
     }
   }
 
@@ -473,7 +711,6 @@ class Synchronizer::Impl {
       RunPending();
       if (!failure_.ok()) return failure_;
       if (condition()) return absl::OkStatus();
-      if (!pending_.empty()) continue;
       const int64_t left_ns = deadline_ns - NowNs();
       if (left_ns <= 0) {
         Fail(absl::DeadlineExceededError(absl::StrCat(
@@ -491,22 +728,28 @@ class Synchronizer::Impl {
   Worker& worker_;
   Replica& replica_;
   const SynchronizerOptions options_;
-  const TensorLayout layout_;
   const int tensors_;
-  Buffer gradients_;
+  const bool packs_gradients_;
+  // Gradients are packed by the training thread, parameters by whoever has carrying_.
+  PackedValues values_;
 
   mutable Mutex mutex_;
   CondVar news_;  // for the training thread
+  GroupCache groups_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<strategy::Strategy> strategy_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Buffer> parameters_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::vector<int>, Group> groups_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, Running> transfers_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Command> pending_ ABSL_GUARDED_BY(mutex_);  // for the training thread, in order
+  std::deque<Pending> pending_ ABSL_GUARDED_BY(mutex_);  // in the order of the commands
+  // A thread packs parameters or applies an update, without the lock.
+  bool carrying_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t looked_for_losses_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t iteration_ ABSL_GUARDED_BY(mutex_) = options_.first_iteration - 1;
   int64_t gradients_of_ ABSL_GUARDED_BY(mutex_) = -1;  // the iteration that made what moves
   double factor_ ABSL_GUARDED_BY(mutex_) = 0;          // this batch's share of all; 0: not known
-  std::vector<bool> packed_ ABSL_GUARDED_BY(mutex_);
+  // By tensor, in this iteration: its gradient is there, or it had no part in the backward pass.
+  std::vector<bool> ready_ ABSL_GUARDED_BY(mutex_);
+  // By tensor: the forward pass has used it, and its gradient is not there yet.
+  std::vector<bool> in_use_ ABSL_GUARDED_BY(mutex_);
   std::vector<bool> may_use_ ABSL_GUARDED_BY(mutex_);
   bool drained_ ABSL_GUARDED_BY(mutex_) = false;
   bool waited_ ABSL_GUARDED_BY(mutex_) = false;  // the last WaitUntil() really did
@@ -526,9 +769,9 @@ absl::StatusOr<std::unique_ptr<Synchronizer>> Synchronizer::Make(
     Worker& worker, const TensorTable& table, Replica& replica,
     std::unique_ptr<strategy::Strategy> strategy, const SynchronizerOptions& options) {
   SYNCOPATE_RETURN_IF_ERROR(Validate(table));
-  SYNCOPATE_ASSIGN_OR_RETURN(Buffer gradients, worker.Allocate(TensorLayout(table).bytes()));
-  return std::unique_ptr<Synchronizer>(new Synchronizer(std::make_unique<Impl>(
-      worker, table, replica, std::move(strategy), options, std::move(gradients))));
+  auto impl = std::make_unique<Impl>(worker, table, replica, std::move(strategy), options);
+  SYNCOPATE_RETURN_IF_ERROR(impl->Start());
+  return std::unique_ptr<Synchronizer>(new Synchronizer(std::move(impl)));
 }
 
 Synchronizer::Synchronizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -547,6 +790,7 @@ absl::Status Synchronizer::Finish() { return impl_->Finish(); }
 absl::Status Synchronizer::SetSchedule(std::shared_ptr<const Schedule> schedule) {
   return impl_->SetSchedule(std::move(schedule));
 }
+void Synchronizer::Deliver(strategy::Event event) { impl_->Deliver(std::move(event)); }
 int64_t Synchronizer::iterations() const { return impl_->iterations(); }
 const IterationTimes& Synchronizer::times() const { return impl_->times(); }
 std::vector<EndedTransfer> Synchronizer::TakeTransfers() { return impl_->TakeTransfers(); }

@@ -9,9 +9,11 @@
 //   EndBackward()
 //
 // and Finish() after the last one. Gradients are packed into one buffer in the order of the
-// tensors, which collectives read in place, so packing is the only copy. Transfers start and end
-// while the training thread computes: a thread of the synchronizer's own sees to them. Parameters
-// change on the training thread only, within these calls.
+// tensors, which collectives read in place, so packing is the only copy; where the strategy sends no
+// gradients none are packed. Transfers start and end while the training thread computes: a thread of
+// the synchronizer's own sees to them. Parameters change on the training thread only, within these
+// calls, and never those of a tensor that the pass that runs has used and not yet made a gradient
+// of.
 //
 // Errors: once a call failed, all later ones return the same error.
 #ifndef SYNCOPATE_SYNC_SYNCHRONIZER_H_
@@ -19,8 +21,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,25 +30,57 @@
 #include "model/iteration_times.h"
 #include "model/tensor_table.h"
 #include "observe/recorder.h"
+#include "strategy/record.h"
+#include "strategy/registry.h"
 #include "strategy/strategy.h"
+#include "sync/replica.h"
 #include "syncopate/syncopate.h"
 
 namespace syncopate::sync {
 
-// This worker's copy of the model, as the synchronizer reads and changes it. Called on the training
-// thread, within calls of the synchronizer.
-class Replica {
+// Carries what a strategy says beside transfers; answers and messages come back by
+// Synchronizer::Deliver(). Called on any thread, while the strategy waits: both must be quick and
+// must not call the synchronizer.
+class Messenger {
  public:
-  virtual ~Replica() = default;
-  // Writes the gradient or the parameters of a tensor, times `factor`. A tensor that had no part in
-  // the backward pass has a gradient of 0.
-  virtual void Pack(strategy::Content content, int tensor, double factor, std::byte* to) = 0;
-  // Carries out an update of tensors first..last; from(tensor) is where the values that the update
-  // takes from a transfer stand, null for kStepLocal.
-  virtual void Apply(const strategy::ApplyUpdate& update,
-                     const std::function<const std::byte*(int tensor)>& from) = 0;
-  // The strategy wants batches of another size.
-  virtual void SetBatch(uint64_t /*samples*/) {}
+  virtual ~Messenger() = default;
+  virtual absl::Status Ask(const strategy::AskService& ask) = 0;
+  virtual absl::Status Send(const strategy::SendMessage& send) = 0;
+};
+
+// Sees what a synchronizer does, in the order in which it does it. Called on any thread, while the
+// strategy waits.
+class Witness {
+ public:
+  virtual ~Witness() = default;
+  // What the strategy was made from, before anything else.
+  struct Job {
+    std::string name = {};
+    strategy::StrategyOptions values = {};
+    int64_t first_iteration = 0;
+  };
+  virtual void Began(const Job& /*job*/) {}
+  // The strategy was told an event.
+  virtual void Decided(const strategy::Decision& decision) = 0;
+  // A transfer has ended here, well or not. Times in seconds, as those of decisions.
+  struct Transfer {
+    strategy::StartTransfer start = {};
+    int64_t iteration = 0;  // that made what it moved
+    uint64_t bytes = 0;
+    double begin = 0;
+    double end = 0;
+    absl::Status status = {};
+  };
+  virtual void Transferred(const Transfer& /*transfer*/) {}
+  // An update has been applied here.
+  struct Update {
+    strategy::ApplyUpdate apply = {};
+    int64_t iteration = 0;
+    double begin = 0;
+    double end = 0;
+    double squared_distance = 0;  // if it was to be measured
+  };
+  virtual void Applied(const Update& /*update*/) {}
 };
 
 struct SynchronizerOptions {
@@ -55,14 +89,20 @@ struct SynchronizerOptions {
   absl::Duration timeout = absl::Minutes(5);
   observe::Recorder* recorder = nullptr;  // null: nothing is recorded
   int64_t first_iteration = 0;            // above 0 where a job goes on from a checkpoint
-  // Called with every event and the commands that it led to, in order; for tests and logs.
-  std::function<void(double now, const strategy::Event&, const std::vector<strategy::Command>&)>
-      told = nullptr;
+  // Whether the strategy sends any gradients, and any parameters.
+  bool moves_gradients = true;
+  bool moves_parameters = true;
+  // Whether the strategy hears of a lost worker also where no transfer of this worker needs it. A
+  // strategy that ends with the first loss is better off without: it may have all it needs already.
+  bool watches_losses = false;
+  Messenger* messenger = nullptr;  // null: a strategy that asks or sends gets Unimplemented
+  Witness* witness = nullptr;
 };
 
 class Synchronizer {
  public:
-  // `table` has the tensors' sizes and types. `worker` and `replica` must outlive the synchronizer.
+  // `table` has the tensors' sizes and types. `worker`, `replica` and what the options name must
+  // outlive the synchronizer. MakeSynchronizer() (sync/assemble.h) makes one for a strategy's name.
   static absl::StatusOr<std::unique_ptr<Synchronizer>> Make(
       Worker& worker, const TensorTable& table, Replica& replica,
       std::unique_ptr<strategy::Strategy> strategy, const SynchronizerOptions& options);
@@ -81,6 +121,9 @@ class Synchronizer {
   // Sets the schedule from the next iteration on. To be called before Begin(), by all workers
   // before the same iteration and with the same schedule.
   absl::Status SetSchedule(std::shared_ptr<const Schedule> schedule);
+  // Tells the strategy what comes from outside: an answer, a message, a worker that left or joined, a
+  // value that was agreed on. Returns at once; from any thread.
+  void Deliver(strategy::Event event);
 
   int64_t iterations() const;  // begun here so far
   // The times of the last iteration that has ended.

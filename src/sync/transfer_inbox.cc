@@ -14,7 +14,13 @@ constexpr int64_t kSleepNs = 100'000'000;
 
 void TransferInbox::Add(EndedCall ended) {
   MutexLock lock(&mutex_);
-  ended_.push_back(std::move(ended));
+  items_.emplace_back(std::move(ended));
+  wanted_.Signal();
+}
+
+void TransferInbox::Add(strategy::Event event) {
+  MutexLock lock(&mutex_);
+  items_.emplace_back(std::move(event));
   wanted_.Signal();
 }
 
@@ -32,18 +38,18 @@ void TransferInbox::Stop() {
 
 TransferInbox::News TransferInbox::Take() {
   MutexLock lock(&mutex_);
-  while (ended_.empty() && !stopping_) {
+  while (items_.empty() && !stopping_) {
     int64_t left_ns = kSleepNs;
     for (const int64_t at_ns : wake_ups_) left_ns = std::min(left_ns, at_ns - clock_.NowNs());
     if (left_ns <= 0) break;
     wanted_.WaitFor(&mutex_, std::chrono::nanoseconds(left_ns));
   }
   News news;
-  news.ended.swap(ended_);
+  news.items.swap(items_);
   news.times_passed =
       std::erase_if(wake_ups_, [now = clock_.NowNs()](int64_t at_ns) { return at_ns <= now; });
   // What has ended is still told after Stop(): its memory is given back by that.
-  news.over = stopping_ && news.ended.empty();
+  news.over = stopping_ && news.items.empty();
   return news;
 }
 

@@ -1,5 +1,5 @@
-// What others leave for the synchronizer's own thread: calls that ended, times at which the
-// strategy wants to be woken, and that it is over.
+// What others leave for the synchronizer's own thread: calls that ended, events from outside, times
+// at which the strategy wants to be woken, and that it is over.
 //
 // Thread-safe. It has a mutex of its own, because the engine's callback must not wait for a
 // training thread that packs gradients under the synchronizer's.
@@ -8,12 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "strategy/event.h"
 
 namespace syncopate::sync {
 
@@ -31,23 +33,25 @@ class TransferInbox {
 
   // Quick: the engine's callbacks call it.
   void Add(EndedCall ended);
+  // In this order among each other and to the calls that ended.
+  void Add(strategy::Event event);
   void WakeAt(int64_t at_ns);
   // From now on Take() waits no more.
   void Stop();
 
   struct News {
-    std::vector<EndedCall> ended;
-    size_t times_passed = 0;  // how many of the times have come
-    bool over = false;        // nothing is left, and nothing should be waited for
+    std::vector<std::variant<EndedCall, strategy::Event>> items;  // in their order
+    size_t times_passed = 0;                                      // how many of the times have come
+    bool over = false;  // nothing is left, and nothing should be waited for
   };
-  // Waits for news, a while at most: `ended` may be empty.
+  // Waits for news, a while at most: there may be none.
   News Take();
 
  private:
   const Clock& clock_;
   Mutex mutex_;
   CondVar wanted_;
-  std::vector<EndedCall> ended_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::variant<EndedCall, strategy::Event>> items_ ABSL_GUARDED_BY(mutex_);
   std::vector<int64_t> wake_ups_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };

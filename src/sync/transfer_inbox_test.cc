@@ -13,22 +13,24 @@ constexpr int64_t kHourNs = 3'600'000'000'000;
 TransferInbox::News TakeSomething(TransferInbox& inbox) {
   for (;;) {
     TransferInbox::News news = inbox.Take();
-    if (!news.ended.empty() || news.times_passed > 0 || news.over) return news;
+    if (!news.items.empty() || news.times_passed > 0 || news.over) return news;
   }
 }
 
 TEST(TransferInboxTest, WhatEndedIsTakenOnceAndInOrder) {
   TransferInbox inbox(MonotonicClock());
-  inbox.Add({.transfer = 7, .at_ns = 1, .status = absl::OkStatus()});
-  inbox.Add({.transfer = 3, .at_ns = 2, .status = absl::UnavailableError("lost")});
+  inbox.Add(EndedCall{.transfer = 7, .at_ns = 1, .status = absl::OkStatus()});
+  inbox.Add(strategy::WorkerLeft{4});
+  inbox.Add(EndedCall{.transfer = 3, .at_ns = 2, .status = absl::UnavailableError("lost")});
   const TransferInbox::News news = TakeSomething(inbox);
-  ASSERT_EQ(news.ended.size(), 2u);
-  EXPECT_EQ(news.ended[0].transfer, 7);
-  EXPECT_EQ(news.ended[1].transfer, 3);
-  EXPECT_TRUE(absl::IsUnavailable(news.ended[1].status));
+  ASSERT_EQ(news.items.size(), 3u);
+  EXPECT_EQ(std::get<EndedCall>(news.items[0]).transfer, 7);
+  EXPECT_EQ(std::get<strategy::WorkerLeft>(std::get<strategy::Event>(news.items[1])).rank, 4);
+  EXPECT_EQ(std::get<EndedCall>(news.items[2]).transfer, 3);
+  EXPECT_TRUE(absl::IsUnavailable(std::get<EndedCall>(news.items[2]).status));
   EXPECT_FALSE(news.over);
   inbox.Stop();
-  EXPECT_TRUE(TakeSomething(inbox).ended.empty());
+  EXPECT_TRUE(TakeSomething(inbox).items.empty());
 }
 
 TEST(TransferInboxTest, OnlyTimesThatHaveComeAreTold) {
@@ -38,7 +40,7 @@ TEST(TransferInboxTest, OnlyTimesThatHaveComeAreTold) {
   inbox.WakeAt(now_ns - 1);
   inbox.WakeAt(now_ns - 2);
   EXPECT_EQ(TakeSomething(inbox).times_passed, 2u);
-  inbox.Add({.transfer = 1, .at_ns = now_ns, .status = absl::OkStatus()});
+  inbox.Add(EndedCall{.transfer = 1, .at_ns = now_ns, .status = absl::OkStatus()});
   EXPECT_EQ(TakeSomething(inbox).times_passed, 0u);
 }
 
@@ -52,10 +54,10 @@ TEST(TransferInboxTest, WaitsUntilATimeHasCome) {
 
 TEST(TransferInboxTest, WhatEndedBeforeTheEndIsStillTold) {
   TransferInbox inbox(MonotonicClock());
-  inbox.Add({.transfer = 1, .at_ns = 1, .status = absl::OkStatus()});
+  inbox.Add(EndedCall{.transfer = 1, .at_ns = 1, .status = absl::OkStatus()});
   inbox.Stop();
   const TransferInbox::News last = TakeSomething(inbox);
-  EXPECT_EQ(last.ended.size(), 1u);
+  EXPECT_EQ(last.items.size(), 1u);
   EXPECT_FALSE(last.over);
   EXPECT_TRUE(TakeSomething(inbox).over);
 }

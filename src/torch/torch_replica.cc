@@ -76,23 +76,34 @@ void TorchReplica::Pack(strategy::Content content, int tensor, double factor, st
   }
 }
 
-void TorchReplica::Apply(const strategy::ApplyUpdate& update,
-                         const std::function<const std::byte*(int tensor)>& from) {
+double TorchReplica::Apply(const strategy::ApplyUpdate& update, const sync::Brought& brought) {
   const at::NoGradGuard guard;
+  double squared = 0;
   for (int tensor = update.first; tensor <= update.last; ++tensor) {
     const at::Tensor& parameter = parameters_[static_cast<size_t>(tensor)];
+    const at::Tensor before = update.measure ? parameter.clone() : at::Tensor();
     switch (update.update) {
       case strategy::Update::kStepAveraged:
-        StepWith(tensor, ViewOf(from(tensor), parameter));
+        StepWith(tensor, ViewOf(brought.Result(tensor), parameter), update.rate_factor);
         break;
       case strategy::Update::kStepLocal:
-        StepWith(tensor, parameter.grad().defined() ? parameter.grad() : at::zeros_like(parameter));
+        StepWith(tensor, parameter.grad().defined() ? parameter.grad() : at::zeros_like(parameter),
+                 update.rate_factor);
         break;
       case strategy::Update::kAdopt:
-        parameter.copy_(ViewOf(from(tensor), parameter));
+        parameter.copy_(ViewOf(brought.Result(tensor), parameter));
+        break;
+      case strategy::Update::kAddChange:
+        parameter.add_(ViewOf(brought.Result(tensor), parameter));
+        parameter.sub_(ViewOf(brought.Sent(tensor), parameter));
         break;
     }
+    if (update.measure) {
+      const at::Tensor moved = at::sub(parameter, before).to(at::kDouble);
+      squared += at::dot(moved.flatten(), moved.flatten()).item<double>();
+    }
   }
+  return squared;
 }
 
 absl::Status BroadcastTensors(Group& group, const std::vector<at::Tensor>& tensors) {

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "model/tensor_table.h"
-#include "sync/synchronizer.h"
+#include "sync/replica.h"
 #include "syncopate/syncopate.h"
 
 namespace syncopate::torch {
@@ -32,12 +32,11 @@ class TorchReplica : public sync::Replica {
   explicit TorchReplica(std::vector<at::Tensor> parameters) : parameters_(std::move(parameters)) {}
 
   void Pack(strategy::Content content, int tensor, double factor, std::byte* to) override;
-  void Apply(const strategy::ApplyUpdate& update,
-             const std::function<const std::byte*(int tensor)>& from) override;
+  double Apply(const strategy::ApplyUpdate& update, const sync::Brought& brought) override;
 
  protected:
-  // Takes the optimizer's step of one parameter, with this gradient.
-  virtual void StepWith(int tensor, const at::Tensor& gradient) = 0;
+  // Takes the optimizer's step of one parameter, with this gradient and this factor on the rate.
+  virtual void StepWith(int tensor, const at::Tensor& gradient, double rate_factor) = 0;
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
  private:

@@ -4,9 +4,9 @@
 
 namespace syncopate::train {
 
-void StepReplica::StepWith(int tensor, const at::Tensor& gradient) {
+void StepReplica::StepWith(int tensor, const at::Tensor& gradient, double rate_factor) {
   if (clip_norm_ == 0) {
-    optimizer_.Apply(static_cast<size_t>(tensor), gradient, rate_);
+    optimizer_.Apply(static_cast<size_t>(tensor), gradient, rate_ * rate_factor);
     return;
   }
   // A strategy that updates together gives all of them, one after the other.
@@ -16,7 +16,7 @@ void StepReplica::StepWith(int tensor, const at::Tensor& gradient) {
   for (const auto& [index, held] : held_) gradients.push_back(held);
   ClipByGlobalNorm(gradients, clip_norm_);
   for (const auto& [index, held] : held_) {
-    optimizer_.Apply(static_cast<size_t>(index), held, rate_);
+    optimizer_.Apply(static_cast<size_t>(index), held, rate_ * rate_factor);
   }
   held_.clear();
 }

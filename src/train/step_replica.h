@@ -23,7 +23,7 @@ class StepReplica final : public torch::TorchReplica {
   void SetRate(double rate) { rate_ = rate; }
 
  protected:
-  void StepWith(int tensor, const at::Tensor& gradient) override;
+  void StepWith(int tensor, const at::Tensor& gradient, double rate_factor) override;
 
  private:
   Optimizer& optimizer_;

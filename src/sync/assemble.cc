@@ -1,0 +1,36 @@
+#include "sync/assemble.h"
+
+#include <utility>
+
+#include "base/status.h"
+
+namespace syncopate::sync {
+
+absl::StatusOr<std::unique_ptr<Synchronizer>> MakeSynchronizer(
+    Worker& worker, const TensorTable& table, Replica& replica, const std::string& strategy,
+    strategy::StrategyOptions values, SynchronizerOptions options) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const strategy::StrategyEntry* entry,
+                             strategy::FindStrategy(strategy));
+  values.rank = worker.rank();
+  values.size = worker.size();
+  values.table = table;
+  if (values.topology == nullptr) {
+    // On one host there is none.
+    const std::string known = worker.Network().topology_json;
+    if (!known.empty()) {
+      SYNCOPATE_ASSIGN_OR_RETURN(Topology topology, ParseTopology(known));
+      values.topology = std::make_shared<const Topology>(std::move(topology));
+    }
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(auto machine, strategy::MakeStrategy(strategy, values));
+  options.moves_gradients = entry->moves_gradients();
+  options.moves_parameters = entry->moves_parameters();
+  options.watches_losses = entry->survives;
+  if (options.witness != nullptr) {
+    options.witness->Began(
+        {.name = strategy, .values = values, .first_iteration = options.first_iteration});
+  }
+  return Synchronizer::Make(worker, table, replica, std::move(machine), options);
+}
+
+}  // namespace syncopate::sync
