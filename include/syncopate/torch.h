@@ -33,6 +33,9 @@ class DataParallel {
  public:
   // How gradients travel.
   struct Options {
+    // Who averages with whom, and when. DataParallel takes strategies that average gradients: bsp.
+    // Those that update parameters themselves are refused with InvalidArgument.
+    std::string strategy = "bsp";
     // Which gradients are sent together and when: none, wfbp, mg-wfbp, bucket, asc-wfbp or search.
     // Those that plan (mg-wfbp, asc-wfbp, search) measure the network at the start and the backward
     // pass in the first iterations; until then buckets are used.

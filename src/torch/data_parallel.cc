@@ -15,7 +15,8 @@
 #include "base/digest.h"
 #include "base/status.h"
 #include "schedule/planners.h"
-#include "strategy/bsp.h"
+#include "strategy/registry.h"
+#include "sync/assemble.h"
 #include "sync/synchronizer.h"
 #include "syncopate/torch.h"
 #include "torch/gradient_hooks.h"
@@ -31,7 +32,8 @@ class GradientReplica final : public torch::TorchReplica {
   using TorchReplica::TorchReplica;
 
  protected:
-  void StepWith(int tensor, const at::Tensor& gradient) override {
+  // The rate is the caller's.
+  void StepWith(int tensor, const at::Tensor& gradient, double /*rate_factor*/) override {
     at::Tensor& own = parameters()[static_cast<size_t>(tensor)].mutable_grad();
     if (own.defined()) {
       own.copy_(gradient);
@@ -61,12 +63,11 @@ class DataParallel::Impl {
     SYNCOPATE_RETURN_IF_ERROR(torch::BroadcastTensors(control_, module_.buffers()));
     SYNCOPATE_ASSIGN_OR_RETURN(
         keeper_, torch::MakeKeeper(worker_, table, options_.schedule, torch::KeeperOptions{}));
+    strategy::StrategyOptions values;
+    values.schedule = std::make_shared<Schedule>(keeper_->schedule());
     SYNCOPATE_ASSIGN_OR_RETURN(
-        synchronizer_,
-        sync::Synchronizer::Make(worker_, table, replica_,
-                                 strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()},
-                                                   std::make_shared<Schedule>(keeper_->schedule())),
-                                 {.timeout = options_.timeout}));
+        synchronizer_, sync::MakeSynchronizer(worker_, table, replica_, options_.strategy, values,
+                                              {.timeout = options_.timeout}));
     hooks_ =
         std::make_unique<torch::GradientHooks>(parameters_, [this](int tensor) { Ready(tensor); });
     return absl::OkStatus();
@@ -100,7 +101,7 @@ class DataParallel::Impl {
   // Workers with different models would wait for each other, or add up what does not belong
   // together.
   absl::Status CheckSameAsFirst() {
-    std::string text = options_.schedule;
+    std::string text = absl::StrCat(options_.strategy, " ", options_.schedule);
     int64_t elements = 0;
     const auto add = [&](const auto& items) {
       for (const auto& item : items) {
@@ -124,8 +125,8 @@ class DataParallel::Impl {
       return absl::InvalidArgumentError(absl::StrCat(
           "the model of rank ", worker_.rank(), " (", elements,
           " elements) is not that of rank 0 (", first[2],
-          " elements): names, types and shapes of parameters and buffers, and the schedule, must "
-          "be the same on all workers"));
+          " elements): names, types and shapes of parameters and buffers, the strategy and the "
+          "schedule must be the same on all workers"));
     }
     if (others == 0) return absl::OkStatus();
     return absl::InvalidArgumentError(
@@ -176,6 +177,14 @@ class DataParallel::Impl {
 absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Make(Worker& worker,
                                                                  ::torch::nn::Module& model,
                                                                  Options options) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const strategy::StrategyEntry* entry,
+                             strategy::FindStrategy(options.strategy));
+  if (entry->moves_parameters()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "strategy ", entry->name,
+        " updates parameters itself, and DataParallel leaves that to the ",
+        "caller's optimizer: it takes strategies that average gradients, such as bsp"));
+  }
   std::vector<torch::NamedTensor> named;
   std::vector<at::Tensor> parameters;
   for (const auto& item : model.named_parameters()) {

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "strategy/registry.h"
 #include "syncopate/torch.h"
 #include "worker/worker_testing.h"
 
@@ -443,6 +444,35 @@ TEST(DataParallelTest, LostWorkerIsNamed) {
     const absl::Status status = parallel->Synchronize();
     EXPECT_FALSE(status.ok());
     EXPECT_EQ(GetSuspect(status), 1) << status;
+  });
+}
+
+TEST(DataParallelTest, StrategiesThatUpdateParametersThemselvesAreRefused) {
+  static const absl::Status added =
+      strategy::AddStrategy({.name = "moves-parameters",
+                             .about = "for tests",
+                             .moves = strategy::Moves::kParameters,
+                             .make = [](const strategy::StrategyOptions&)
+                                 -> absl::StatusOr<std::unique_ptr<strategy::Strategy>> {
+                               return absl::InternalError("nobody makes it");
+                             }});  // once, however often the test runs
+  ASSERT_TRUE(added.ok()) << added;
+  worker::RunWorkers(2, [](Worker& worker) {
+    Bag bag;
+    bag.Add("weight", at::zeros({3}));
+    DataParallel::Options options;
+    options.strategy = "moves-parameters";
+    const absl::Status refused = DataParallel::Make(worker, bag, options).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("strategy moves-parameters updates parameters itself"));
+    options.strategy = "bps";
+    const absl::Status unknown = DataParallel::Make(worker, bag, options).status();
+    EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(unknown.message()),
+                AllOf(HasSubstr("there is no strategy \"bps\""), HasSubstr("bsp")));
+    options.strategy = "bsp";
+    EXPECT_TRUE(DataParallel::Make(worker, bag, options).ok());
   });
 }
 
