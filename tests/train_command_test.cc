@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <thread>
 
@@ -277,13 +278,83 @@ TEST_F(TrainCommandTest, LearnsMnist) {
   EXPECT_EQ(summary.at("workers"), 2);
 }
 
+// The log of decisions, read by a program that knows only docs/observe.md.
+TEST_F(TrainCommandTest, TheLogTellsEveryDecisionTransferAndUpdate) {
+  const int workers = 3, iterations = 6;
+  const std::string log = folder_ + "/decisions.jsonl";
+  std::ofstream(log) << "what an earlier run left\n";
+  Subprocess train(
+      Small({"-n", absl::StrCat(workers), "--iterations", absl::StrCat(iterations), "--schedule",
+             "wfbp", "--batch", "48", "--run", folder_ + "/logged", "--log", log}));
+  ASSERT_EQ(train.Wait(), 0) << train.err();
+  struct Rank {
+    int tensors = 0;
+    double time = 0;                               // of the last decision
+    std::map<int64_t, nlohmann::json> started;     // transfers that were decided on
+    std::vector<nlohmann::json> ended;             // in their order
+    std::map<std::pair<int64_t, int>, int> steps;  // by iteration and tensor
+    std::map<int64_t, int> begun;                  // iterations
+  };
+  std::map<int, Rank> ranks;
+  std::ifstream file(log);
+  for (std::string line; std::getline(file, line);) {
+    const auto entry = nlohmann::json::parse(line);
+    const std::string kind = entry.at("kind");
+    Rank& rank = ranks[entry.at("rank")];
+    if (kind == "job") {
+      EXPECT_EQ(entry.at("strategy"), "bsp");
+      EXPECT_EQ(entry.at("options").at("size"), workers);
+      rank.tensors = static_cast<int>(entry.at("options").at("table").at("tensors").size());
+      continue;
+    }
+    ASSERT_GT(rank.tensors, 0) << "a line before that of the job: " << line;
+    if (kind == "decision") {
+      EXPECT_GE(entry.at("time"), rank.time);
+      rank.time = entry.at("time");
+      const auto& event = entry.at("event");
+      if (event.at("kind") == "iteration-began") ++rank.begun[event.at("iteration")];
+      for (const auto& command : entry.at("commands")) {
+        if (command.at("kind") != "start-transfer") continue;
+        EXPECT_TRUE(rank.started.emplace(command.at("transfer"), command).second) << line;
+      }
+    } else if (kind == "transfer") {
+      EXPECT_EQ(rank.started.at(entry.at("start").at("transfer")), entry.at("start"));
+      EXPECT_LE(entry.at("begin"), entry.at("time"));
+      EXPECT_GT(entry.at("bytes"), 0);
+      EXPECT_FALSE(entry.contains("error")) << line;
+      rank.ended.push_back(entry);
+    } else {
+      ASSERT_EQ(kind, "update") << line;
+      const auto& apply = entry.at("apply");
+      for (int t = apply.at("first"); t <= apply.at("last"); ++t) {
+        ++rank.steps[{entry.at("iteration"), t}];
+      }
+    }
+  }
+  ASSERT_EQ(ranks.size(), static_cast<size_t>(workers));
+  for (auto& [number, rank] : ranks) {
+    EXPECT_EQ(rank.begun.size(), static_cast<size_t>(iterations));
+    // Every transfer that was decided on ended once, and all ranks decided on the same ones.
+    EXPECT_EQ(rank.ended.size(), rank.started.size());
+    EXPECT_EQ(rank.started, ranks[0].started);
+    // Every tensor was updated once in every iteration.
+    EXPECT_EQ(rank.steps.size(), static_cast<size_t>(iterations * rank.tensors));
+    for (const auto& [step, times] : rank.steps) EXPECT_EQ(times, 1);
+  }
+  // A file that cannot be made is told.
+  Subprocess nowhere(Small({"--iterations", "1", "--log", folder_ + "/no/such/folder"}));
+  EXPECT_EQ(nowhere.Wait(), 2);
+  EXPECT_THAT(nowhere.err(), HasSubstr("--log: "));
+}
+
 TEST_F(TrainCommandTest, MistakesGetOneLineAndCode2) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"--model", "lenet"}, "--model lenet: there are mlp, cnn"},
       {{"--data", "imagenet"}, "--data imagenet: there are mnist"},
       {{"--model", "cnn", "--data", "text"}, "--data text: cnn reads images"},
       {{"--schedule", "best"}, "--schedule best: there are none"},
-      {{"--strategy", "magic"}, "--strategy magic"},
+      {{"--strategy", "magic"}, "--strategy magic: there is no strategy \"magic\"; there are: bsp"},
+      {{"--replay", "resnet-152", "--log", "x"}, "--log: a replay writes none"},
       {{"--batch", "3", "-n", "4"}, "--batch 3 is less than a sample for each of 4 workers"},
       {{"--batches", "1,2", "-n", "3"}, "--batches has 2 entries for 3 workers"},
       {{"--batches", "1,x", "-n", "2"}, "--batches"},

@@ -23,6 +23,7 @@
 #include "nlohmann/json.hpp"
 #include "observe/run_directory.h"
 #include "observe/run_lock.h"
+#include "strategy/registry.h"
 #include "tools/command_line.h"
 #include "tools/start_job.h"
 #include "tools/train_replay.h"
@@ -43,6 +44,7 @@ constexpr const char* kExamples = R"(Examples:
   syncopate train --run first --resume
   syncopate train --model cnn --data mnist --lab labs/two-racks.toml --schedule none --run slow
   syncopate train --model transformer --data text --optimizer adam --lr 0.003 --clip 1 -H node1:2,node2:2
+  syncopate train --model mlp --data synthetic -n 4 --log decisions.jsonl
   syncopate train --replay resnet-152 --lab labs/two-racks.toml --bytes-scale 0.025
   syncopate report first --html first.html)";
 
@@ -232,6 +234,8 @@ absl::StatusOr<int> RunTrain(const TrainArguments& arguments) {
   // The hosts of a lab share this machine's cores.
   if (!options.place.lab.empty() && options.threads == 0) options.threads = 1;
   options.run_folder = run.folder;
+  // Workers may have other working directories.
+  if (!options.log.empty()) options.log = std::filesystem::absolute(options.log).string();
   if (options.resume) {
     const std::optional<int> told = TellIfNothingIsLeft(arguments, run, before, options);
     if (told) return *told;
@@ -293,7 +297,9 @@ void AddJobOptions(CLI::App& command, TrainArguments& arguments) {
   add_flag("nesterov", "--nesterov", o.optimizer.nesterov, "sgd: use Nesterov momentum");
   add("weight_decay", "--weight-decay", o.optimizer.weight_decay, "Added to the gradient");
   add("clip_norm", "--clip", o.clip_norm, "Largest norm of the whole gradient; 0: any");
-  add("strategy", "--strategy", o.strategy, "How workers synchronize: bsp");
+  const std::string strategies =
+      absl::StrCat("How workers synchronize: ", strategy::StrategyList());
+  add("strategy", "--strategy", o.strategy, strategies.c_str());
   add("schedule", "--schedule", o.schedule,
       "Which gradients travel together and when: none, wfbp, mg-wfbp, bucket, asc-wfbp or search");
   add_flag("measure_first", "--measure-first", o.measure_first,
@@ -347,12 +353,22 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
       ->add_option("--time-scale", arguments->time_scale,
                    "--replay: multiply the computing time of every tensor by this factor")
       ->capture_default_str();
+  arguments->by_key.emplace_back(
+      "log", command
+                 ->add_option("--log", arguments->options.log,
+                              "Write every decision, transfer and update to this file, one JSON "
+                              "object a line; a resumed run appends to it")
+                 ->type_name("FILE"));
   command->add_flag("--json", arguments->json, "End with one JSON object instead of a table");
   command->add_flag("--quiet", arguments->quiet,
                     "No lines of progress, on a terminal or every 30 s elsewhere");
   command->footer(kExamples);
   command->callback([arguments, &exit_code] {
     if (!arguments->replay.empty()) {
+      if (!arguments->options.log.empty()) {
+        exit_code = Complain(kCommand, absl::InvalidArgumentError("--log: a replay writes none"));
+        return;
+      }
       exit_code = RunReplay(ToReplay(*arguments));
       return;
     }

@@ -31,7 +31,9 @@
 #include "observe/run_reader.h"
 #include "observe/timeline_file.h"
 #include "observe/trace_parts.h"
-#include "strategy/bsp.h"
+#include "strategy/registry.h"
+#include "sync/assemble.h"
+#include "sync/decision_log.h"
 #include "sync/exchange.h"
 #include "sync/synchronizer.h"
 #include "torch/gradient_hooks.h"
@@ -88,6 +90,7 @@ class Trainer {
 
   absl::Status Prepare();
   absl::Status Resume();
+  absl::Status OpenLog();
   absl::Status MakeFolder();
   absl::Status Loop();
   absl::Status Iterate();
@@ -149,6 +152,7 @@ class Trainer {
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<StepReplica> steps_;
   std::unique_ptr<adapt::ScheduleKeeper> keeper_;
+  std::unique_ptr<sync::DecisionLog> log_;  // null: none is wanted
   std::unique_ptr<sync::Synchronizer> synchronizer_;
   std::unique_ptr<torch::GradientHooks> hooks_;
   std::vector<std::vector<int>> tensors_of_layer_;
@@ -254,13 +258,16 @@ absl::Status Trainer::Prepare() {
                                                          .measure_first = options_.measure_first,
                                                          .recorder = &recorder_,
                                                          .first_iteration = iteration_}));
+  SYNCOPATE_RETURN_IF_ERROR(OpenLog());
+  strategy::StrategyOptions values;
+  values.seed = options_.seed;
+  values.schedule = std::make_shared<Schedule>(keeper_->schedule());
+  values.update_together = options_.clip_norm > 0;
   SYNCOPATE_ASSIGN_OR_RETURN(
       synchronizer_,
-      sync::Synchronizer::Make(worker_, table, *steps_,
-                               strategy::MakeBsp({worker_.rank(), worker_.size(), table.size()},
-                                                 std::make_shared<Schedule>(keeper_->schedule()),
-                                                 {.update_together = options_.clip_norm > 0}),
-                               {.recorder = &recorder_, .first_iteration = iteration_}));
+      sync::MakeSynchronizer(
+          worker_, table, *steps_, options_.strategy, values,
+          {.recorder = &recorder_, .first_iteration = iteration_, .witness = log_.get()}));
   hooks_ = std::make_unique<torch::GradientHooks>(model_->ParameterTensors(), [this](int tensor) {
     if (sending_ && failure_.ok()) Note(synchronizer_->Gradient(tensor));
   });
@@ -301,6 +308,23 @@ absl::Status Trainer::Resume() {
                      iterations_, "; ask for more by --iterations or --epochs")));
   }
   return sampler_->SetPosition(checkpoint->sampler);
+}
+
+// The workers of a host share one file. The first of them empties it, unless a run goes on, before
+// the others write.
+absl::Status Trainer::OpenLog() {
+  if (options_.log.empty()) return absl::OkStatus();
+  for (const bool first_of_host : {true, false}) {
+    absl::Status status;
+    if ((worker_.local_rank() == 0) == first_of_host) {
+      auto log =
+          sync::DecisionLog::Open(options_.log, worker_.rank(), first_of_host && !options_.resume);
+      status = At("--log", log.status());
+      if (log.ok()) log_ = *std::move(log);
+    }
+    SYNCOPATE_RETURN_IF_ERROR(side_->Agree(status));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::MakeFolder() {
@@ -422,6 +446,7 @@ absl::Status Trainer::Loop() {
 
 // Every worker takes part in the sum; only rank 0 reports.
 absl::Status Trainer::Report() {
+  if (log_ != nullptr) SYNCOPATE_RETURN_IF_ERROR(At("--log", log_->status()));
   if (timeline_) SYNCOPATE_RETURN_IF_ERROR(timeline_->Append(recorder_.TakeNew()));
   const double samples = static_cast<double>(batches_[static_cast<size_t>(worker_.rank())]);
   SYNCOPATE_ASSIGN_OR_RETURN(

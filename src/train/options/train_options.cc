@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "nlohmann/json.hpp"
 #include "schedule/planners.h"
+#include "strategy/registry.h"
 #include "train/data/load.h"
 
 namespace syncopate::train {
@@ -93,6 +94,7 @@ std::string ToJson(const TrainOptions& options) {
   ForEachField(options, [&](const char* key, const auto& value) { json[key] = value; });
   json["rate_shape"] = options.rate.ShapeText();
   if (options.measure_first) json["measure_first"] = true;
+  if (!options.log.empty()) json["log"] = options.log;
   if (options.target_accuracy) json["target_accuracy"] = *options.target_accuracy;
   if (options.target_loss) json["target_loss"] = *options.target_loss;
   if (options.place != TrainPlace()) {
@@ -125,6 +127,7 @@ absl::StatusOr<TrainOptions> ParseTrainOptions(absl::string_view text) {
       options.measure_first = json.at("measure_first").get<bool>();
       json.erase("measure_first");
     }
+    TakerOf(json)("log", options.log);
     for (const auto& [key, target] : {std::pair{"target_accuracy", &options.target_accuracy},
                                       std::pair{"target_loss", &options.target_loss}}) {
       if (!json.contains(key)) continue;
@@ -149,6 +152,7 @@ TrainOptions Course(const TrainOptions& options) {
   course.evaluate_samples = usual.evaluate_samples;
   course.target_accuracy = usual.target_accuracy;
   course.target_loss = usual.target_loss;
+  course.log = usual.log;
   course.run_folder = usual.run_folder;
   course.overwrite = usual.overwrite;
   course.checkpoint_every = usual.checkpoint_every;
@@ -181,7 +185,11 @@ absl::Status TrainOptions::Validate(int workers) const {
   const auto refuse = [](const auto&... why) {
     return absl::InvalidArgumentError(absl::StrCat(why...));
   };
-  if (strategy != "bsp") return refuse("--strategy ", strategy, ": there is bsp");
+  const auto entry = syncopate::strategy::FindStrategy(strategy);
+  if (!entry.ok()) return refuse("--strategy ", strategy, ": ", entry.status().message());
+  if (!(*entry)->lockstep || (*entry)->data != syncopate::strategy::DataMode::kInStep) {
+    return refuse("--strategy ", strategy, ": it does not run in lockstep, and training does");
+  }
   SYNCOPATE_RETURN_IF_ERROR(CheckOneOf("--model", model, kModels));
   SYNCOPATE_RETURN_IF_ERROR(CheckOneOf("--data", data, DatasetNames()));
   std::vector<std::string> planners;

@@ -51,6 +51,7 @@ struct TrainOptions {
   std::optional<double> target_accuracy;  // training ends when an evaluation reaches it
   std::optional<double> target_loss;
 
+  std::string log;               // the file for decisions, transfers and updates; empty: none
   std::string run_folder;        // empty: nothing is written
   bool overwrite = false;        // what a run before left in run_folder
   int64_t checkpoint_every = 0;  // iterations; 0: no checkpoints
