@@ -274,6 +274,12 @@ bool Engine::DriveOnce() {
 }
 
 void Engine::Drive(const Operation* until) {
+  transport_.DriveBegins();
+  DriveUntil(until);
+  transport_.DriveEnds();
+}
+
+void Engine::DriveUntil(const Operation* until) {
   int idle_rounds = 0;
   bool news = true;  // something came since lingering operations were last asked
   for (;;) {

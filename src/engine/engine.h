@@ -64,6 +64,7 @@ class Engine {
   // The driving thread runs this until `until` is done or, if that is null, until nothing is under
   // way.
   void Drive(const Operation* until);
+  void DriveUntil(const Operation* until);
   // `lingering`: operations that are done here and only wait for the others are polled, too.
   Operation::Outcome PollAll(bool lingering);
   // Tells the operations that are concerned about lost workers and about deadlines that have

@@ -5,14 +5,15 @@
 // One operation of a group is one Session on each of its members. Sessions of a group are numbered;
 // the same number on all members is the same operation.
 //
-// Thread safety: a Transport's Allocate, Free, Owns, Wake, Post, losses, Lost and Expel may be called
-// from any thread, and TakeMail by one thread at a time beside all others. Everything else, including
+// Thread safety: a Transport's Allocate, Free, Owns, Wake, Post, WakeControl, losses, Lost and Expel may be
+// called from any thread, and TakeMail by one thread at a time beside all others. Everything else, including
 // its ports and sessions, by one thread at a time.
 #ifndef SYNCOPATE_TRANSPORT_TRANSPORT_H_
 #define SYNCOPATE_TRANSPORT_TRANSPORT_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -212,6 +213,17 @@ class Transport {
   // A file descriptor that becomes readable when TakeMail() should be called, or -1 if the caller has
   // to look from time to time. TakeMail() empties it.
   virtual int mail_bell() const { return -1; }
+
+  // Has `work` done by the transport's own thread, the one that sends its heartbeats, whenever mail has
+  // come or WakeControl() was called; null: no more. When this returns, what was given before does not
+  // run any more. The work must be quick: a worker whose heartbeats stop is stuck. Transports without
+  // such a thread do nothing. By one thread at a time, and not from the work itself.
+  virtual void SetControlWork(std::function<void()> /*work*/) {}
+  virtual void WakeControl() {}
+  // A thread begins to call Progress() again and again, and does so no longer. In between nobody else
+  // listens to the network.
+  virtual void DriveBegins() {}
+  virtual void DriveEnds() {}
 
   // How many workers of the job are lost; grows only.
   virtual uint64_t losses() const = 0;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <utility>
@@ -35,23 +34,20 @@ CoreTransport::CoreTransport(const Core::Options& core_options, const Clock& clo
       local_(std::move(local)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       mail_bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      core_(core_options, clock) {}
+      core_(core_options, clock),
+      control_(clock) {}
 
 void CoreTransport::Run(std::unique_ptr<Wire> wire, Sentry sentry) {
   MutexLock lock(&mutex_);
   core_.Attach(std::move(wire));
   core_.Tick(clock_.NowNs());
-  if (sentry == Sentry::kThread) sentry_ = std::thread([this] { Watch(); });
+  if (sentry == Sentry::kNone) return;
+  control_.Start([this] { return StepSentry(); }, [this] { return Listen(); });
 }
 
 CoreTransport::~CoreTransport() {
-  if (!sentry_.joinable()) return;
-  {
-    std::lock_guard<std::mutex> lock(sentry_mutex_);
-    stopping_ = true;
-  }
-  sentry_wanted_.notify_all();
-  sentry_.join();
+  if (!control_.running()) return;
+  control_.Stop();
   MutexLock lock(&mutex_);
   core_.Leave();
   const int64_t deadline_ns = clock_.NowNs() + kLeaveNs;
@@ -131,7 +127,7 @@ uint32_t CoreTransport::PrepareToPark() {
 
 void CoreTransport::Park(uint32_t ticket, int64_t deadline_ns) {
   bool sleep = false;
-  if (sentry_.joinable()) {
+  if (control_.running()) {
     MutexLock lock(&mutex_);
     sleep = activity_ == ticket && core_.wire().Arm();
   }
@@ -173,6 +169,8 @@ absl::Status CoreTransport::Post(int to, MailKind kind, std::string bytes) {
   MutexLock lock(&mutex_);
   const absl::Status status = core_.Post(to, kind, std::move(bytes));
   RingForMail();  // it may be to this worker
+  // What did not leave at once goes when the wire can take it.
+  if (listens_ && drivers_ == 0 && !core_.wire().Arm()) control_.Wake(ControlThread::kListen);
   return status;
 }
 
@@ -187,7 +185,7 @@ void CoreTransport::TakeMail(std::vector<Mail>& mail) {
 }
 
 void CoreTransport::RingForMail() {
-  if (mail_told_ || !core_.HasMail()) return;
+  if (mail_told_ || listening_ || !core_.HasMail()) return;
   mail_told_ = true;
   const uint64_t one = 1;
   if (write(mail_bell_.get(), &one, sizeof(one)) < 0 && errno != EAGAIN) {
@@ -214,8 +212,9 @@ std::vector<Traffic> CoreTransport::TakeTraffic() {
 bool CoreTransport::ProgressLocked() {
   bool moved = core_.Progress();
   // A sentry that is held up sends no heartbeats. A thread that drives meanwhile sends them for it: this
-  // worker is alive.
-  if (const int64_t now_ns = clock_.NowNs(); now_ns > core_.NextTickNs() + kSentryNs) {
+  // worker is alive. But one that hangs in its work is stuck.
+  if (const int64_t now_ns = clock_.NowNs();
+      now_ns > core_.NextTickNs() + kSentryNs && !control_.hangs()) {
     const size_t losses = core_.losses().size();
     core_.Tick(now_ns);
     moved |= core_.losses().size() != losses;
@@ -246,17 +245,50 @@ void CoreTransport::RingOwn() {
   }
 }
 
-void CoreTransport::Watch() {
-  std::unique_lock<std::mutex> lock(sentry_mutex_);
-  int64_t wait_ns = 0;
-  while (!stopping_) {
-    sentry_wanted_.wait_for(lock, std::chrono::nanoseconds(wait_ns));
-    if (stopping_) return;
-    lock.unlock();
-    const int64_t due_ns = StepSentry();
-    wait_ns = due_ns - clock_.NowNs();
-    lock.lock();
+void CoreTransport::SetControlWork(std::function<void()> work) {
+  const bool any = work != nullptr;
+  control_.SetWork(std::move(work));
+  if (!control_.running() || any == std::exchange(has_work_, any)) return;
+  if (any) {
+    control_.Add(mail_bell_.get(), ControlThread::kWork);
+  } else {
+    control_.Remove(mail_bell_.get());
   }
+  MutexLock lock(&mutex_);
+  listens_ = any;
+  if (any) control_.Wake(ControlThread::kListen);
+}
+
+void CoreTransport::DriveBegins() {
+  MutexLock lock(&mutex_);
+  ++drivers_;
+  if (std::exchange(armed_, false)) control_.Disarm(core_.wire().fd());
+}
+
+void CoreTransport::DriveEnds() {
+  MutexLock lock(&mutex_);
+  --drivers_;
+  if (ListenNext() != 0) control_.Wake(ControlThread::kListen);
+}
+
+uint32_t CoreTransport::ListenNext() {
+  if (!listens_ || drivers_ > 0 || armed_) return 0;
+  if (!core_.wire().Arm()) return ControlThread::kListen;
+  armed_ = true;
+  control_.Arm(core_.wire().fd(), ControlThread::kListen);
+  return 0;
+}
+
+uint32_t CoreTransport::Listen() {
+  MutexLock lock(&mutex_);
+  armed_ = false;
+  if (!listens_ || drivers_ > 0) return 0;
+  listening_ = true;
+  ProgressLocked();
+  listening_ = false;
+  uint32_t next = ListenNext();
+  if (core_.HasMail()) next |= ControlThread::kWork;
+  return next;
 }
 
 int64_t CoreTransport::StepSentry() {
@@ -273,6 +305,8 @@ int64_t CoreTransport::StepSentry() {
     ring = parked_ && (moved || core_.losses().size() != losses);
     due_ns = now_ns + std::clamp<int64_t>(core_.NextTickNs() - now_ns, 1'000'000, kSentryNs);
     pause_.Acts(now_ns, due_ns);
+    armed_ = false;  // the wire wants to be armed again after it has moved
+    if (ListenNext() != 0) control_.Wake(ControlThread::kListen);
   }
   if (ring) RingOwn();
   return due_ns;

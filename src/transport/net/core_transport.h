@@ -1,19 +1,17 @@
 // The transport between hosts, once the workers are connected: a Core that is guarded by a lock and
 // driven by whichever thread waits, or else by the sentry.
 //
-// The sentry is a thread that sends heartbeats and reads what comes while nobody waits, so that a
-// worker that computes for minutes is not taken for lost. Members of a group on this host meet in
-// shared memory (`local`).
+// The sentry (a ControlThread) sends heartbeats and reads what comes while nobody waits, so that a worker
+// that computes for minutes is not taken for lost; where mail is taken, it does so at once. Members of a
+// group on this host meet in shared memory (`local`), which has a sentry of its own.
 #ifndef SYNCOPATE_TRANSPORT_NET_CORE_TRANSPORT_H_
 #define SYNCOPATE_TRANSPORT_NET_CORE_TRANSPORT_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -21,6 +19,7 @@
 #include "base/clock.h"
 #include "base/forked_child.h"
 #include "base/mutex.h"
+#include "transport/control_thread.h"
 #include "transport/net/core.h"
 #include "transport/net/wire.h"
 #include "transport/sentry_pause.h"
@@ -72,6 +71,10 @@ class CoreTransport final : public Transport {
   absl::Status Post(int to, MailKind kind, std::string bytes) override;
   void TakeMail(std::vector<Mail>& mail) override;
   int mail_bell() const override { return mail_bell_.get(); }
+  void SetControlWork(std::function<void()> work) override;
+  void WakeControl() override { control_.Wake(ControlThread::kWork); }
+  void DriveBegins() override;
+  void DriveEnds() override;
 
   uint64_t losses() const override { return losses_.load(std::memory_order_acquire); }
   std::vector<Loss> Lost() const override;
@@ -91,8 +94,11 @@ class CoreTransport final : public Transport {
   // Wakes the threads of this worker that are parked.
   void RingOwn();
 
-  // The sentry's thread: sends heartbeats, and reads what comes while no other thread drives.
-  void Watch();
+  // The sentry reads what comes while no other thread drives. Returns why it must go on
+  // (ControlThread::Reason).
+  uint32_t Listen();
+  // Has the sentry listen, if it should and nobody else does. Returns as Listen() does.
+  uint32_t ListenNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int rank_;
   const int size_;
@@ -108,12 +114,15 @@ class CoreTransport final : public Transport {
   bool parked_ ABSL_GUARDED_BY(mutex_) = false;
   SentryPause pause_ ABSL_GUARDED_BY(mutex_);
   bool mail_told_ ABSL_GUARDED_BY(mutex_) = false;  // mail_bell_ is readable
+  // Mail is taken, so that what comes is not left to lie until a thread drives.
+  bool listens_ ABSL_GUARDED_BY(mutex_) = false;
+  bool listening_ ABSL_GUARDED_BY(mutex_) = false;  // the sentry is in Listen()
+  int drivers_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool armed_ ABSL_GUARDED_BY(mutex_) = false;  // the sentry waits for the wire
   std::atomic<uint64_t> losses_{0};
 
-  std::mutex sentry_mutex_;
-  std::condition_variable sentry_wanted_;
-  bool stopping_ = false;  // guarded by sentry_mutex_
-  std::thread sentry_;     // set by Run() and constant from then on
+  bool has_work_ = false;  // used by SetControlWork() alone
+  ControlThread control_;  // the sentry; started by Run()
 };
 
 }  // namespace syncopate::transport::net

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/pidfd.h"
 #include "base/status.h"
-#include "transport/sentry_pause.h"
 #include "transport/shm/futex.h"
 #include "transport/shm/introduction.h"
 #include "transport/terms.h"
@@ -51,8 +50,9 @@ Peers::Peers(const ShmOptions& options, const Clock& clock, MemoryFile control, 
       controls_(static_cast<size_t>(options.size)),
       arenas_(static_cast<size_t>(options.size)),
       arena_bytes_(static_cast<size_t>(options.size)),
-      stop_(eventfd(0, EFD_CLOEXEC)),
-      waited_for_(static_cast<size_t>(options.size)) {}
+      waited_for_(static_cast<size_t>(options.size)),
+      seen_dead_(static_cast<size_t>(options.size)),
+      sentry_(clock) {}
 
 absl::StatusOr<std::unique_ptr<Peers>> Peers::Meet(const ShmOptions& options, const Clock& clock) {
   if (options.size < 1 || options.size > limits::kLocalWorkersMax || options.rank < 0 ||
@@ -114,7 +114,11 @@ absl::Status Peers::Connect() {
     mapped_.push_back(std::move(arena));
   }
   SYNCOPATE_RETURN_IF_ERROR(CheckFences(deadline_ns));
-  sentry_ = std::thread([this] { Watch(); });
+  last_ns_ = since_ns_ = clock_.NowNs();
+  for (const PrivateFd& process : processes_) {
+    if (process.ok()) sentry_.Add(process.get(), ControlThread::kDuty);
+  }
+  sentry_.Start([this] { return Watch(); });
   return absl::OkStatus();
 }
 
@@ -155,13 +159,10 @@ absl::Status Peers::CheckFences(int64_t deadline_ns) {
 }
 
 Peers::~Peers() {
-  if (!sentry_.joinable()) return;  // never got so far
+  if (!sentry_.running()) return;  // never got so far
   if (Pronounce(board(), options_.rank, Cause::kLeft, options_.rank)) RingAll();
-  const uint64_t one = 1;
-  if (write(stop_.get(), &one, sizeof(one)) != sizeof(one)) {
-    Log(LogLevel::kWarn, "cannot tell the sentry to end");
-  }
-  sentry_.join();
+  sentry_.Stop();
+  pause_.TellLongest();
 }
 
 void Peers::Ring(int rank) {
@@ -259,53 +260,57 @@ void Peers::Stuck(int rank) {
       held.how.empty() ? "" : ": ", held.how, " (SYNCOPATE_STUCK=kill ends such workers)");
 }
 
-// Sends this worker's heartbeats and watches the others: a process that ended shows at once on its
-// pidfd, one that is stopped by its missing heartbeats.
-void Peers::Watch() {
-  std::vector<pollfd> watched = {{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
-  std::vector<int> ranks = {-1};
+bool Peers::LookForDeaths() {
+  bool any = false;
   for (int rank = 0; rank < options_.size; ++rank) {
-    if (!processes_[static_cast<size_t>(rank)].ok()) continue;
-    watched.push_back(
-        {.fd = processes_[static_cast<size_t>(rank)].get(), .events = POLLIN, .revents = 0});
-    ranks.push_back(rank);
+    const PrivateFd& process = processes_[static_cast<size_t>(rank)];
+    if (!process.ok() || seen_dead_[static_cast<size_t>(rank)]) continue;
+    pollfd gone{.fd = process.get(), .events = POLLIN, .revents = 0};
+    if (poll(&gone, 1, 0) != 1) continue;
+    any = true;
+    seen_dead_[static_cast<size_t>(rank)] = true;
+    sentry_.Remove(process.get());
+    Expel(rank, Cause::kDied);
   }
-  const int wait_ms = static_cast<int>(options_.beat_ns / 1'000'000);
-  uint64_t known_losses = 0;
-  SentryPause pause;
-  int64_t last_ns = clock_.NowNs();
-  // The time from which the others' heartbeats are judged. When this worker itself was held up
-  // (stopped, or on a machine that stood still), they get their full time again.
-  int64_t since_ns = last_ns;
-  for (;;) {
-    const int64_t now_ns = clock_.NowNs();
-    own().beat_ns.store(now_ns, std::memory_order_relaxed);
-    pause.Acts(now_ns, now_ns + options_.beat_ns);
-    if (now_ns - last_ns > 3 * options_.beat_ns) since_ns = now_ns;
-    last_ns = now_ns;
-    for (int rank = 0; rank < options_.size; ++rank) {
-      if (rank == options_.rank || IsLost(board(), rank)) continue;
-      const int64_t beat_ns = control(rank).beat_ns.load(std::memory_order_relaxed);
-      if (now_ns - std::max(beat_ns, since_ns) > options_.stuck_ns) {
-        Stuck(rank);
-      } else {
-        waited_for_[static_cast<size_t>(rank)] = false;
-      }
+  return any;
+}
+
+// A process that ended shows at once on its pidfd, one that is stopped by its missing heartbeats.
+int64_t Peers::Watch() {
+  const int64_t now_ns = clock_.NowNs();
+  const int64_t due_ns = now_ns + options_.beat_ns;
+  own().beat_ns.store(now_ns, std::memory_order_relaxed);
+  pause_.Acts(now_ns, due_ns);
+  if (now_ns - last_ns_ > 3 * options_.beat_ns) since_ns_ = now_ns;
+  last_ns_ = now_ns;
+  for (int rank = 0; rank < options_.size; ++rank) {
+    if (rank == options_.rank || IsLost(board(), rank)) continue;
+    const int64_t beat_ns = control(rank).beat_ns.load(std::memory_order_relaxed);
+    if (now_ns - std::max(beat_ns, since_ns_) > options_.stuck_ns) {
+      Stuck(rank);
+    } else {
+      waited_for_[static_cast<size_t>(rank)] = false;
     }
-    // Another worker's verdict: wake our own threads so that they see it.
-    const uint64_t losses = CountVerdicts(board());
-    if (losses != known_losses) {
-      known_losses = losses;
-      Ring(options_.rank);
-      if (!options_.bell) TellMail(options_.rank, options_.rank);
-    }
-    if (poll(watched.data(), watched.size(), wait_ms) <= 0) continue;
-    if (watched[0].revents != 0) return pause.TellLongest();
-    for (size_t i = 1; i < watched.size(); ++i) {
-      if (watched[i].revents == 0) continue;
-      Expel(ranks[i], Cause::kDied);
-      watched[i].fd = -1;  // poll() passes over it from now on
-    }
+  }
+  const bool deaths = LookForDeaths();
+  // Another worker's verdict: wake our own threads so that they see it.
+  const uint64_t losses = CountVerdicts(board());
+  if (losses != known_losses_) {
+    known_losses_ = losses;
+    Ring(options_.rank);
+    if (!options_.bell) TellMail(options_.rank, options_.rank);
+  }
+  return deaths ? now_ns : due_ns;  // to end a process may have taken a while
+}
+
+void Peers::SetControlWork(std::function<void()> work) {
+  const bool any = work != nullptr;
+  sentry_.SetWork(std::move(work));
+  if (mail_bell() < 0 || any == std::exchange(has_work_, any)) return;
+  if (any) {
+    sentry_.Add(mail_bell(), ControlThread::kWork);
+  } else {
+    sentry_.Remove(mail_bell());
   }
 }
 

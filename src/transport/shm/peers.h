@@ -5,15 +5,17 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/forked_child.h"
+#include "transport/control_thread.h"
+#include "transport/sentry_pause.h"
 #include "transport/shm/arena.h"
 #include "transport/shm/board.h"
 #include "transport/shm/control.h"
@@ -59,6 +61,10 @@ class Peers {
     return options_.bell ? -1 : bells_[static_cast<size_t>(options_.rank)].get();
   }
 
+  // See Transport.
+  void SetControlWork(std::function<void()> work);
+  void WakeControl() { sentry_.Wake(ControlThread::kWork); }
+
   // See Transport::Expel.
   void Expel(int rank, Cause cause);
 
@@ -67,7 +73,11 @@ class Peers {
   absl::Status Connect();
   // Whether every worker can end the process of every other; all workers come to the same answer.
   absl::Status CheckFences(int64_t deadline_ns);
-  void Watch();  // the sentry thread
+  // A round of the sentry: sends this worker's heartbeat and judges the others'. Returns when the next
+  // one is due.
+  int64_t Watch();
+  // Declares those lost whose processes have ended. True if there were any.
+  bool LookForDeaths();
   // A worker has no heartbeat: ends it or waits for it, as the options say.
   void Stuck(int rank);
   // Ends the process of a lost worker, which writes nothing from then on. False if that is refused:
@@ -88,10 +98,19 @@ class Peers {
   std::vector<Control*> controls_;
   std::vector<std::byte*> arenas_;
   std::vector<uint64_t> arena_bytes_;
-  PrivateFd stop_;  // eventfd: the sentry ends
-  // By rank, in the sentry's thread: it is waited for though it has no heartbeat.
+
+  // Used by the sentry alone.
+  // By rank: it is waited for though it has no heartbeat.
   std::vector<bool> waited_for_;
-  std::thread sentry_;
+  std::vector<bool> seen_dead_;  // by rank: its process has ended
+  uint64_t known_losses_ = 0;
+  SentryPause pause_;
+  int64_t last_ns_ = 0;
+  // The time from which the others' heartbeats are judged. When this worker itself was held up
+  // (stopped, or on a machine that stood still), they get their full time again.
+  int64_t since_ns_ = 0;
+  bool has_work_ = false;  // used by SetControlWork() alone
+  ControlThread sentry_;
 };
 
 }  // namespace syncopate::transport::shm

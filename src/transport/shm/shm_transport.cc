@@ -1,5 +1,6 @@
 #include "transport/shm/shm_transport.h"
 
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,10 @@ class ShmTransport final : public Transport {
   }
   void TakeMail(std::vector<Mail>& mail) override { mail_.Take(mail); }
   int mail_bell() const override { return peers_->mail_bell(); }
+  void SetControlWork(std::function<void()> work) override {
+    peers_->SetControlWork(std::move(work));
+  }
+  void WakeControl() override { peers_->WakeControl(); }
 
   uint64_t losses() const override { return shm::CountVerdicts(peers_->board()); }
   std::vector<Loss> Lost() const override {

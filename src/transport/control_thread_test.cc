@@ -1,0 +1,102 @@
+#include "transport/control_thread.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "base/unique_fd.h"
+#include "gtest/gtest.h"
+
+namespace syncopate::transport {
+namespace {
+
+constexpr int64_t kFarNs = 3'600'000'000'000;
+
+bool Eventually(const std::function<bool()>& condition) {
+  for (int i = 0; i < 60'000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+void Write(const UniqueFd& fd) {
+  const uint64_t one = 1;
+  ASSERT_EQ(write(fd.get(), &one, sizeof(one)), static_cast<ssize_t>(sizeof(one)));
+}
+void Drain(const UniqueFd& fd) {
+  uint64_t drained = 0;
+  ASSERT_EQ(read(fd.get(), &drained, sizeof(drained)), static_cast<ssize_t>(sizeof(drained)));
+}
+
+TEST(ControlThreadTest, DutiesAreDoneAtOnceAndWhenTheyAreDue) {
+  ControlThread thread(MonotonicClock());
+  std::atomic<int> rounds{0};
+  thread.Start([&] {
+    ++rounds;
+    return MonotonicClock().NowNs() + 1'000'000;
+  });
+  EXPECT_TRUE(Eventually([&] { return rounds > 5; }));
+}
+
+TEST(ControlThreadTest, EachReasonHasItsOwnEffect) {
+  ControlThread thread(MonotonicClock());
+  const UniqueFd duty(eventfd(0, 0)), work(eventfd(0, 0)), network(eventfd(0, 0));
+  std::atomic<int> rounds{0}, works{0}, listens{0};
+  thread.Add(duty.get(), ControlThread::kDuty);
+  thread.SetWork([&] {
+    if (works > 0 && works % 2 == 1) Drain(work);
+    ++works;
+  });
+  thread.Start(
+      [&] {
+        if (rounds == 1) Drain(duty);
+        ++rounds;
+        return MonotonicClock().NowNs() + kFarNs;
+      },
+      [&]() -> uint32_t {
+        ++listens;
+        return 0;
+      });
+  ASSERT_TRUE(Eventually([&] { return rounds == 1 && works == 1; })) << "at its start";
+  Write(duty);
+  ASSERT_TRUE(Eventually([&] { return rounds == 2; }));
+  thread.Add(work.get(), ControlThread::kWork);
+  Write(work);
+  ASSERT_TRUE(Eventually([&] { return works == 2; }));
+  thread.Wake(ControlThread::kWork);
+  ASSERT_TRUE(Eventually([&] { return works == 3; }));
+  // A descriptor that is armed wakes it once, though it stays readable.
+  Write(network);
+  for (int i = 1; i <= 3; ++i) {
+    thread.Arm(network.get(), ControlThread::kListen);
+    ASSERT_TRUE(Eventually([&] { return listens == i; }));
+  }
+  thread.Stop();
+  EXPECT_EQ(rounds, 2);
+  EXPECT_EQ(works, 3);
+  EXPECT_EQ(listens, 3);
+}
+
+TEST(ControlThreadTest, WorkThatWasTakenAwayDoesNotRun) {
+  ControlThread thread(MonotonicClock());
+  thread.Start([] { return MonotonicClock().NowNs() + kFarNs; });
+  for (int i = 0; i < 100; ++i) {
+    auto alive = std::make_unique<std::atomic<int>>(0);
+    thread.SetWork([count = alive.get()] { ++*count; });
+    thread.Wake(ControlThread::kWork);
+    if (i % 2 == 0) {
+      ASSERT_TRUE(Eventually([&] { return *alive > 0; }));
+    }
+    thread.SetWork(nullptr);
+    alive.reset();  // the address sanitizer finds work that still runs
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::transport
