@@ -28,6 +28,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "syncopate/collective.h"
 #include "syncopate/data_type.h"
@@ -225,6 +226,23 @@ class Group {
   std::shared_ptr<internal::GroupImpl> impl_;
 };
 
+// What a handler of Worker::Receive() gets: a message or a parcel from a worker (which may be this
+// one), or, last of all, that it is gone.
+struct Mail {
+  // What it is.
+  enum class Kind {
+    kMessage,  // of Worker::Send()
+    kParcel,   // of Worker::SendParcel()
+    kLost,     // `from` is lost: dead, stuck or cut off
+    kLeft,     // `from` has left the job in good order
+  };
+  int from = -1;               // whose mail it is: a rank of the job
+  Kind kind = Kind::kMessage;  // message, parcel, or the end of both
+  std::string bytes;           // as they were sent; kLost and kLeft: why, for people
+};
+// Takes the mail of a topic.
+using MailHandler = std::function<void(Mail)>;
+
 // What is known about the network between the hosts of a job.
 struct NetworkVersion {
   uint64_t version = 0;       // grows by 1 with every change; 0: the job is on one host
@@ -259,6 +277,28 @@ class Worker {
   NetworkVersion Network() const;
   // Workers that this one holds for dead or stuck, sorted.
   std::vector<int> Lost() const;
+
+  // Sends at most 4 KiB to a worker of the job, which may be this one, ahead of all data of collectives.
+  // `topic` (1 to 64 bytes) says for which handler there; those that begin with "syncopate/" are the
+  // library's own. Never waits: ResourceExhausted, which names the worker (GetSuspect()), if 1 MiB
+  // waits for it to take; Unavailable if it is not in the job any more. Between two workers messages
+  // arrive exactly once and in the order in which they were sent, while both are in the job.
+  absl::Status Send(int to, absl::string_view topic, absl::string_view bytes);
+  // The same for at most 64 MiB, which travel beside the data of collectives and which messages may
+  // overtake; 128 MiB may wait.
+  absl::Status SendParcel(int to, absl::string_view topic, absl::string_view bytes);
+  // From now on `handler` gets the mail of this topic, also what has come before (up to 128 MiB in all
+  // are kept for topics without a handler); null: nobody does. Each handler also hears once of every
+  // worker that is lost or leaves, after all mail of that worker; nothing comes from it after that. A
+  // worker that the others have given up hears so of itself. When this returns, a handler that it
+  // replaces does not run any more; what a handler refers to must live until then, or longer than the
+  // Worker.
+  //
+  // Handlers run one after the other on the worker's control thread, whatever other threads do. That
+  // thread also sends the worker's heartbeats, so a handler must be quick (milliseconds): one that
+  // hangs makes its worker a stuck one (docs/failure.md). It may call Send(), SendParcel() and
+  // Receive(), and must not run collectives or end the Worker.
+  absl::Status Receive(absl::string_view topic, MailHandler handler);
 
   // Memory that the workers of this host share, from the arena (Options::arena_bytes). Its content is
   // undefined. ResourceExhausted if too little is left.

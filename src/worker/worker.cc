@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "adapt/chunk_tuner.h"
@@ -37,6 +38,7 @@
 #include "syncopate/syncopate.h"
 #include "worker/algorithm_terms.h"
 #include "worker/engine_exchange.h"
+#include "worker/mailbox.h"
 #include "worker/network.h"
 #include "worker/own_programs.h"
 #include "worker/program_cache.h"
@@ -68,7 +70,8 @@ class WorkerImpl {
         transport(std::move(started.transport)),
         network(network_in),
         programs(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), network_in),
-        engine(*transport, MonotonicClock()) {}
+        engine(*transport, MonotonicClock()),
+        mailbox(*transport) {}
 
   // An error in a forked child. It must be asked before any lock is taken: a thread of the parent
   // may have held it while the process forked, and would never give it back here.
@@ -125,6 +128,7 @@ class WorkerImpl {
   std::unique_ptr<adapt::NetworkWatch> watch;  // null: the network is not watched
   std::unique_ptr<adapt::ChunkTuner> tuner;    // null: sub-chunks are not tuned
   engine::Engine engine;
+  worker::Mailbox mailbox;
   Mutex mutex;
   std::map<std::vector<int>, uint64_t> group_instances ABSL_GUARDED_BY(mutex);
 };
@@ -425,7 +429,10 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
 
 Worker::Worker(std::shared_ptr<internal::WorkerImpl> impl, Group world)
     : impl_(std::move(impl)), world_(std::move(world)) {}
-Worker::~Worker() = default;
+Worker::~Worker() {
+  // What handlers refer to may be gone after this.
+  if (!impl_->made_here.InChild()) impl_->mailbox.Stop();
+}
 
 int Worker::rank() const { return impl_->job.rank; }
 int Worker::size() const { return impl_->job.size; }
@@ -456,6 +463,19 @@ absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members) {
   return Group(internal::Share(new internal::GroupImpl(impl_, *std::move(group))));
 }
 
+namespace {
+
+// Users do not meddle with the library's own mail.
+absl::Status CheckOwnTopic(absl::string_view topic) {
+  if (!absl::StartsWith(topic, worker::Mailbox::kOwnTopics)) return absl::OkStatus();
+  return WithBlast(absl::InvalidArgumentError(
+                       absl::StrCat("topic \"", topic, "\": those that begin with \"",
+                                    worker::Mailbox::kOwnTopics, "\" are the library's own")),
+                   BlastRadius::kOperation);
+}
+
+}  // namespace
+
 NetworkVersion Worker::Network() const {
   if (impl_->made_here.InChild()) return {};
   if (impl_->watch != nullptr) return impl_->watch->Newest();
@@ -471,6 +491,24 @@ std::vector<int> Worker::Lost() const {
   for (const transport::Loss& loss : impl_->transport->Lost()) ranks.push_back(loss.rank);
   std::sort(ranks.begin(), ranks.end());
   return ranks;
+}
+
+absl::Status Worker::Send(int to, absl::string_view topic, absl::string_view bytes) {
+  SYNCOPATE_RETURN_IF_ERROR(impl_->CheckProcess());
+  SYNCOPATE_RETURN_IF_ERROR(CheckOwnTopic(topic));
+  return impl_->mailbox.Send(to, transport::MailKind::kMessage, topic, bytes);
+}
+
+absl::Status Worker::SendParcel(int to, absl::string_view topic, absl::string_view bytes) {
+  SYNCOPATE_RETURN_IF_ERROR(impl_->CheckProcess());
+  SYNCOPATE_RETURN_IF_ERROR(CheckOwnTopic(topic));
+  return impl_->mailbox.Send(to, transport::MailKind::kParcel, topic, bytes);
+}
+
+absl::Status Worker::Receive(absl::string_view topic, MailHandler handler) {
+  SYNCOPATE_RETURN_IF_ERROR(impl_->CheckProcess());
+  SYNCOPATE_RETURN_IF_ERROR(CheckOwnTopic(topic));
+  return impl_->mailbox.Receive(topic, std::move(handler));
 }
 
 absl::StatusOr<Buffer> Worker::Allocate(size_t bytes) {
