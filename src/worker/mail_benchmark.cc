@@ -1,0 +1,314 @@
+// What mail between workers takes, and what it costs beside collectives. Ranks are started by a launcher:
+//
+//   syncopate launch -n 2 -- mail_benchmark latency 2000
+//     half a round trip of 64 bytes as messages, as send-receives, and as the plainest wake-ups of a
+//     sleeping thread (an eventfd, a TCP connection on the loopback), taken in turns, in microseconds
+//   syncopate launch -n 4 -- mail_benchmark beside 104857600 10 10 1000
+//     10 pairs of 10 all-reduces of 100 MiB, without and with 1,000 messages a second of each worker:
+//     the ratio of their times, and beside it that of two such rounds without messages (A/A)
+//
+// The same on hosts: syncopate lab run LAB -- mail_benchmark ...
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "syncopate/syncopate.h"
+
+namespace syncopate::worker {
+namespace {
+
+constexpr size_t kBytes = 64;
+constexpr int kBatch = 50;  // round trips of one kind in a row
+
+// The value below which this part of them lies.
+double Quantile(std::vector<double> values, double part) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[std::min(values.size() - 1,
+                         static_cast<size_t>(part * static_cast<double>(values.size())))];
+}
+
+void Fatal(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "mail_benchmark: %s\n", std::string(status.message()).c_str());
+  std::exit(1);
+}
+
+// Half the time of each of kBatch round trips, in microseconds.
+void Measure(const std::function<void()>& round_trip, std::vector<double>& times) {
+  for (int i = 0; i < kBatch; ++i) {
+    const int64_t begin_ns = MonotonicClock().NowNs();
+    round_trip();
+    times.push_back(static_cast<double>(MonotonicClock().NowNs() - begin_ns) / 2000);
+  }
+}
+
+// A thread that sleeps in poll() and sends back what comes to it; in this process, so that only the
+// wake-ups differ from what a transport does.
+class Echo {
+ public:
+  // Reads from `in` and writes to `out`; their other ends are `there` and `back`.
+  Echo(UniqueFd in, UniqueFd out, UniqueFd there, UniqueFd back)
+      : there_(std::move(there)), back_(std::move(back)) {
+    thread_ = std::thread([in = std::move(in), out = std::move(out)] {
+      while (Pass(in, out)) {
+      }
+    });
+  }
+  ~Echo() {
+    Put(there_, 'e');
+    thread_.join();
+  }
+  void RoundTrip() {
+    Put(there_, 'p');
+    char bytes[kBytes];
+    Get(back_, bytes);
+  }
+
+ private:
+  static void Put(const UniqueFd& fd, char what) {
+    char bytes[kBytes] = {what};  // eventfds take the first 8 of them, which is not 0
+    if (write(fd.get(), bytes, kBytes) < 0 && write(fd.get(), bytes, 8) < 0) std::abort();
+  }
+  static void Get(const UniqueFd& fd, char* bytes) {
+    pollfd ready = {.fd = fd.get(), .events = POLLIN, .revents = 0};
+    poll(&ready, 1, -1);
+    if (read(fd.get(), bytes, kBytes) <= 0) std::abort();
+  }
+  static bool Pass(const UniqueFd& in, const UniqueFd& out) {
+    char bytes[kBytes];
+    Get(in, bytes);
+    if (bytes[0] == 'e') return false;
+    Put(out, 'p');
+    return true;
+  }
+
+  const UniqueFd there_, back_;
+  std::thread thread_;
+};
+
+std::unique_ptr<Echo> EventEcho() {
+  UniqueFd there(eventfd(0, EFD_NONBLOCK)), back(eventfd(0, EFD_NONBLOCK));
+  UniqueFd in(dup(there.get())), out(dup(back.get()));
+  return std::make_unique<Echo>(std::move(in), std::move(out), std::move(there), std::move(back));
+}
+
+std::unique_ptr<Echo> TcpEcho() {
+  UniqueFd listener(socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* plain = reinterpret_cast<sockaddr*>(&address);
+  if (bind(listener.get(), plain, size) != 0 || listen(listener.get(), 1) != 0 ||
+      getsockname(listener.get(), plain, &size) != 0) {
+    std::abort();
+  }
+  UniqueFd there(socket(AF_INET, SOCK_STREAM, 0));
+  if (connect(there.get(), plain, size) != 0) std::abort();
+  UniqueFd in(accept(listener.get(), nullptr, nullptr));
+  const int one = 1;
+  for (const UniqueFd* end : {&there, &in}) {
+    setsockopt(end->get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  }
+  UniqueFd out(dup(in.get())), back(dup(there.get()));
+  return std::make_unique<Echo>(std::move(in), std::move(out), std::move(there), std::move(back));
+}
+
+void PrintRow(const char* what, const std::vector<double>& times) {
+  std::printf("%-28s p50 %8.1f  p90 %8.1f  p99 %8.1f us\n", what, Quantile(times, 0.5),
+              Quantile(times, 0.9), Quantile(times, 0.99));
+}
+
+// Both workers are idle while messages go back and forth: each is taken by a handler, which sends the
+// next one.
+void Latency(Worker& worker, int rounds) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int batches = 0;  // that have ended
+  const bool first = worker.rank() == 0;
+  const std::string message(kBytes, 'm');
+  std::vector<double> messages, transfers, events, connections;
+  int64_t sent_ns = 0;
+  Fatal(worker.Receive("ping", [&](Mail mail) {
+    if (mail.kind != Mail::Kind::kMessage) return;
+    if (!first) return Fatal(worker.Send(0, "ping", mail.bytes));
+    const int64_t now_ns = MonotonicClock().NowNs();
+    messages.push_back(static_cast<double>(now_ns - sent_ns) / 2000);
+    if (messages.size() % kBatch == 0) {
+      for (const int to : {0, 1}) Fatal(worker.Send(to, "end of batch", "x"));
+      return;
+    }
+    sent_ns = now_ns;
+    Fatal(worker.Send(1, "ping", message));
+  }));
+  Fatal(worker.Receive("end of batch", [&](Mail mail) {
+    if (mail.kind != Mail::Kind::kMessage) return;
+    std::lock_guard<std::mutex> lock(mutex);
+    ++batches;
+    changed.notify_one();
+  }));
+  const std::unique_ptr<Echo> event_echo = EventEcho(), tcp_echo = TcpEcho();
+  char data[kBytes] = {};
+  const Array array = {data, kBytes / sizeof(float), DataType::kFloat32};
+  for (int batch = 0; batch * kBatch < rounds; ++batch) {
+    Fatal(worker.world().Barrier());
+    if (first) {
+      Measure([&] { event_echo->RoundTrip(); }, events);
+      Measure([&] { tcp_echo->RoundTrip(); }, connections);
+      sent_ns = MonotonicClock().NowNs();
+      Fatal(worker.Send(1, "ping", message));
+    }
+    {
+      std::unique_lock<std::mutex> lock(mutex);
+      changed.wait(lock, [&] { return batches > batch; });
+    }
+    Fatal(worker.world().Barrier());
+    Measure(
+        [&] {
+          Fatal(worker.world().SendReceive(array, 0, 1));
+          Fatal(worker.world().SendReceive(array, 1, 0));
+        },
+        transfers);
+  }
+  for (const char* topic : {"ping", "end of batch"}) Fatal(worker.Receive(topic, nullptr));
+  if (!first) return;
+  PrintRow("message", messages);
+  PrintRow("send-receive", transfers);
+  PrintRow("wake-up by an eventfd", events);
+  PrintRow("wake-up by TCP", connections);
+}
+
+// Sends messages to the next worker at this rate, from a thread of its own, while it lives.
+class Chatter {
+ public:
+  Chatter(Worker& worker, int per_second) {
+    thread_ = std::thread([&, per_second, begin_ns = MonotonicClock().NowNs()] {
+      const std::string message(kBytes, 'm');
+      while (!stop_) {
+        const int64_t passed_ns = MonotonicClock().NowNs() - begin_ns;
+        const auto due = static_cast<int64_t>(static_cast<double>(passed_ns) * 1e-9 * per_second);
+        while (sent_ < due) {
+          Fatal(worker.Send((worker.rank() + 1) % worker.size(), "chatter", message));
+          ++sent_;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+  }
+  int64_t Stop() {
+    stop_ = true;
+    thread_.join();
+    return sent_;
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  int64_t sent_ = 0;
+  std::thread thread_;
+};
+
+void Beside(Worker& worker, uint64_t bytes, int calls, int pairs, int per_second) {
+  std::atomic<int64_t> came{0};
+  Fatal(worker.Receive("chatter", [&](Mail mail) {
+    if (mail.kind == Mail::Kind::kMessage) ++came;
+  }));
+  absl::StatusOr<Buffer> buffer = worker.Allocate(bytes);
+  Fatal(buffer.status());
+  std::fill_n(buffer->as<float>(), bytes / sizeof(float), 1.0F);
+  int64_t sent = 0;
+  const auto seconds = [&](bool chat) {
+    Fatal(worker.world().Barrier());
+    std::unique_ptr<Chatter> chatter;
+    if (chat) chatter = std::make_unique<Chatter>(worker, per_second);
+    const int64_t begin_ns = MonotonicClock().NowNs();
+    for (int i = 0; i < calls; ++i) {
+      Fatal(worker.world().AllReduce(Array::Of(buffer->as<float>(), bytes / sizeof(float)),
+                                     ReduceOp::kAverage));
+    }
+    const double took = static_cast<double>(MonotonicClock().NowNs() - begin_ns) * 1e-9;
+    if (chatter != nullptr) sent += chatter->Stop();
+    return took;
+  };
+  (void)seconds(false);
+  std::vector<double> plain, with;
+  for (int pair = 0; pair < pairs; ++pair) {
+    // The order changes with every pair.
+    const bool chat_first = pair % 2 == 1;
+    const double first = seconds(chat_first);
+    const double second = seconds(!chat_first);
+    with.push_back(chat_first ? first / second : second / first);
+    const double third = seconds(false);
+    const double fourth = seconds(false);
+    plain.push_back(third / fourth);
+  }
+  // All that the one before has sent comes here; a worker knows only what it has sent itself.
+  double total[2] = {static_cast<double>(sent), 0};
+  for (int i = 0; i < 6000 && worker.world().AllReduce(Array::Of(total, 1), ReduceOp::kSum).ok();
+       ++i) {
+    total[1] = static_cast<double>(came);
+    Fatal(worker.world().AllReduce(Array::Of(total + 1, 1), ReduceOp::kSum));
+    if (total[1] >= total[0]) break;
+    total[0] = static_cast<double>(sent);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  Fatal(worker.Receive("chatter", nullptr));
+  if (worker.rank() != 0) return;
+  std::printf("all-reduces of %llu bytes beside %d messages a second of each of %d workers\n",
+              static_cast<unsigned long long>(bytes), per_second, worker.size());
+  std::printf("with / without   median %.4f  (%.4f to %.4f)\n", Quantile(with, 0.5),
+              Quantile(with, 0.1), Quantile(with, 0.9));
+  std::printf("A/A              median %.4f  (%.4f to %.4f)\n", Quantile(plain, 0.5),
+              Quantile(plain, 0.1), Quantile(plain, 0.9));
+  std::printf("messages: %.0f sent, %.0f came\n", total[0], total[1]);
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  std::vector<uint64_t> numbers;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    uint64_t number = 0;
+    if (absl::SimpleAtoi(arguments[i], &number)) numbers.push_back(number);
+  }
+  const std::string mode = arguments.empty() ? "" : arguments[0];
+  const bool latency = mode == "latency" && numbers.size() == 1;
+  if (!latency && !(mode == "beside" && numbers.size() == 4)) {
+    std::fprintf(stderr,
+                 "usage: mail_benchmark latency ROUNDS\n"
+                 "       mail_benchmark beside BYTES CALLS PAIRS MESSAGES_PER_SECOND\n");
+    return 2;
+  }
+  absl::StatusOr<std::unique_ptr<Worker>> worker = Worker::Start();
+  Fatal(worker.status());
+  if (latency) {
+    Latency(**worker, static_cast<int>(numbers[0]));
+  } else {
+    Beside(**worker, numbers[0], static_cast<int>(numbers[1]), static_cast<int>(numbers[2]),
+           static_cast<int>(numbers[3]));
+  }
+  Fatal((*worker)->world().Barrier());
+  return 0;
+}
+
+}  // namespace
+}  // namespace syncopate::worker
+
+int main(int argc, char** argv) { return syncopate::worker::Main({argv + 1, argv + argc}); }
