@@ -76,11 +76,19 @@ void Core::Tick(int64_t now_ns) {
 }
 
 void Core::FlushAll() {
-  for (auto& [key, group] : groups_) {
-    if (group->gates == nullptr) continue;
-    group->gates->Flush();
-    Pump(*group);
-  }
+  std::erase_if(at_work_, [this](uint64_t key) {
+    const auto found = groups_.find(key);
+    if (found == groups_.end()) return true;  // forgotten since
+    NetGroup& group = *found->second;
+    group.gates->Flush();
+    Pump(group);
+    group.at_work = !group.operations.empty();
+    return !group.at_work;
+  });
+}
+
+void Core::NoteWork(NetGroup& group) {
+  if (!std::exchange(group.at_work, true)) at_work_.push_back(group.key);
 }
 
 // ---- groups and operations
@@ -170,6 +178,7 @@ void Core::CloseGroup(uint64_t key) {
 
 NetOperation& Core::Begin(NetGroup& group, const SessionSpec& spec, int self) {
   NetOperation& operation = *FindOrMake(group, spec.sequence);
+  NoteWork(group);
   operation.opened = true;
   operation.spec = spec;
   using Mode = GateProtocol::Mode;
@@ -196,12 +205,14 @@ NetOperation& Core::Begin(NetGroup& group, const SessionSpec& spec, int self) {
 // and is lost if that is too much. Of operations under way at once the larger share counts.
 void Core::ExpectShares() {
   std::vector<double> most(peers_.size(), 0);
-  for (const auto& [key, group] : groups_) {
-    for (const auto& [sequence, operation] : group->operations) {
+  for (const uint64_t key : at_work_) {
+    const auto group = groups_.find(key);
+    if (group == groups_.end()) continue;
+    for (const auto& [sequence, operation] : group->second->operations) {
       if (!operation->opened) continue;
       const std::vector<double> shares = SharesOf(operation->spec);
       for (size_t member = 0; member < shares.size(); ++member) {
-        double& share = most[static_cast<size_t>(group->members[member])];
+        double& share = most[static_cast<size_t>(group->second->members[member])];
         share = std::max(share, shares[member]);
       }
     }
@@ -308,7 +319,9 @@ void Core::Conclude() {
       mail_.Lose(LastMailOf(losses_.front()));
     }
     for (auto& [key, group] : groups_) {
-      if (group->gates != nullptr) group->gates->GiveUp();
+      if (group->gates == nullptr) continue;
+      group->gates->GiveUp();
+      NoteWork(*group);
     }
   }
 }

@@ -89,6 +89,7 @@ struct NetGroup {
   SequenceSet closed;
   bool open = false;        // this worker has a port to it
   bool let_go = false;      // it had one
+  bool at_work = false;     // it is among Core::at_work_
   uint64_t lost_order = 0;  // of the first loss among its members, which ended it; 0: none
   // Messages that came before the members were known.
   std::vector<std::pair<int, GateMessage>> early_messages;
@@ -241,6 +242,8 @@ class Core final : public WireHandler, private PostOffice::Carrier {
   void TellOddity(NetGroup& group, NetOperation& operation, int member, uint64_t digest);
   // Tells the wire how the data that is to come divides among the peers.
   void ExpectShares();
+  // The group has something that FlushAll() or ExpectShares() must see.
+  void NoteWork(NetGroup& group);
   void PeerHasBegun(NetOperation& operation, int peer);
   FrameHeader HeaderFor(FrameType type, uint64_t group, uint64_t sequence) const;
   uint32_t FragmentsOf(uint64_t size) const;  // of a message
@@ -273,6 +276,8 @@ class Core final : public WireHandler, private PostOffice::Carrier {
   std::vector<Loss> losses_;
   std::vector<int> uncertain_;
   std::map<uint64_t, std::unique_ptr<NetGroup>> groups_;
+  // Keys of groups that have operations or something to say; others need no attention.
+  std::vector<uint64_t> at_work_;
   std::deque<uint64_t> let_go_;  // keys of groups, in the order in which they were let go
   BufferPool buffers_;
   absl::flat_hash_map<uint64_t, Sending> sendings_;  // by cookie

@@ -101,6 +101,7 @@ void Core::SendParcel(int to, uint64_t sequence, const std::string& bytes, uint6
 }
 
 void Core::Pump(NetGroup& group) {
+  NoteWork(group);
   for (GateProtocol::Outgoing& outgoing : group.gates->TakeMessages()) {
     const int rank = group.members[static_cast<size_t>(outgoing.to)];
     const std::string bytes = Encode(outgoing.message);
