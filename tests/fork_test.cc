@@ -120,6 +120,9 @@ int CallInChild(Worker& worker, Handle& handle) {
   if (!refused(worker.world().Barrier())) return 22;
   if (!refused(worker.NewGroup({worker.rank()}).status())) return 23;
   if (!refused(worker.Allocate(64).status())) return 24;
+  if (!refused(worker.Send(0, "topic", "mail"))) return 30;
+  if (!refused(worker.SendParcel(0, "topic", "mail"))) return 31;
+  if (!refused(worker.Receive("topic", [](Mail) {}))) return 32;
   Call call;
   call.collective = Collective::kAllReduce;
   call.data = Array::Of(&value, 1);
