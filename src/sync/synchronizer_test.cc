@@ -742,9 +742,11 @@ TEST(SynchronizerTest, ParametersLeaveWhileTheTrainingThreadComputes) {
   });
 }
 
-// Behind an update a transfer of parameters needs the training thread, which is woken for it: it does
-// not sleep out its poll of 100 ms.
-TEST(SynchronizerTest, AWaitingTrainingThreadIsWokenForATransferOfParameters) {
+// Behind an update a transfer of parameters needs the training thread, which is woken for it; else
+// the synchronizer's own thread starts it. Nobody sleeps out a poll of 100 ms.
+class ParameterTransferTest : public testing::TestWithParam<bool> {};
+
+TEST_P(ParameterTransferTest, StartsAtOnceWhileTheTrainingThreadWaits) {
   const TensorTable table = Table();
   worker::RunWorkers(1, [&](Worker& worker) {
     NumberReplica replica(table, worker.rank());
@@ -755,7 +757,9 @@ TEST(SynchronizerTest, AWaitingTrainingThreadIsWokenForATransferOfParameters) {
         commands.push_back(strategy::WakeAt{now + 0.002});
       }
       if (std::holds_alternative<strategy::TimePassed>(event)) {
-        commands.push_back(strategy::ApplyUpdate{.update = strategy::Update::kStepLocal});
+        if (GetParam()) {
+          commands.push_back(strategy::ApplyUpdate{.update = strategy::Update::kStepLocal});
+        }
         commands.push_back(
             strategy::StartTransfer{.transfer = next++, .content = strategy::Content::kParameters});
       }
@@ -783,6 +787,8 @@ TEST(SynchronizerTest, AWaitingTrainingThreadIsWokenForATransferOfParameters) {
     EXPECT_LT(waits[7], 0.05) << "the median, of a poll of 0.1 s";
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(BehindAnUpdate, ParameterTransferTest, testing::Bool());
 
 }  // namespace
 }  // namespace syncopate::sync
