@@ -325,8 +325,7 @@ absl::Status Operation::BeginWork() {
 Operation::Outcome Operation::Work() {
   switch (shape_) {
     case Shape::kEmpty:
-      FinishWork();
-      return Outcome::kMoved;
+      return FinishWork() ? Outcome::kMoved : Outcome::kBlocked;
     case Shape::kOneShot:
       return WorkOneShot();
     case Shape::kExchange:

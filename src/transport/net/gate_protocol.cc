@@ -20,7 +20,8 @@ GateProtocol::GateProtocol(std::vector<int32_t> ranks, int self)
     : ranks_(std::move(ranks)),
       members_(static_cast<int>(ranks_.size())),
       self_(self),
-      lost_(ranks_.size(), false) {}
+      lost_(ranks_.size(), false),
+      heard_(ranks_.size(), false) {}
 
 GateProtocol::Record& GateProtocol::RecordOf(uint64_t sequence) {
   Record& record = records_[sequence];
@@ -293,7 +294,23 @@ void GateProtocol::Lose(int member) {
   Flush();
   while (arbiter_ < members_ - 1 && lost_[static_cast<size_t>(arbiter_)]) ++arbiter_;
   for (auto& [sequence, record] : records_) record.asked = false;
-  if (arbiter_ == self_) BeginRound({}, /*all=*/true);
+  if (arbiter_ == self_) {
+    BeginRound({}, /*all=*/true);
+  } else if (!heard_[static_cast<size_t>(arbiter_)]) {
+    AskStranger();
+  }
+}
+
+// An arbiter that has said nothing may never have made this group, because it knew of a loss before:
+// then it does not know that there is something to settle.
+void GateProtocol::AskStranger() {
+  GateMessage message{.kind = Kind::kAsk, .ranks = ranks_};
+  for (auto& [sequence, record] : records_) {
+    if (!record.opened || record.closed || record.decided) continue;
+    record.asked = true;
+    message.items.push_back({.sequence = sequence, .for_loss = true});
+  }
+  if (!message.items.empty()) Say(arbiter_, std::move(message));
 }
 
 void GateProtocol::GiveUp() {
@@ -547,6 +564,7 @@ bool GateProtocol::Fits(const GateMessage& message) const {
 
 bool GateProtocol::Receive(int from, const GateMessage& message) {
   if (!Fits(message)) return false;
+  heard_[static_cast<size_t>(from)] = true;
   Hear(from, message);
   return true;
 }

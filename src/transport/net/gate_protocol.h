@@ -124,6 +124,7 @@ class GateProtocol {
   // Tells the arbiter that this member has entered the finish gate, or will not need to.
   void TellFinish(uint64_t sequence);
   void Pass(uint64_t sequence, Gate gate, bool prompt);
+  void AskStranger();
   void BeginRound(std::vector<uint64_t> sequences, bool all);
   void AnswerQuery(int from, const GateMessage& query);
   GateMessage MakeReport(const GateMessage& query);
@@ -145,6 +146,7 @@ class GateProtocol {
   const int self_;
   int arbiter_ = 0;
   std::vector<bool> lost_;
+  std::vector<bool> heard_;  // by member: something has come from it
   int lost_count_ = 0;
   std::map<uint64_t, Record> records_;
   // Records are forgotten when they are done everywhere: all below the first, and these above it.

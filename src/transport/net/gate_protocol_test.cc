@@ -206,6 +206,27 @@ TEST(GateProtocolTest, AQuestionNamesTheMembers) {
   EXPECT_THAT(messages[0].message.ranks, ::testing::ElementsAre(0, 1, 2));
 }
 
+// A member made a group without the first lost worker when the others did not know of it yet. When they
+// knew, they knew of a second one, too, and never made the group: the member waited in it for a
+// decision of an arbiter that had not heard of it, until its time was up.
+TEST(GateProtocolTest, AnArbiterThatMayNotKnowTheGroupIsAskedWhenAMemberIsLost) {
+  Group group(4, 1);
+  group[2].Open(0, Mode::kShared, {}, /*awaits_start=*/false);
+  EXPECT_THAT(group[2].TakeMessages(), ::testing::IsEmpty());
+  group[2].Lose(3);
+  auto messages = group[2].TakeMessages();
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_EQ(messages[0].to, 0);
+  EXPECT_EQ(messages[0].message.kind, GateMessage::Kind::kAsk);
+  EXPECT_THAT(messages[0].message.ranks, ::testing::ElementsAre(0, 1, 2, 3));
+  // The next one as well.
+  group[2].Lose(0);
+  messages = group[2].TakeMessages();
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_EQ(messages[0].to, 1);
+  EXPECT_EQ(messages[0].message.kind, GateMessage::Kind::kAsk);
+}
+
 // A member that has seen an operation pass and is done with it forgets it. Another one that has not
 // heard of the passing, since the arbiter died, must not be told that it is broken.
 TEST(GateProtocolTest, WhatOneMemberHasForgottenIsNotBrokenForAnother) {
