@@ -218,9 +218,17 @@ void Simulation::Regroup(Worker& worker, const GroupRun& run, int suspect) {
   if (suspect < 0 || suspect == worker.rank || worker.out) return;
   std::vector<int> members = run.plan->members;
   std::erase(members, suspect);
-  if (members.size() < 2 || members.size() == run.plan->members.size()) return;
+  if (members.size() == run.plan->members.size()) return;
+  uint64_t key = Mix(run.plan->key, Index(suspect) + 1);
+  // Half of the jobs make no group with a worker that they know to be lost: then a worker that knew less
+  // may be alone in it.
+  if (scenario_.seed % 2 == 0) {
+    for (const Loss& loss : worker.transport->Lost()) {
+      if (std::erase(members, loss.rank) > 0) key = Mix(key, Index(loss.rank) + 1);
+    }
+  }
+  if (members.size() < 2) return;
   ++report_.regroups;
-  const uint64_t key = Mix(run.plan->key, Index(suspect) + 1);
   Join(worker, PlanOf(key, members, 1 + key % 4));
 }
 
