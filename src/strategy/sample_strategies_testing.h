@@ -137,8 +137,8 @@ class AskedGroups : public Strategy {
     if (wants_ && !out_) {
       wants_ = false;
       out_ = true;
-      commands.push_back(AskService{kService, asks_for_,
-                                    WantGroup{.iteration = asks_for_, .samples = samples_}});
+      commands.push_back(
+          AskService{kService, asks_for_, WantGroup{.iteration = asks_for_, .samples = samples_}});
     }
     // At most one iteration ahead of the average.
     if (!wants_) {
