@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -48,6 +49,7 @@ bool CannotCarryLabs(const Subprocess& process) {
 TEST(ProbeLabTest, FindsRandomLabs) {
   if (geteuid() != 0) GTEST_SKIP() << "labs need root";
   std::string said;
+  bool excused = true;  // all tries found the racks, and say that time was taken from them
   // Other machines on the same hardware may take processor time from this one for a minute or two,
   // and then no measurement is right.
   for (int tries = 0; tries < 4; ++tries) {
@@ -59,7 +61,11 @@ TEST(ProbeLabTest, FindsRandomLabs) {
       EXPECT_THAT(probe.out(), HasSubstr("racks right in 2 of 2 labs"));
       return;
     }
+    const std::string all = probe.out() + probe.err();
+    excused = excused && absl::StrContains(all, "racks right in 2 of 2 labs") &&
+              absl::StrContains(all, "stayed disturbed: the hypervisor took");
   }
+  if (excused) GTEST_SKIP() << "processor time was taken from this machine all the time:\n" << said;
   ADD_FAILURE() << said;
 }
 
