@@ -32,6 +32,7 @@
 #include "absl/time/time.h"
 #include "syncopate/collective.h"
 #include "syncopate/data_type.h"
+#include "syncopate/group_key.h"
 #include "syncopate/status.h"
 
 namespace syncopate {
@@ -160,13 +161,18 @@ class Handle {
   std::shared_ptr<internal::OperationState> state_;
 };
 
-// Some workers of the job that run collectives together. Copies refer to the same group.
+// Some workers of the job that run collectives together. Copies refer to the same group. A worker lets
+// go of it when its last copy is gone, or by Close().
 class Group {
  public:
   int rank() const;  // of this worker in the group
   int size() const;  // how many members it has
   // Ranks of the members in the job, in the order of their group ranks.
   const std::vector<int>& members() const;
+
+  // This worker lets go of the group; the others are not asked. Operations under way go on, and what is
+  // started after this, on any copy, is refused. What comes late for it from others is dropped.
+  void Close();
 
   // Returns at once; the data belongs to the operation until it is done.
   Handle Start(const Call& call);
@@ -270,6 +276,19 @@ class Worker {
   // message is sent. Members that make groups of the same ranks several times must do so in the
   // same order.
   absl::StatusOr<Group> NewGroup(std::vector<int> members);
+  // The same, by a key that whoever decided on the group has made: members that bring it meet at the
+  // group's first operation, whatever groups each of them has made before. A key is used once in a job,
+  // and all bring it with the same members in the same order. AlreadyExists if this worker has brought it
+  // before (of the keys that it has brought, the last 65,536 are remembered).
+  //
+  // `version` is that of the network (Network()) by which all of its programs are planned, the same for
+  // all members; 0: the one that the job began with. FailedPrecondition if this worker does not plan by
+  // it (the first version and the last few are kept), or if a member is lost.
+  //
+  // A job may make any number of groups. A worker may have 2,048 at a time among the workers of its host,
+  // and 8,192 with other hosts; ResourceExhausted beyond.
+  absl::StatusOr<Group> NewGroup(std::vector<int> members, const GroupKey& key,
+                                 uint64_t version = 0);
   // The network as this worker knows it now. Changes are noticed from the transfers of the world
   // group, and all workers come to the same versions, if not at the same moment. The world group's
   // programs follow them, from the same call on for all; other groups keep to the version that the

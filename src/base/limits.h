@@ -9,6 +9,9 @@ namespace syncopate::limits {
 
 inline constexpr int kWorkersMax = 4096;     // in a job or a program
 inline constexpr int kLocalWorkersMax = 48;  // of one job on one host: a gate is one word
+// Keys of groups that a worker remembers, so that none is used twice and what comes late for one is
+// dropped.
+inline constexpr uint64_t kClosedGroupsMax = uint64_t{1} << 16;
 inline constexpr uint64_t kElementsMax = uint64_t{1} << 40;        // in one buffer
 inline constexpr uint64_t kChunksMax = uint64_t{1} << 20;          // in one space of a program
 inline constexpr uint64_t kStepsPerWorkerMax = uint64_t{1} << 16;  // in a program

@@ -119,6 +119,12 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
     }
     return false;
   };
+  auto any_is_lost = [&] {
+    for (int member = 0; member < members(); ++member) {
+      if (IsLost(member, losses)) return true;
+    }
+    return false;
+  };
   const auto reason = [](bool lost) {
     return lost ? transport::BreakReason::kLoss : transport::BreakReason::kTime;
   };
@@ -131,14 +137,20 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
                     BlastRadius::kGroup),
           /*breaks_group=*/true);
     case State::kEntering:  // the group's first member has not made the group
-      if (!late && !IsLost(0, losses)) return Outcome::kBlocked;
-      if (session_->Break(transport::Gate::kStart, reason(IsLost(0, losses))) ==
-          transport::GateState::kOpen) {
+      // Without it nobody has entered, so a loss among the members is one that will be missed. The first
+      // member may never make the group, if it knew of that loss before. (An optimistic transport settles
+      // losses itself, and Poll() sees how.)
+      if (!late && (spec_.group->port->optimistic() || !any_is_lost())) return Outcome::kBlocked;
+      if (session_->Break(transport::Gate::kStart, reason(any_is_lost())) !=
+          transport::GateState::kBroken) {
         return Outcome::kBlocked;
       }
       return FailBroken(transport::Gate::kStart);
     case State::kStarting: {
-      const bool lost = missing_is_lost(transport::Gate::kStart);
+      // A member that knew of a loss before it made the group does not make it, even if the lost one had
+      // come to the gate.
+      const bool lost = missing_is_lost(transport::Gate::kStart) ||
+                        (any_is_lost() && spec_.group->port->Renounced());
       // After an operation of the group has failed, a member that has not joined will not do so.
       if (!late && !lost && !spec_.group->port->Failed()) return Outcome::kBlocked;
       // Break() may come too late: then the gate has passed, and the operation goes on.

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "syncopate/group_key.h"
 
 namespace syncopate {
 
@@ -23,15 +24,6 @@ namespace limits {
 inline constexpr uint64_t kMessageRanksMax = 1024;
 inline constexpr uint64_t kMessageTextBytesMax = 512;
 }  // namespace limits
-
-// Names a group of workers for the whole job. Whoever decides on the group makes the key: a service
-// of its incarnation and a number, a pattern of its version and the round. (0, 0): no key.
-struct GroupKey {
-  uint64_t maker = 0;
-  uint64_t number = 0;
-
-  friend auto operator<=>(const GroupKey&, const GroupKey&) = default;
-};
 
 // ---- to a service
 

@@ -5,9 +5,9 @@
 // One operation of a group is one Session on each of its members. Sessions of a group are numbered;
 // the same number on all members is the same operation.
 //
-// Thread safety: a Transport's Allocate, Free, Owns, Wake, Post, WakeControl, losses, Lost and Expel may be
-// called from any thread, and TakeMail by one thread at a time beside all others. Everything else, including
-// its ports and sessions, by one thread at a time.
+// Thread safety: a Transport's OpenGroup, Renounce, Allocate, Free, Owns, Wake, Post, WakeControl, losses,
+// Lost and Expel may be called from any thread, and TakeMail by one thread at a time beside all others.
+// Everything else, including its ports and sessions, by one thread at a time.
 #ifndef SYNCOPATE_TRANSPORT_TRANSPORT_H_
 #define SYNCOPATE_TRANSPORT_TRANSPORT_H_
 
@@ -148,6 +148,9 @@ class GroupPort {
   // A gate of one of its sessions has broken, so some members will begin no more of them. Optimistic
   // ports need not know: what is begun after a loss is settled at once.
   virtual bool Failed() { return false; }
+  // A member has let go of the group before this worker ever saw it there, or will not make it
+  // (Transport::Renounce). Optimistic ports need not know, as above.
+  virtual bool Renounced() { return false; }
   // Unavailable if there is no room for this sequence yet: an earlier session is still open.
   virtual absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) = 0;
 };
@@ -181,6 +184,9 @@ class Transport {
   // A group of these ranks of the job; `key` is the same on all of them and used once.
   virtual absl::StatusOr<std::unique_ptr<GroupPort>> OpenGroup(uint64_t key,
                                                                const std::vector<int>& members) = 0;
+  // This worker will not open the group with this key. Members that have done so need not wait for it
+  // once a member of theirs is lost.
+  virtual void Renounce(uint64_t /*key*/) {}
 
   virtual absl::StatusOr<std::byte*> Allocate(size_t bytes) = 0;  // aligned to 64 bytes
   virtual void Free(std::byte* memory) = 0;

@@ -3,6 +3,7 @@
 #include <bit>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "plan/collective/planners.h"
@@ -123,6 +124,20 @@ absl::StatusOr<PlannedProgram> ProgramCache::Get(const plan::ProgramKey& key) {
   if (programs_.size() >= kProgramsMax) programs_.clear();
   programs_[key] = planned;
   return planned;
+}
+
+absl::Status ProgramCache::CheckVersion(uint64_t version) {
+  if (version == 0 || (network_ && version == network_->topology.version)) return absl::OkStatus();
+  if (!network_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("there is no version ", version, " of the network: the job is on one host"));
+  }
+  MutexLock lock(&mutex_);
+  if (published_ && published_->first == version) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("this worker does not plan by version ", version,
+                   " of the network, but by version ", network_->topology.version,
+                   published_ ? absl::StrCat(" and version ", published_->first) : std::string()));
 }
 
 // Programs of the version that is replaced are forgotten. Those of the first version stay: groups

@@ -34,6 +34,8 @@ class ProgramCache {
   explicit ProgramCache(int cores, std::optional<Network> network = std::nullopt)
       : cores_(cores), network_(std::move(network)) {}
 
+  // OK if keys may name this version of the network.
+  absl::Status CheckVersion(uint64_t version);
   absl::StatusOr<PlannedProgram> Get(const plan::ProgramKey& key);
   // From now on keys may name this version of the network. Of the versions before it only the first
   // is kept.

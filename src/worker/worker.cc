@@ -43,6 +43,7 @@
 #include "worker/own_programs.h"
 #include "worker/program_cache.h"
 #include "worker/start_transport.h"
+#include "worker/used_keys.h"
 
 namespace syncopate {
 namespace internal {
@@ -85,14 +86,51 @@ class WorkerImpl {
         BlastRadius::kOperation);
   }
 
+  // Refuses a group that cannot be: with ranks that there are not, or with a lost worker, since it would
+  // fail at its first call.
+  absl::Status CheckMembers(const std::vector<int>& members) const {
+    for (const int member : members) {
+      if (member < 0 || member >= job.size) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(member, " is not a rank of a job of ", job.size));
+      }
+    }
+    if (std::set<int>(members.begin(), members.end()).size() != members.size()) {
+      return absl::InvalidArgumentError("a rank stands there twice");
+    }
+    for (const transport::Loss& loss : transport->Lost()) {
+      if (std::find(members.begin(), members.end(), loss.rank) == members.end()) continue;
+      return WithBlast(
+          absl::FailedPreconditionError(absl::StrCat("worker ", loss.rank, " ", loss.cause)),
+          loss.rank == job.rank ? BlastRadius::kJob : BlastRadius::kOperation, loss.rank);
+    }
+    return absl::OkStatus();
+  }
+
+  // The same members may make several groups. They make them in the same order, so the instance gives
+  // each the same name on all of them.
   absl::StatusOr<std::shared_ptr<engine::EngineGroup>> MakeGroup(const std::vector<int>& members) {
     MutexLock lock(&mutex);
-    // The same members may make several groups. They make them in the same order, so the instance
-    // gives each the same key on all of them.
-    const uint64_t instance = group_instances[members]++;
-    const std::string name = absl::StrCat("group ", absl::StrJoin(members, ","), " ", instance);
-    // The key must not be 0, which means no group.
-    return engine.MakeGroup(DigestOf(name).low | 1, members);
+    uint64_t& instance = group_instances[members];
+    absl::StatusOr<std::shared_ptr<engine::EngineGroup>> group =
+        OpenGroup(absl::StrCat("group ", absl::StrJoin(members, ","), " ", instance), members);
+    if (group.ok()) ++instance;
+    return group;
+  }
+
+  absl::StatusOr<std::shared_ptr<engine::EngineGroup>> MakeGroup(const std::vector<int>& members,
+                                                                 const GroupKey& key) {
+    MutexLock lock(&mutex);
+    if (used_keys.Contains(key)) {
+      return absl::AlreadyExistsError(
+          "this worker has brought the key before; a key is used once in a job");
+    }
+    // Members that disagree on who they are must not meet: each would take another's place for its own.
+    absl::StatusOr<std::shared_ptr<engine::EngineGroup>> group = OpenGroup(
+        absl::StrCat("key ", key.maker, " ", key.number, " of ", absl::StrJoin(members, ",")),
+        members);
+    if (group.ok()) used_keys.Add(key);
+    return group;
   }
 
   // Looks for changes of the network from now on.
@@ -131,6 +169,20 @@ class WorkerImpl {
   worker::Mailbox mailbox;
   Mutex mutex;
   std::map<std::vector<int>, uint64_t> group_instances ABSL_GUARDED_BY(mutex);
+  worker::UsedKeys used_keys ABSL_GUARDED_BY(mutex){limits::kClosedGroupsMax};
+
+ private:
+  // `name` is the same on all members, and no other group's. If the group cannot be, members that have
+  // made it before they knew need not wait for this one.
+  absl::StatusOr<std::shared_ptr<engine::EngineGroup>> OpenGroup(const std::string& name,
+                                                                 const std::vector<int>& members) {
+    const uint64_t key = DigestOf(name).low | 1;  // 0 means no group
+    if (absl::Status status = CheckMembers(members); !status.ok()) {
+      if (absl::IsFailedPrecondition(status)) transport->Renounce(key);
+      return status;
+    }
+    return engine.MakeGroup(key, members);
+  }
 };
 
 // Keeps the transport alive that the memory belongs to, and gives the memory back to it.
@@ -155,26 +207,39 @@ class OperationState {
 
 class GroupImpl {
  public:
-  // `watch_in`: follows the versions of the network; `tuner_in`: refines plans. May be null.
-  GroupImpl(std::shared_ptr<WorkerImpl> worker_in, std::shared_ptr<engine::EngineGroup> group_in,
-            adapt::NetworkWatch* watch_in = nullptr, adapt::ChunkTuner* tuner_in = nullptr)
+  // `version_in`: of the network, to plan by. `watch_in`: follows the versions of the network instead;
+  // `tuner_in`: refines plans. May be null.
+  GroupImpl(std::shared_ptr<WorkerImpl> worker_in, std::shared_ptr<engine::EngineGroup> group,
+            uint64_t version_in = 0, adapt::NetworkWatch* watch_in = nullptr,
+            adapt::ChunkTuner* tuner_in = nullptr)
       : worker(std::move(worker_in)),
-        group(std::move(group_in)),
+        members(group->members),
+        self(group->self),
+        version(version_in),
         watch(watch_in),
-        tuner(tuner_in) {}
+        tuner(tuner_in),
+        group_(std::move(group)) {}
 
-  int size() const { return static_cast<int>(group->members.size()); }
+  int size() const { return static_cast<int>(members.size()); }
+
+  // Operations under way keep the group until they end.
+  void Close() {
+    std::shared_ptr<engine::EngineGroup> closed;  // is let go of after the lock
+    MutexLock lock(&mutex_);
+    closed.swap(group_);
+  }
 
   // From a call to what the engine starts. The watch counts calls between BeforeCall() and Ended(),
   // so a call that gets no program must be ended here.
   absl::StatusOr<engine::OperationSpec> Prepare(const Call& call) {
     SYNCOPATE_RETURN_IF_ERROR(worker->CheckProcess());
     SYNCOPATE_RETURN_IF_ERROR(Check(call));
-    const uint64_t version =
-        watch == nullptr ? 0 : watch->BeforeCall(call.data.elements * SizeOf(call.data.type));
+    const uint64_t planned_by =
+        watch == nullptr ? version : watch->BeforeCall(call.data.elements * SizeOf(call.data.type));
     std::shared_ptr<std::atomic<int64_t>> took;
+    std::shared_ptr<engine::EngineGroup> group;
     absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> program =
-        ProgramFor(call, version, took);
+        ProgramFor(call, planned_by, group, took);
     if (!program.ok()) {
       if (watch != nullptr) watch->Ended();
       return program.status();
@@ -183,7 +248,7 @@ class GroupImpl {
     const int64_t timeout_ns =
         call.timeout ? absl::ToInt64Nanoseconds(*call.timeout) : worker->timeout_ns;
     const int64_t now_ns = MonotonicClock().NowNs();
-    engine::OperationSpec spec{.group = group,
+    engine::OperationSpec spec{.group = std::move(group),
                                .program = *std::move(program),
                                .data = call.data.data,
                                .type = call.data.type,
@@ -206,7 +271,9 @@ class GroupImpl {
   }
 
   const std::shared_ptr<WorkerImpl> worker;
-  const std::shared_ptr<engine::EngineGroup> group;
+  const std::vector<int> members;  // ranks of the job
+  const int self;                  // this worker's place among them
+  const uint64_t version;          // of the network, to plan by where it is not watched
   // The worker's own, for its world group; null for other groups.
   adapt::NetworkWatch* const watch;
   adapt::ChunkTuner* const tuner;
@@ -214,7 +281,7 @@ class GroupImpl {
  private:
   bool IsActive(const Call& call) const {
     return call.active.empty() ||
-           std::find(call.active.begin(), call.active.end(), group->self) != call.active.end();
+           std::find(call.active.begin(), call.active.end(), self) != call.active.end();
   }
 
   // Refuses what the caller got wrong before any other worker hears of the call.
@@ -281,11 +348,19 @@ class GroupImpl {
     return absl::OkStatus();
   }
 
-  // `took` is set to where the time of this call goes, if the tuner wants it.
+  // `group` is set to what the call runs on; `took` to where the time of this call goes, if the tuner
+  // wants it.
   absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> ProgramFor(
-      const Call& call, uint64_t network_version, std::shared_ptr<std::atomic<int64_t>>& took) {
+      const Call& call, uint64_t network_version, std::shared_ptr<engine::EngineGroup>& group,
+      std::shared_ptr<std::atomic<int64_t>>& took) {
     const uint64_t element_bytes = SizeOf(call.data.type);
     MutexLock lock(&mutex_);
+    if (group_ == nullptr) {
+      return WithBlast(absl::FailedPreconditionError(absl::StrCat(
+                           Name(call.collective), ": this worker has closed the group")),
+                       BlastRadius::kOperation);
+    }
+    group = group_;
     // Training makes the same call again and again, so the last one is compared field by field
     // before a key is built and hashed.
     const bool same =
@@ -322,8 +397,8 @@ class GroupImpl {
       key.algorithm =
           std::string(worker->rules.For(call.collective, call.data.elements * element_bytes));
     }
-    key.self = group->self;
-    key.ranks = group->members;
+    key.self = self;
+    key.ranks = members;
     key.network_version = network_version;
     SYNCOPATE_ASSIGN_OR_RETURN(last_, call.program.empty()
                                           ? worker->programs.Get(key)
@@ -354,6 +429,7 @@ class GroupImpl {
   }
 
   Mutex mutex_;
+  std::shared_ptr<engine::EngineGroup> group_ ABSL_GUARDED_BY(mutex_);  // null: closed
   plan::ProgramKey last_key_ ABSL_GUARDED_BY(mutex_);
   // The fields of the last call as it had them, before defaults were filled in.
   std::string last_algorithm_ ABSL_GUARDED_BY(mutex_);
@@ -376,9 +452,13 @@ absl::Status Handle::Wait() {
   return state_->worker->engine.Wait(state_->operation);
 }
 
-int Group::rank() const { return impl_->group->self; }
+int Group::rank() const { return impl_->self; }
 int Group::size() const { return impl_->size(); }
-const std::vector<int>& Group::members() const { return impl_->group->members; }
+const std::vector<int>& Group::members() const { return impl_->members; }
+
+void Group::Close() {
+  if (!impl_->worker->made_here.InChild()) impl_->Close();
+}
 
 Handle Group::Start(const Call& call) {
   absl::StatusOr<engine::OperationSpec> spec = impl_->Prepare(call);
@@ -423,7 +503,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
                              IsOn(environment, "SYNCOPATE_TUNE", /*otherwise=*/true));
   if (network && tune) SYNCOPATE_RETURN_IF_ERROR(impl->TuneChunks(everyone));
   auto group = internal::Share(
-      new internal::GroupImpl(impl, std::move(world), impl->watch.get(), impl->tuner.get()));
+      new internal::GroupImpl(impl, std::move(world), 0, impl->watch.get(), impl->tuner.get()));
   return std::unique_ptr<Worker>(new Worker(std::move(impl), Group(std::move(group))));
 }
 
@@ -441,26 +521,25 @@ int Worker::local_size() const { return impl_->job.local_size; }
 
 absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members) {
   SYNCOPATE_RETURN_IF_ERROR(impl_->CheckProcess());
-  const std::string list = absl::StrCat("group {", absl::StrJoin(members, ","), "}");
-  for (int member : members) {
-    if (member < 0 || member >= size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(list, ": ", member, " is not a rank of a job of ", size()));
-    }
-  }
-  if (std::set<int>(members.begin(), members.end()).size() != members.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(list, ": a rank stands there twice"));
-  }
-  // A group with a lost worker would fail at its first call; this says so at once.
-  for (const transport::Loss& loss : impl_->transport->Lost()) {
-    if (std::find(members.begin(), members.end(), loss.rank) == members.end()) continue;
-    return WithBlast(
-        absl::FailedPreconditionError(absl::StrCat(list, ": worker ", loss.rank, " ", loss.cause)),
-        loss.rank == rank() ? BlastRadius::kJob : BlastRadius::kOperation, loss.rank);
-  }
   absl::StatusOr<std::shared_ptr<engine::EngineGroup>> group = impl_->MakeGroup(members);
-  if (!group.ok()) return At(list, group.status());
+  if (!group.ok()) {
+    return At(absl::StrCat("group {", absl::StrJoin(members, ","), "}"), group.status());
+  }
   return Group(internal::Share(new internal::GroupImpl(impl_, *std::move(group))));
+}
+
+absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members, const GroupKey& key,
+                                       uint64_t version) {
+  SYNCOPATE_RETURN_IF_ERROR(impl_->CheckProcess());
+  const std::string name = absl::StrCat("group {", absl::StrJoin(members, ","), "} by key (",
+                                        key.maker, ", ", key.number, ")");
+  if (key == GroupKey{}) return At(name, absl::InvalidArgumentError("(0, 0) is no key"));
+  if (absl::Status known = impl_->programs.CheckVersion(version); !known.ok()) {
+    return At(name, known);
+  }
+  absl::StatusOr<std::shared_ptr<engine::EngineGroup>> group = impl_->MakeGroup(members, key);
+  if (!group.ok()) return At(name, group.status());
+  return Group(internal::Share(new internal::GroupImpl(impl_, *std::move(group), version)));
 }
 
 namespace {

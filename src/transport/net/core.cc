@@ -6,12 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/limits.h"
 #include "base/log.h"
 
 namespace syncopate::transport::net {
 namespace {
 
-// Groups that peers use and this worker has not made yet, or has let go.
+// Groups that are open, that peers use and this worker has not made yet, or that were broken and let go.
 constexpr size_t kGroupsMax = 8192;
 // What is less than this is on its way all at once.
 constexpr uint64_t kStreamBytes = 16 << 10;
@@ -57,6 +58,7 @@ Core::Core(const Options& options, const Clock& clock)
       consensus_(options.consensus, clock.NowNs()),
       peers_(static_cast<size_t>(options.size)),
       open_peers_(options.size - 1),
+      closed_groups_(limits::kClosedGroupsMax),
       buffers_(options.limits.kept_bytes_max),
       now_ns_(clock.NowNs()) {
   peers_[static_cast<size_t>(options.rank)].open = false;
@@ -96,7 +98,14 @@ void Core::NoteWork(NetGroup& group) {
 NetGroup* Core::FindOrMake(uint64_t key) {
   const auto found = groups_.find(key);
   if (found != groups_.end()) return found->second.get();
-  if (groups_.size() >= kGroupsMax && !ForgetGroup()) return nullptr;
+  if (closed_groups_.Find(key)) {
+    ++dropped_.closed_groups;
+    return nullptr;
+  }
+  if (groups_.size() >= kGroupsMax && !ForgetGroup()) {
+    ++dropped_.unexpected;
+    return nullptr;
+  }
   auto group = std::make_unique<NetGroup>();
   group->key = key;
   return groups_.emplace(key, std::move(group)).first->second.get();
@@ -129,12 +138,35 @@ NetOperation* Core::FindOrMake(NetGroup& group, uint64_t sequence) {
   return operation.get();
 }
 
-void Core::SetMembers(NetGroup& group, const std::vector<int>& members) {
+void Core::Revive(uint64_t key, const std::vector<int>& members) {
+  const std::optional<uint64_t> settled_below = closed_groups_.Find(key);
+  if (!settled_below || groups_.contains(key)) return;
+  if (groups_.size() >= kGroupsMax && !ForgetGroup()) return;
+  auto group = std::make_unique<NetGroup>();
+  group->key = key;
+  group->let_go = true;
+  let_go_.push_back(key);
+  NetGroup& revived = *groups_.emplace(key, std::move(group)).first->second;
+  SetMembers(revived, members, *settled_below);
+}
+
+void Core::Compact(uint64_t key) {
+  const auto found = groups_.find(key);
+  if (found == groups_.end() || !found->second->let_go || !found->second->operations.empty())
+    return;
+  const std::optional<uint64_t> settled = found->second->gates->Settled();
+  if (!settled) return;
+  closed_groups_.Add(key, *settled);
+  groups_.erase(found);
+  std::erase(let_go_, key);
+}
+
+void Core::SetMembers(NetGroup& group, const std::vector<int>& members, uint64_t settled_below) {
   if (group.gates != nullptr) return;
   group.members = members;
   const int self = group.MemberOf(options_.rank);
-  group.gates =
-      std::make_unique<GateProtocol>(std::vector<int32_t>(members.begin(), members.end()), self);
+  group.gates = std::make_unique<GateProtocol>(std::vector<int32_t>(members.begin(), members.end()),
+                                               self, settled_below);
   if (gave_up_) group.gates->GiveUp();
   for (const Loss& loss : losses_) {
     const int member = group.MemberOf(loss.rank);
@@ -142,6 +174,7 @@ void Core::SetMembers(NetGroup& group, const std::vector<int>& members) {
     group.gates->Lose(member);
     if (group.lost_order == 0) group.lost_order = loss.order;
   }
+  if (group.lost_order > 0) DropUnopened(group);
   for (const auto& [rank, message] : std::exchange(group.early_messages, {})) {
     const int member = group.MemberOf(rank);
     if (member >= 0) group.gates->Receive(member, message);
@@ -150,6 +183,9 @@ void Core::SetMembers(NetGroup& group, const std::vector<int>& members) {
 }
 
 absl::Status Core::OpenGroup(uint64_t key, const std::vector<int>& members) {
+  if (closed_groups_.Find(key)) {
+    return absl::AlreadyExistsError("a group with this key was made already");
+  }
   NetGroup* group = FindOrMake(key);
   if (group == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -174,6 +210,18 @@ void Core::CloseGroup(uint64_t key) {
   DropUnopened(group);
   group.gates->Flush();
   Pump(group);
+  Compact(key);
+}
+
+// What has come for it already may hold memory; who asks for it is answered by Revive().
+void Core::Renounce(uint64_t key) {
+  const auto found = groups_.find(key);
+  if (found != groups_.end() && (found->second->open || found->second->gates != nullptr)) return;
+  if (found != groups_.end()) {
+    DropUnopened(*found->second);
+    groups_.erase(found);
+  }
+  closed_groups_.Add(key, 0);
 }
 
 NetOperation& Core::Begin(NetGroup& group, const SessionSpec& spec, int self) {

@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "transport/net/buffer_pool.h"
+#include "transport/net/closed_groups.h"
 #include "transport/net/flight_times.h"
 #include "transport/net/gate_protocol.h"
 #include "transport/net/loss_consensus.h"
@@ -156,6 +157,10 @@ class Core final : public WireHandler, private PostOffice::Carrier {
 
   absl::Status OpenGroup(uint64_t key, const std::vector<int>& members);
   void CloseGroup(uint64_t key);
+  // This worker will not open the group.
+  void Renounce(uint64_t key);
+  // Groups of which more than the key is kept.
+  size_t groups() const { return groups_.size(); }
   NetGroup& group(uint64_t key) { return *groups_.at(key); }
 
   NetOperation& Begin(NetGroup& group, const SessionSpec& spec, int self);
@@ -210,13 +215,20 @@ class Core final : public WireHandler, private PostOffice::Carrier {
     bool result = false;
   };
 
+  // Null, and what is `dropped` counted, if the group is closed or there are too many.
   NetGroup* FindOrMake(uint64_t key);
+  // A group that was closed is asked for by one that still needs to know what became of it: it is there
+  // again, for that only.
+  void Revive(uint64_t key, const std::vector<int>& members);
+  // Keeps only the key of a group that is let go, once nobody can ask for more.
+  void Compact(uint64_t key);
   // Makes room for a group by forgetting one that nobody here uses any more. False: there is none.
   bool ForgetGroup();
   NetOperation* FindOrMake(NetGroup& group, uint64_t sequence);
   // What this frame belongs to; both null, and the frame counted, if that is over.
   std::pair<NetGroup*, NetOperation*> OperationFor(const FrameHeader& header);
-  void SetMembers(NetGroup& group, const std::vector<int>& members);
+  // The operations below `settled_below` have passed for all.
+  void SetMembers(NetGroup& group, const std::vector<int>& members, uint64_t settled_below = 0);
   std::byte* PlaceData(int peer, const FrameHeader& header);
   std::byte* PlaceResult(int peer, const FrameHeader& header);
   // Whether a new message may take memory; why not is dealt with here.
@@ -278,7 +290,9 @@ class Core final : public WireHandler, private PostOffice::Carrier {
   std::map<uint64_t, std::unique_ptr<NetGroup>> groups_;
   // Keys of groups that have operations or something to say; others need no attention.
   std::vector<uint64_t> at_work_;
-  std::deque<uint64_t> let_go_;  // keys of groups, in the order in which they were let go
+  // Keys of groups that were let go while others may still ask for them, in that order.
+  std::deque<uint64_t> let_go_;
+  ClosedGroups closed_groups_;  // the others that were let go
   BufferPool buffers_;
   absl::flat_hash_map<uint64_t, Sending> sendings_;  // by cookie
   uint64_t next_cookie_ = 1;

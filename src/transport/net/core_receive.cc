@@ -41,10 +41,7 @@ bool Core::IsForeign(int rank, const FrameHeader& header) {
 // only fail. Whoever knew of the loss sends nothing for them, but what was sent before may still come.
 std::pair<NetGroup*, NetOperation*> Core::OperationFor(const FrameHeader& header) {
   NetGroup* group = FindOrMake(header.group);
-  if (group == nullptr) {
-    ++dropped_.unexpected;
-    return {nullptr, nullptr};
-  }
+  if (group == nullptr) return {nullptr, nullptr};
   const bool ended = group->lost_order > 0 && !group->operations.contains(header.sequence);
   if (!ended && !group->let_go) {
     if (NetOperation* operation = FindOrMake(*group, header.sequence)) return {group, operation};
@@ -302,17 +299,18 @@ std::vector<Traffic> Core::TakeTraffic() {
 void Core::GateMessageArrived(int rank, const FrameHeader& header) {
   absl::StatusOr<GateMessage> message =
       DecodeGateMessage(peers_[static_cast<size_t>(rank)].control);
-  NetGroup* group = FindOrMake(header.group);
-  if (!message.ok() || group == nullptr) {
+  if (!message.ok()) {
     ++dropped_.unexpected;
     return;
   }
-  if (group->gates == nullptr &&
-      (message->kind == GateMessage::Kind::kAsk || message->kind == GateMessage::Kind::kQuery)) {
-    // Somebody cannot wait until this worker makes the group, which may be never.
-    const std::vector<int> members(message->ranks.begin(), message->ranks.end());
-    if (AreMembers(members)) SetMembers(*group, members);
-  }
+  // Somebody cannot wait until this worker makes the group, which may be never.
+  const bool asks =
+      message->kind == GateMessage::Kind::kAsk || message->kind == GateMessage::Kind::kQuery;
+  const std::vector<int> members(message->ranks.begin(), message->ranks.end());
+  if (asks && AreMembers(members)) Revive(header.group, members);
+  NetGroup* group = FindOrMake(header.group);
+  if (group == nullptr) return;
+  if (group->gates == nullptr && asks && AreMembers(members)) SetMembers(*group, members);
   if (group->gates == nullptr) {
     if (group->early_messages.size() < kEarlyMessagesMax) {
       group->early_messages.emplace_back(rank, *std::move(message));
@@ -325,6 +323,7 @@ void Core::GateMessageArrived(int rank, const FrameHeader& header) {
     return;
   }
   Pump(*group);
+  Compact(header.group);
 }
 
 // Different workers of the job, with this one among them.

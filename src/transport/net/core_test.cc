@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -347,6 +348,79 @@ TEST_F(CoreTest, ADecisionAboutManyOperationsOfManyMembersArrives) {
   for (uint64_t sequence = 0; sequence < kOperations; ++sequence) {
     EXPECT_EQ(group.gates->State(sequence, Gate::kFinish), GateState::kBroken) << sequence;
   }
+}
+
+// ---- groups that are closed
+
+// Of each group that a worker had let go, all was kept, up to 8192 of them.
+TEST_F(CoreTest, OfClosedGroupsOnlyTheKeysAreKept) {
+  Make(2, {1});
+  for (uint64_t key = 1; key <= 100; ++key) {
+    NetGroup& group = Open({0, 1}, key);
+    Begin(group, {.sequence = 0, .ending = Ending::kShared});
+    ASSERT_TRUE(group.gates->Enter(0, Gate::kFinish, /*prompt=*/true));
+    FrameHeader header = Header(FrameType::kGate);
+    header.group = key;
+    Write(1, Frame(header, GateMessage{.kind = GateMessage::Kind::kEnter,
+                                       .gate = Gate::kFinish,
+                                       .items = {{.sequence = 0}}}));
+    ASSERT_EQ(group.gates->State(0, Gate::kFinish), GateState::kPassed);
+    core_->End(group, 0);
+    core_->CloseGroup(key);
+  }
+  EXPECT_EQ(core_->groups(), 0u);
+  EXPECT_EQ(core_->OpenGroup(50, {0, 1}).code(), absl::StatusCode::kAlreadyExists);
+  // What comes late makes nothing.
+  const uint64_t before = core_->dropped().closed_groups;
+  FrameHeader late = Header(FrameType::kData, 1);
+  late.group = 50;
+  Write(1, Frame(late, "late"));
+  EXPECT_GT(core_->dropped().closed_groups, before);
+  EXPECT_EQ(core_->groups(), 0u);
+}
+
+// A member that has not heard that an operation passed may ask one that has closed the group since.
+TEST_F(CoreTest, AClosedGroupStillTellsWhatHasPassed) {
+  Make(3, {1, 2});
+  NetGroup& group = Open({1, 0, 2});  // worker 1 is the arbiter
+  Begin(group, {.sequence = 0, .ending = Ending::kShared});
+  ASSERT_TRUE(group.gates->Enter(0, Gate::kFinish, /*prompt=*/true));
+  Write(1, Frame(Header(FrameType::kGate), GateMessage{.kind = GateMessage::Kind::kPassed,
+                                                       .gate = Gate::kFinish,
+                                                       .items = {{.sequence = 0}}}));
+  core_->End(group, 0);
+  core_->CloseGroup(kGroup);
+  ASSERT_EQ(core_->groups(), 0u);
+  Sent(1);
+  // Operation 0 has passed here; operation 1 was never begun.
+  Write(1, Frame(Header(FrameType::kGate), GateMessage{.kind = GateMessage::Kind::kQuery,
+                                                       .round = 9,
+                                                       .items = {{.sequence = 0}, {.sequence = 1}},
+                                                       .ranks = {1, 0, 2}}));
+  std::optional<GateMessage> report;
+  for (const auto& [header, payload] : SentFrames(1)) {
+    if (header.type != FrameType::kGate) continue;
+    absl::StatusOr<GateMessage> message = DecodeGateMessage(payload);
+    ASSERT_TRUE(message.ok());
+    if (message->kind == GateMessage::Kind::kReport) report = *std::move(message);
+  }
+  ASSERT_TRUE(report.has_value());
+  ASSERT_EQ(report->items.size(), 2u);
+  EXPECT_EQ(report->items[0].finish, static_cast<uint8_t>(GateState::kPassed));
+  EXPECT_TRUE(report->items[0].entered_finish);
+  EXPECT_NE(report->items[1].finish, static_cast<uint8_t>(GateState::kPassed));
+  EXPECT_FALSE(report->items[1].entered_start);
+}
+
+TEST_F(CoreTest, WhatHasComeForAGroupThatIsNotMadeIsDropped) {
+  Make(2, {1});
+  Write(1, Frame(Header(FrameType::kData), "early"));
+  ASSERT_EQ(core_->groups(), 1u);
+  core_->Renounce(kGroup);
+  EXPECT_EQ(core_->groups(), 0u);
+  Write(1, Frame(Header(FrameType::kData, 1), "more"));
+  EXPECT_EQ(core_->groups(), 0u);
+  EXPECT_GT(core_->dropped().closed_groups, 0u);
 }
 
 }  // namespace

@@ -110,9 +110,8 @@ class CoreTest : public ::testing::Test {
     Settle();
   }
 
-  // The headers of the frames that the worker has sent to `peer` on its first lane since the last
-  // call.
-  std::vector<FrameHeader> Sent(int peer) {
+  // The frames that the worker has sent to `peer` on its first lane since the last call.
+  std::vector<std::pair<FrameHeader, std::string>> SentFrames(int peer) {
     Settle();
     std::string bytes;
     char buffer[4096];
@@ -121,16 +120,24 @@ class CoreTest : public ::testing::Test {
       bytes.append(buffer, static_cast<size_t>(got));
       Settle();
     }
-    std::vector<FrameHeader> headers;
+    std::vector<std::pair<FrameHeader, std::string>> frames;
     absl::string_view rest = bytes;
     while (rest.size() >= kFrameHeaderBytes) {
       const auto header = DecodeFrameHeader(
           absl::MakeConstSpan(reinterpret_cast<const std::byte*>(rest.data()), kFrameHeaderBytes));
       EXPECT_TRUE(header.ok()) << header.status();
       if (!header.ok()) break;
-      headers.push_back(*header);
-      rest.remove_prefix(std::min<size_t>(rest.size(), kFrameHeaderBytes + header->payload_bytes));
+      rest.remove_prefix(kFrameHeaderBytes);
+      const absl::string_view payload = rest.substr(0, header->payload_bytes);
+      frames.emplace_back(*header, std::string(payload));
+      rest.remove_prefix(payload.size());
     }
+    return frames;
+  }
+  // Their headers.
+  std::vector<FrameHeader> Sent(int peer) {
+    std::vector<FrameHeader> headers;
+    for (const auto& [header, payload] : SentFrames(peer)) headers.push_back(header);
     return headers;
   }
 

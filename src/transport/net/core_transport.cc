@@ -87,6 +87,12 @@ absl::StatusOr<std::unique_ptr<GroupPort>> CoreTransport::OpenGroup(
                                    std::move(local), std::move(local_index));
 }
 
+void CoreTransport::Renounce(uint64_t key) {
+  if (local_ != nullptr) local_->Renounce(key);
+  MutexLock lock(&mutex_);
+  core_.Renounce(key);
+}
+
 absl::StatusOr<std::byte*> CoreTransport::Allocate(size_t bytes) {
   if (local_ != nullptr) return local_->Allocate(bytes);
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 64) / 64 * 64));

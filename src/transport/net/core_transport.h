@@ -56,6 +56,7 @@ class CoreTransport final : public Transport {
 
   absl::StatusOr<std::unique_ptr<GroupPort>> OpenGroup(uint64_t key,
                                                        const std::vector<int>& members) override;
+  void Renounce(uint64_t key) override;
 
   absl::StatusOr<std::byte*> Allocate(size_t bytes) override;
   void Free(std::byte* memory) override;

@@ -16,12 +16,20 @@ GateState ToState(uint8_t value) { return static_cast<GateState>(value); }
 
 }  // namespace
 
-GateProtocol::GateProtocol(std::vector<int32_t> ranks, int self)
+GateProtocol::GateProtocol(std::vector<int32_t> ranks, int self, uint64_t settled_below)
     : ranks_(std::move(ranks)),
       members_(static_cast<int>(ranks_.size())),
       self_(self),
       lost_(ranks_.size(), false),
-      heard_(ranks_.size(), false) {}
+      heard_(ranks_.size(), false),
+      forgotten_below_(settled_below) {}
+
+std::optional<uint64_t> GateProtocol::Settled() const {
+  if (!records_.empty() || !forgotten_.empty() || round_runs_ || !outbox_.empty()) {
+    return std::nullopt;
+  }
+  return forgotten_below_;
+}
 
 GateProtocol::Record& GateProtocol::RecordOf(uint64_t sequence) {
   Record& record = records_[sequence];

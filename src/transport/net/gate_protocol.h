@@ -38,8 +38,9 @@ class GateProtocol {
     GateMessage message;
   };
 
-  // `ranks` in the job of the members; `self` is an index into it.
-  GateProtocol(std::vector<int32_t> ranks, int self);
+  // `ranks` in the job of the members; `self` is an index into it. The operations below
+  // `settled_below` have passed for all.
+  GateProtocol(std::vector<int32_t> ranks, int self, uint64_t settled_below = 0);
 
   // This member begins `sequence`.
   void Open(uint64_t sequence, Mode mode, const Hello& hello, bool awaits_start);
@@ -84,6 +85,9 @@ class GateProtocol {
   std::vector<Outgoing> TakeMessages();
 
   int arbiter() const { return arbiter_; }
+  // All that this member has ever heard of has passed, and it has closed it: the number of operations,
+  // which is then all that others may ask it for. Else nothing.
+  std::optional<uint64_t> Settled() const;
 
  private:
   struct Record {

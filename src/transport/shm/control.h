@@ -17,9 +17,12 @@
 namespace syncopate::transport::shm {
 
 inline constexpr uint64_t kMagic = 0x53594e434f504131;  // "SYNCOPA1"
-inline constexpr int kGroupsMax = 256;                  // live groups of one worker
-inline constexpr int kSlots = 16;                       // open sessions of one group
-inline constexpr uint32_t kInlineFlags = 240;           // more steps take flags from the heap
+inline constexpr int kGroupsMax = 2048;                 // live groups of one worker
+inline constexpr int kIndexPlaces = 4 * kGroupsMax;
+inline constexpr int kIndexWindow = 64;        // places in which a key can be
+inline constexpr int kGonePlaces = 4096;       // keys that are remembered as gone
+inline constexpr int kSlots = 16;              // open sessions of one group
+inline constexpr uint32_t kInlineFlags = 240;  // more steps take flags from the heap
 inline constexpr uint32_t kHeapFlags = 1u << 19;
 
 // A gate of one session, in the slot of the group's first member. One word, so that passing and
@@ -28,6 +31,8 @@ inline constexpr uint32_t kHeapFlags = 1u << 19;
 struct alignas(64) GateWord {
   std::atomic<uint64_t> word;
 };
+inline constexpr int kGenerationShift = 50;
+inline constexpr uint64_t kGenerations = uint64_t{1} << 14;
 
 // One session of the owner. Written by the owner before it enters the start gate, except for the
 // gates and the notes.
@@ -60,6 +65,12 @@ struct GroupEntry {
   std::atomic<uint64_t> let_go;
 };
 
+// Where a group's entry is.
+struct IndexPlace {
+  std::atomic<uint64_t> key;  // 0: none
+  std::atomic<uint32_t> entry;
+};
+
 // The verdicts on lost workers, in the control memory of rank 0, written by every worker of the job.
 // They stand in their order and without gaps: one that is there stays, and none comes before it later.
 struct Board {
@@ -85,8 +96,11 @@ struct Control {
   std::atomic<uint32_t> bell;                   // by the owner: 1 if it waits for its bell too
   alignas(64) std::atomic<uint64_t> mail_from;  // by anyone: a bit for each rank with news of mail
   alignas(64) Board board;
-  // By the owner: which group an entry belongs to; 0: none.
-  alignas(64) std::atomic<uint64_t> keys[kGroupsMax];
+  // By the owner: which entries belong to which groups.
+  alignas(64) IndexPlace index[kIndexPlaces];
+  // By the owner: keys of groups that it has let go, or will not make; of those that share a place, the
+  // last.
+  std::atomic<uint64_t> gone[kGonePlaces];
   GroupEntry groups[kGroupsMax];
   std::atomic<uint64_t> heap_flags[kHeapFlags];
   MailRing messages[limits::kLocalWorkersMax];  // by sender

@@ -7,6 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace syncopate::transport::shm {
 namespace {
@@ -15,13 +16,8 @@ constexpr uint64_t kBroken = uint64_t{1} << 48;
 constexpr uint64_t kMembers = kBroken - 1;
 constexpr uint64_t kForLoss = uint64_t{1} << 49;
 constexpr uint64_t kFinishGate = uint64_t{1} << 50;  // in GroupEntry::failure only
-constexpr int kGenerationShift = 50;
-constexpr uint64_t kGenerations = uint64_t{1} << 14;
-constexpr int kLetGoTagShift = 48;
 
 static_assert(limits::kLocalWorkersMax <= 48);
-
-uint64_t FirstGeneration(uint64_t key) { return (key >> 20) & (kGenerations - 1); }
 
 }  // namespace
 
@@ -282,39 +278,18 @@ class ShmSession final : public Session {
   bool shut_for_loss_ = false;  // and this was for a loss
 };
 
-namespace {
-
-// What GroupEntry::let_go of a group begins with, less its shift.
-uint64_t LetGoTag(uint64_t key) { return key * 0x9e3779b97f4a7c15u >> kLetGoTagShift; }
-
-// Gives back the kept entries that nobody looks at any more.
-void GiveBackKept(SessionContext& context) {
-  Control& own = context.peers.own();
-  std::erase_if(context.kept, [&](const SessionContext::KeptEntry& kept) {
-    const uint64_t let_go = own.groups[kept.entry].let_go.load(std::memory_order_acquire);
-    for (int member = 0; member < static_cast<int>(kept.members.size()); ++member) {
-      if (member == kept.self || (let_go >> member & 1) != 0) continue;
-      if (!IsLost(context.peers.board(), kept.members[static_cast<size_t>(member)])) return false;
-    }
-    own.keys[kept.entry].store(0, std::memory_order_release);
-    return true;
-  });
-}
-
-}  // namespace
-
 ShmGroupPort::ShmGroupPort(SessionContext& context, uint64_t key, std::vector<int> members,
-                           int self, int own_entry)
+                           int self, const FoundEntry& own)
     : context_(context),
       key_(key),
       members_(std::move(members)),
       self_(self),
       first_generation_(FirstGeneration(key)),
       everybody_((uint64_t{1} << members_.size()) - 1),
+      own_(own),
       entries_(members_.size(), nullptr) {
-  Control& own = context.peers.own();
-  entries_[static_cast<size_t>(self)] = &own.groups[own_entry];
-  if (self == 0) leader_key_ = &own.keys[own_entry];
+  entries_[static_cast<size_t>(self)] = own.entry;
+  if (self == 0) leader_key_ = own.key;
   std::iota(std::begin(free_for_), std::end(free_for_), uint64_t{0});
 }
 
@@ -326,63 +301,29 @@ absl::StatusOr<std::unique_ptr<ShmGroupPort>> ShmGroupPort::Make(SessionContext&
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", context.peers.rank(), " is not a member of the group it makes"));
   }
-  GiveBackKept(context);
-  Control& own = context.peers.own();
-  for (int i = 0; i < kGroupsMax; ++i) {
-    const int entry = static_cast<int>((key + static_cast<uint64_t>(i)) % kGroupsMax);
-    if (own.keys[entry].load(std::memory_order_relaxed) != 0) continue;
-    own.groups[entry].failure.store(0, std::memory_order_relaxed);
-    own.groups[entry].let_go.store(LetGoTag(key) << kLetGoTagShift, std::memory_order_relaxed);
-    for (Slot& slot : own.groups[entry].slots) {
-      slot.sequence.store(0, std::memory_order_relaxed);
-      for (GateWord& gate : slot.gates) {
-        // Release: a reader that still looks here for the previous group sees with this that its key
-        // is gone.
-        gate.word.store(FirstGeneration(key) << kGenerationShift, std::memory_order_release);
-      }
-    }
-    own.keys[entry].store(key, std::memory_order_release);
-    std::unique_ptr<ShmGroupPort> port(
-        new ShmGroupPort(context, key, members, static_cast<int>(self - members.begin()), entry));
-    port->RingOthers();  // the first member's entry is what the others may be waiting for
-    return port;
-  }
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "this worker has ", kGroupsMax, " groups already; let go of groups that are no longer used"));
+  SYNCOPATE_ASSIGN_OR_RETURN(const FoundEntry own, context.entries.Take(key));
+  std::unique_ptr<ShmGroupPort> port(
+      new ShmGroupPort(context, key, members, static_cast<int>(self - members.begin()), own));
+  port->RingOthers();  // the first member's entry is what the others may be waiting for
+  return port;
 }
 
 ShmGroupPort::~ShmGroupPort() {
+  // First: a member that makes the group after we have looked for its entry finds us gone.
+  context_.entries.Give(own_, members_, self_, keep_entry_);
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
     if (member == self_) continue;
-    if (GroupEntry* entry = EntryOf(member); entry != nullptr) {
-      uint64_t seen = entry->let_go.load(std::memory_order_relaxed);
-      while (seen >> kLetGoTagShift == LetGoTag(key_) &&
-             !entry->let_go.compare_exchange_weak(seen, seen | uint64_t{1} << self_,
-                                                  std::memory_order_release)) {
-      }
-    }
-  }
-  Control& own = context_.peers.own();
-  const int entry = static_cast<int>(entries_[static_cast<size_t>(self_)] - own.groups);
-  if (keep_entry_) {
-    context_.kept.push_back({.entry = entry, .self = self_, .members = members_});
-  } else {
-    own.keys[entry].store(0, std::memory_order_release);
+    if (GroupEntry* entry = EntryOf(member); entry != nullptr) TellLetGo(*entry, key_, self_);
   }
 }
 
 GroupEntry* ShmGroupPort::EntryOf(int member) {
   GroupEntry*& known = entries_[static_cast<size_t>(member)];
   if (known != nullptr) return known;
-  Control& peer = context_.peers.control(members_[static_cast<size_t>(member)]);
-  for (int i = 0; i < kGroupsMax; ++i) {
-    const int entry = static_cast<int>((key_ + static_cast<uint64_t>(i)) % kGroupsMax);
-    if (peer.keys[entry].load(std::memory_order_acquire) == key_) {
-      known = &peer.groups[entry];
-      if (member == 0) leader_key_ = &peer.keys[entry];
-      break;
-    }
-  }
+  const FoundEntry found =
+      FindEntry(context_.peers.control(members_[static_cast<size_t>(member)]), key_);
+  known = found.entry;
+  if (member == 0) leader_key_ = found.key;
   return known;
 }
 
@@ -390,6 +331,14 @@ bool ShmGroupPort::Failed() {
   GroupEntry* entry = EntryOf(0);
   // What stands in an entry that was let go may be of another group.
   return entry != nullptr && entry->failure.load(std::memory_order_acquire) != 0 && !LeaderLeft();
+}
+
+bool ShmGroupPort::Renounced() {
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
+    const Control& control = context_.peers.control(members_[static_cast<size_t>(member)]);
+    if (EntryOf(member) == nullptr && HasRenounced(control, key_)) return true;
+  }
+  return false;
 }
 
 void ShmGroupPort::RingOthers() {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "transport/shm/control.h"
+#include "transport/shm/group_entries.h"
 #include "transport/shm/peers.h"
 #include "transport/transport.h"
 
@@ -26,18 +27,13 @@ class FlagHeap {
   std::vector<std::pair<uint32_t, uint32_t>> free_ = {{0, kHeapFlags}};  // first, count; sorted
 };
 
-// What all groups of a worker share.
+// What all groups of a worker share. The heap and the generation are used by one thread at a time.
 struct SessionContext {
+  explicit SessionContext(Peers& peers_in) : peers(peers_in), entries(peers_in) {}
   Peers& peers;
   FlagHeap heap = {};
   uint64_t generation = 0;  // last one used for flags
-  // Entries of groups that are gone here, and that other members may still look at.
-  struct KeptEntry {
-    int entry = 0;
-    int self = 0;
-    std::vector<int> members;
-  };
-  std::vector<KeptEntry> kept = {};
+  GroupEntries entries;
 };
 
 class ShmGroupPort final : public GroupPort {
@@ -49,12 +45,13 @@ class ShmGroupPort final : public GroupPort {
 
   bool direct() const override { return true; }
   bool Failed() override;
+  bool Renounced() override;
   absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) override;
 
  private:
   friend class ShmSession;
   ShmGroupPort(SessionContext& context, uint64_t key, std::vector<int> members, int self,
-               int own_entry);
+               const FoundEntry& own);
   // The entry of `member`, or null if it has not made the group yet.
   GroupEntry* EntryOf(int member);
   // The first member has let go of the group. It does so only when all gates that it saw have
@@ -66,8 +63,9 @@ class ShmGroupPort final : public GroupPort {
   const uint64_t key_;
   const std::vector<int> members_;
   const int self_;
-  const uint64_t first_generation_;   // of gates; differs from group to group
-  const uint64_t everybody_;          // the mask of a gate that has passed
+  const uint64_t first_generation_;  // of gates; differs from group to group
+  const uint64_t everybody_;         // the mask of a gate that has passed
+  const FoundEntry own_;
   std::vector<GroupEntry*> entries_;  // by member; null until found
   // The key of the first member's entry, as long as it is this group's; null until found.
   const std::atomic<uint64_t>* leader_key_ = nullptr;

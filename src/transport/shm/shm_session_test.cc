@@ -29,7 +29,7 @@ class ShmSessionTest : public ::testing::Test {
     }
     for (std::thread& thread : threads) thread.join();
     for (int rank = 0; rank < 2; ++rank) {
-      contexts_[rank] = std::make_unique<SessionContext>(SessionContext{.peers = *peers_[rank]});
+      contexts_[rank] = std::make_unique<SessionContext>(*peers_[rank]);
     }
   }
 
@@ -119,6 +119,38 @@ TEST_F(ShmSessionTest, AMemberThatHoldsABrokenGroupStillSeesWhyItBroke) {
   }
   EXPECT_EQ(theirs->State(Gate::kStart), GateState::kBroken);
   EXPECT_TRUE(theirs->WhyBroken(Gate::kStart).for_loss);
+}
+
+// A member that had let go of the group before another made its part was waited for ever after.
+TEST_F(ShmSessionTest, AMemberThatWasThereBeforeIsNotWaitedFor) {
+  for (uint64_t key = 1; key <= 3 * kGroupsMax; ++key) {
+    if (key % 2 == 0) {
+      ASSERT_TRUE(ShmGroupPort::Make(*contexts_[0], key, {0, 1}).ok());  // made and let go
+    } else {
+      contexts_[0]->entries.Renounce(key);
+    }
+    auto port = ShmGroupPort::Make(*contexts_[1], key, {0, 1});
+    ASSERT_TRUE(port.ok()) << "group " << key << ": " << port.status();
+    EXPECT_TRUE((*port)->Renounced());
+    const auto session = *(*port)->Open({.sequence = 0});
+    ASSERT_EQ(session->Break(Gate::kStart, BreakReason::kLoss), GateState::kBroken);
+  }
+}
+
+// A job of many short groups takes no more memory than one of few.
+TEST_F(ShmSessionTest, GroupsOneAfterTheOtherUseTheSameEntry) {
+  const GroupEntry* entry = nullptr;
+  for (uint64_t key = 1; key <= 1000; ++key) {
+    const uint64_t mixed = key * 0x9e3779b97f4a7c15u | 1;
+    ASSERT_EQ(FindEntry(peers_[0]->own(), mixed).entry, nullptr);
+    const auto port = *ShmGroupPort::Make(*contexts_[0], mixed, {0, 1});
+    const FoundEntry found = FindEntry(peers_[1]->control(0), mixed);
+    ASSERT_NE(found.entry, nullptr);
+    const FoundEntry own = FindEntry(peers_[0]->own(), mixed);
+    if (entry == nullptr) entry = own.entry;
+    ASSERT_EQ(own.entry, entry);
+    EXPECT_FALSE(ShmGroupPort::Make(*contexts_[0], mixed, {0, 1}).ok()) << "its key is in use";
+  }
 }
 
 }  // namespace

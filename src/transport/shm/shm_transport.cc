@@ -17,7 +17,7 @@ namespace {
 class ShmTransport final : public Transport {
  public:
   explicit ShmTransport(std::unique_ptr<shm::Peers> peers)
-      : peers_(std::move(peers)), context_{.peers = *peers_}, mail_(*peers_) {}
+      : peers_(std::move(peers)), context_(*peers_), mail_(*peers_) {}
 
   int rank() const override { return peers_->rank(); }
   int size() const override { return peers_->size(); }
@@ -32,6 +32,8 @@ class ShmTransport final : public Transport {
                                                        const std::vector<int>& members) override {
     return shm::ShmGroupPort::Make(context_, key, members);
   }
+
+  void Renounce(uint64_t key) override { context_.entries.Renounce(key); }
 
   absl::StatusOr<std::byte*> Allocate(size_t bytes) override {
     return peers_->arena().Allocate(bytes);
