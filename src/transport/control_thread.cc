@@ -91,11 +91,13 @@ void ControlThread::Loop() {
     }
     if ((reasons & kWork) != 0) {
       MutexLock lock(&work_mutex_);
+      work_at_ns_ = INT64_MAX;
       working_since_ns_ = clock_.NowNs();
       if (work_) work_();
       working_since_ns_ = 0;
     }
-    const int64_t left_ns = std::max<int64_t>(due_ns - clock_.NowNs(), 0);
+    const int64_t wake_ns = std::min(due_ns, work_at_ns_);
+    const int64_t left_ns = std::max<int64_t>(wake_ns - clock_.NowNs(), 0);
     const int wait_ms = next != 0 ? 0 : static_cast<int>((left_ns + 999'999) / 1'000'000);
     epoll_event events[16];
     const int count = epoll_wait(epoll_.get(), events, 16, wait_ms);
@@ -112,7 +114,9 @@ void ControlThread::Loop() {
       }
       reasons |= wanted_.exchange(0);
     }
-    if (clock_.NowNs() >= due_ns) reasons |= kDuty;
+    const int64_t now_ns = clock_.NowNs();
+    if (now_ns >= due_ns) reasons |= kDuty;
+    if (now_ns >= work_at_ns_) reasons |= kWork;
   }
 }
 

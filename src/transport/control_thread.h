@@ -59,6 +59,9 @@ class ControlThread {
   // What kWork means from now on; null: nothing. When it returns, what it meant before does not run any
   // more; so it must not be called from there.
   void SetWork(std::function<void()> work);
+  // Does the work at this time at the latest, once; later calls replace it, INT64_MAX: never. For the
+  // work itself.
+  void WorkAt(int64_t when_ns) { work_at_ns_ = when_ns; }
 
  private:
   static constexpr int64_t kHangsNs = 300'000'000;
@@ -79,6 +82,7 @@ class ControlThread {
 
   Mutex work_mutex_;  // held while it runs
   std::function<void()> work_ ABSL_GUARDED_BY(work_mutex_);
+  int64_t work_at_ns_ = INT64_MAX;  // used by the thread alone
   std::thread thread_;
 };
 

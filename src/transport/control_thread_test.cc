@@ -83,6 +83,26 @@ TEST(ControlThreadTest, EachReasonHasItsOwnEffect) {
   EXPECT_EQ(listens, 3);
 }
 
+TEST(ControlThreadTest, WorkIsDoneAtTheTimeThatItSays) {
+  ControlThread thread(MonotonicClock());
+  std::atomic<int> works{0};
+  std::atomic<int64_t> began_ns{0}, again_ns{0};
+  thread.SetWork([&] {
+    const int64_t now_ns = MonotonicClock().NowNs();
+    if (++works == 1) {
+      began_ns = now_ns;
+      thread.WorkAt(now_ns + 20'000'000);
+    } else {
+      again_ns = now_ns;
+    }
+  });
+  thread.Start([] { return MonotonicClock().NowNs() + kFarNs; });
+  ASSERT_TRUE(Eventually([&] { return works == 2; }));
+  EXPECT_GE(again_ns - began_ns, 20'000'000);
+  thread.Stop();
+  EXPECT_EQ(works, 2) << "it is said once";
+}
+
 TEST(ControlThreadTest, WorkThatWasTakenAwayDoesNotRun) {
   ControlThread thread(MonotonicClock());
   thread.Start([] { return MonotonicClock().NowNs() + kFarNs; });

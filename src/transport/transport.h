@@ -226,6 +226,9 @@ class Transport {
   // such a thread do nothing. By one thread at a time, and not from the work itself.
   virtual void SetControlWork(std::function<void()> /*work*/) {}
   virtual void WakeControl() {}
+  // The work is also done at this time, once, if it is not done before: to be said anew each time. From
+  // the work itself.
+  virtual void WakeControlAt(int64_t /*when_ns*/) {}
   // A thread begins to call Progress() again and again, and does so no longer. In between nobody else
   // listens to the network.
   virtual void DriveBegins() {}

@@ -74,6 +74,7 @@ class CoreTransport final : public Transport {
   int mail_bell() const override { return mail_bell_.get(); }
   void SetControlWork(std::function<void()> work) override;
   void WakeControl() override { control_.Wake(ControlThread::kWork); }
+  void WakeControlAt(int64_t when_ns) override { control_.WorkAt(when_ns); }
   void DriveBegins() override;
   void DriveEnds() override;
 

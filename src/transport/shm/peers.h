@@ -64,6 +64,7 @@ class Peers {
   // See Transport.
   void SetControlWork(std::function<void()> work);
   void WakeControl() { sentry_.Wake(ControlThread::kWork); }
+  void WakeControlAt(int64_t when_ns) { sentry_.WorkAt(when_ns); }
 
   // See Transport::Expel.
   void Expel(int rank, Cause cause);

@@ -65,6 +65,7 @@ class ShmTransport final : public Transport {
     peers_->SetControlWork(std::move(work));
   }
   void WakeControl() override { peers_->WakeControl(); }
+  void WakeControlAt(int64_t when_ns) override { peers_->WakeControlAt(when_ns); }
 
   uint64_t losses() const override { return shm::CountVerdicts(peers_->board()); }
   std::vector<Loss> Lost() const override {
