@@ -33,12 +33,14 @@
 #include "syncopate/collective.h"
 #include "syncopate/data_type.h"
 #include "syncopate/group_key.h"
+#include "syncopate/service.h"
 #include "syncopate/status.h"
 
 namespace syncopate {
 
 namespace internal {
 class WorkerImpl;
+class WorkerAccess;
 class GroupImpl;
 class OperationState;
 struct BufferOwner;
@@ -245,6 +247,9 @@ struct Mail {
   int from = -1;               // whose mail it is: a rank of the job
   Kind kind = Kind::kMessage;  // message, parcel, or the end of both
   std::string bytes;           // as they were sent; kLost and kLeft: why, for people
+  // Of kLost and kLeft: the place of this departure among all those of the job, from 1, the same at all
+  // workers; 0 of a worker that finds out by itself that it is out.
+  uint64_t order = 0;
 };
 // Takes the mail of a topic.
 using MailHandler = std::function<void(Mail)>;
@@ -319,11 +324,27 @@ class Worker {
   // Receive(), and must not run collectives or end the Worker.
   absl::Status Receive(absl::string_view topic, MailHandler handler);
 
+  // Adds a service of one's own (syncopate/service.h), to be done by every worker of the job, best right
+  // after Start(): one worker hosts it, the first live one of SYNCOPATE_SERVICE_RANKS, else the one of
+  // the lowest rank, and requests wait until it has added the service. `report`, of services that
+  // CanRebuild(), is called on the control thread and says what this worker knows.
+  absl::Status AddService(std::unique_ptr<Service> service,
+                          std::function<std::string()> report = nullptr);
+  // Asks a service that has been added here, and waits for its answer, at most Options::timeout. The
+  // answer comes once, whatever becomes of the service's host. Not from a handler.
+  absl::StatusOr<std::string> Ask(absl::string_view service, std::string request);
+  // The same without waiting: `answered` is called once, on the control thread as handlers of
+  // Receive(), if this returns OK; where the worker ends before, with Cancelled. At most 64 requests
+  // of a worker to a service may be open: ResourceExhausted.
+  absl::Status StartAsking(absl::string_view service, std::string request,
+                           std::function<void(absl::StatusOr<std::string>)> answered);
+
   // Memory that the workers of this host share, from the arena (Options::arena_bytes). Its content is
   // undefined. ResourceExhausted if too little is left.
   absl::StatusOr<Buffer> Allocate(size_t bytes);
 
  private:
+  friend class internal::WorkerAccess;
   Worker(std::shared_ptr<internal::WorkerImpl> impl, Group world);
   std::shared_ptr<internal::WorkerImpl> impl_;
   Group world_;

@@ -22,7 +22,7 @@ absl::StatusOr<plan::AlgorithmRules> ResolveAlgorithmRules(const Options& option
   return rules;
 }
 
-std::string AlgorithmTerms(const plan::AlgorithmRules& rules) {
+std::string AlgorithmTerms(const plan::AlgorithmRules& rules, const std::string& others) {
   std::vector<std::string> parts;
   if (std::string text = rules.ToText(); !text.empty()) {
     parts.push_back(absl::StrCat("the rules SYNCOPATE_ALGORITHM=", text));
@@ -34,6 +34,7 @@ std::string AlgorithmTerms(const plan::AlgorithmRules& rules) {
   if (!names.empty()) {
     parts.push_back(absl::StrCat("planners of its own ", absl::StrJoin(names, ",")));
   }
+  if (!others.empty()) parts.push_back(others);
   std::string terms = absl::StrJoin(parts, " and ");
   if (terms.size() <= transport::kTermsBytesMax) return terms;
   const std::string end = absl::StrCat("... (digest ", DigestOf(terms).ToString(), ")");

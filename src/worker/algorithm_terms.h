@@ -17,9 +17,9 @@ absl::StatusOr<plan::AlgorithmRules> ResolveAlgorithmRules(const Options& option
                                                            const Environment& environment);
 
 // The rules and the planners that this process has registered itself, for people and to be compared
-// with those of other workers (transport/terms.h). Empty if there are neither. At most
-// kTermsBytesMax; of a longer one the beginning and a digest.
-std::string AlgorithmTerms(const plan::AlgorithmRules& rules);
+// with those of other workers (transport/terms.h), and what else must be the same. Empty if there is
+// none of it. At most kTermsBytesMax; of a longer one the beginning and a digest.
+std::string AlgorithmTerms(const plan::AlgorithmRules& rules, const std::string& others = "");
 
 }  // namespace syncopate::worker
 

@@ -3,6 +3,9 @@
 //   syncopate launch -n 2 -- mail_benchmark latency 2000
 //     half a round trip of 64 bytes as messages, as send-receives, and as the plainest wake-ups of a
 //     sleeping thread (an eventfd, a TCP connection on the loopback), taken in turns, in microseconds
+//   syncopate launch -n 3 -- mail_benchmark ask 2000
+//     a request of 64 bytes to a service of rank 0 and its answer, asked by the last rank, beside a
+//     message to rank 0 and back, taken in turns; all workers are idle
 //   syncopate launch -n 4 -- mail_benchmark beside 104857600 10 10 1000
 //     10 pairs of 10 all-reduces of 100 MiB, without and with 1,000 messages a second of each worker:
 //     the ratio of their times, and beside it that of two such rounds without messages (A/A)
@@ -31,6 +34,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "syncopate/service.h"
 #include "syncopate/syncopate.h"
 
 namespace syncopate::worker {
@@ -198,6 +202,79 @@ void Latency(Worker& worker, int rounds) {
   PrintRow("wake-up by TCP", connections);
 }
 
+// Answers with what it is asked.
+class EchoService : public Service {
+ public:
+  absl::string_view name() const override { return "echo"; }
+  ServiceStep Step(const ServiceContext&, const ServiceEvent& event) override {
+    const auto* asked = std::get_if<ServiceAsked>(&event);
+    if (asked == nullptr) return {};
+    return {.answers = {{.to = asked->from, .ticket = asked->ticket, .bytes = asked->request}},
+            .reason = ""};
+  }
+  std::string State() const override { return ""; }
+  absl::Status Load(absl::string_view) override { return absl::OkStatus(); }
+};
+
+// Something that one thread waits for again and again.
+class Signal {
+ public:
+  void Give() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++given_;
+    changed_.notify_all();
+  }
+  void Take() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return given_ > 0; });
+    --given_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int given_ = 0;
+};
+
+// Only the last rank does something; the threads of all others sleep until it has ended.
+void Asking(Worker& worker, int rounds) {
+  const int asker = worker.size() - 1;
+  const std::string message(kBytes, 'm');
+  Signal back, end;
+  Fatal(worker.AddService(std::make_unique<EchoService>()));
+  Fatal(worker.Receive("ping", [&](Mail mail) {
+    if (mail.kind == Mail::Kind::kMessage) Fatal(worker.Send(mail.from, "back", mail.bytes));
+  }));
+  Fatal(worker.Receive("back", [&](Mail mail) {
+    if (mail.kind == Mail::Kind::kMessage) back.Give();
+  }));
+  Fatal(worker.Receive("end", [&](Mail mail) {
+    if (mail.kind == Mail::Kind::kMessage) end.Give();
+  }));
+  Fatal(worker.world().Barrier());
+  if (worker.rank() == asker) {
+    std::vector<double> messages, requests;
+    for (int batch = 0; batch * kBatch < rounds; ++batch) {
+      Measure(
+          [&] {
+            Fatal(worker.Send(0, "ping", message));
+            back.Take();
+          },
+          messages);
+      Measure([&] { Fatal(worker.Ask("echo", message).status()); }, requests);
+    }
+    // Measure() gives halves.
+    for (std::vector<double>* times : {&messages, &requests}) {
+      for (double& time : *times) time *= 2;
+    }
+    PrintRow("message and back", messages);
+    PrintRow("request and answer", requests);
+    for (int to = 0; to <= asker; ++to) Fatal(worker.Send(to, "end", "x"));
+  }
+  end.Take();
+  for (const char* topic : {"ping", "back", "end"}) Fatal(worker.Receive(topic, nullptr));
+}
+
 // Sends messages to the next worker at this rate, from a thread of its own, while it lives.
 class Chatter {
  public:
@@ -290,9 +367,11 @@ int Main(const std::vector<std::string>& arguments) {
   }
   const std::string mode = arguments.empty() ? "" : arguments[0];
   const bool latency = mode == "latency" && numbers.size() == 1;
-  if (!latency && !(mode == "beside" && numbers.size() == 4)) {
+  const bool ask = mode == "ask" && numbers.size() == 1;
+  if (!latency && !ask && !(mode == "beside" && numbers.size() == 4)) {
     std::fprintf(stderr,
                  "usage: mail_benchmark latency ROUNDS\n"
+                 "       mail_benchmark ask ROUNDS\n"
                  "       mail_benchmark beside BYTES CALLS PAIRS MESSAGES_PER_SECOND\n");
     return 2;
   }
@@ -300,6 +379,8 @@ int Main(const std::vector<std::string>& arguments) {
   Fatal(worker.status());
   if (latency) {
     Latency(**worker, static_cast<int>(numbers[0]));
+  } else if (ask) {
+    Asking(**worker, static_cast<int>(numbers[0]));
   } else {
     Beside(**worker, numbers[0], static_cast<int>(numbers[1]), static_cast<int>(numbers[2]),
            static_cast<int>(numbers[3]));

@@ -108,9 +108,42 @@ void Mailbox::Work() {
     HandOut();
     gone_.push_back({.from = mail.from,
                      .kind = mail.kind == MailKind::kLost ? Mail::Kind::kLost : Mail::Kind::kLeft,
-                     .bytes = std::move(mail.bytes)});
+                     .bytes = std::move(mail.bytes),
+                     .order = mail.order});
   }
   HandOut();
+  RunTasks();
+}
+
+void Mailbox::Do(std::function<void()> task) {
+  {
+    MutexLock lock(&mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  Begin();
+  transport_.WakeControl();
+}
+
+void Mailbox::DoAt(int64_t when_ns, std::function<void()> task) {
+  {
+    MutexLock lock(&mutex_);
+    timed_.emplace(when_ns, std::move(task));
+  }
+  Begin();
+  transport_.WakeControl();  // to be told of the time
+}
+
+// Tasks that come meanwhile wake the thread again: they do not keep it from its other duties.
+void Mailbox::RunTasks() {
+  const auto due = timed_.upper_bound(clock_.NowNs());
+  for (auto task = timed_.begin(); task != due; ++task) tasks_.push_back(std::move(task->second));
+  timed_.erase(timed_.begin(), due);
+  std::deque<std::function<void()>> tasks = std::exchange(tasks_, {});
+  mutex_.Unlock();
+  for (const std::function<void()>& task : tasks) task();
+  tasks.clear();
+  mutex_.Lock();
+  if (!timed_.empty()) transport_.WakeControlAt(timed_.begin()->first);
 }
 
 void Mailbox::Keep(transport::Mail mail) {

@@ -5,10 +5,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -203,6 +206,60 @@ TEST(MailboxTest, WhatIsNotAllowedIsRefusedWithAReason) {
                     .Send(0, std::string(limits::kMailTopicBytesMax, 't'),
                           std::string(limits::kMailBytesMax, 'x'))
                     .ok());
+  });
+}
+
+// Departures come in one order at all workers, with their places in it.
+TEST(MailboxTest, DeparturesHaveAnOrder) {
+  std::mutex mutex;
+  std::vector<std::vector<std::pair<int, uint64_t>>> heard;
+  RunWorkers(4, [&](Worker& worker) {
+    Inbox inbox(worker, "x");
+    ASSERT_TRUE(worker.world().Barrier().ok());
+    if (worker.rank() >= 2) return;  // it leaves
+    std::vector<Mail> all = inbox.WaitFor(2);
+    ASSERT_GE(all.size(), 2u);  // the other one may have gone as well
+    all.resize(2);
+    std::vector<std::pair<int, uint64_t>> mine;
+    for (const Mail& mail : all) {
+      EXPECT_EQ(mail.kind, Mail::Kind::kLeft);
+      mine.emplace_back(mail.from, mail.order);
+    }
+    std::lock_guard<std::mutex> lock(mutex);
+    heard.push_back(mine);
+  });
+  ASSERT_EQ(heard.size(), 2u);
+  EXPECT_EQ(heard[0][0].second, 1u);
+  EXPECT_EQ(heard[0][1].second, 2u);
+  EXPECT_EQ(heard[0], heard[1]);
+}
+
+TEST(MailboxTest, TasksRunInOrderAndAtTheirTimesOnTheControlThread) {
+  RunWorkers(1, [](Worker& worker) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<int> order;
+    std::set<std::thread::id> threads;
+    const int64_t begin_ns = MonotonicClock().NowNs();
+    int64_t last_ns = 0;
+    const auto note = [&](int number) {
+      std::lock_guard<std::mutex> lock(mutex);
+      order.push_back(number);
+      threads.insert(std::this_thread::get_id());
+      last_ns = MonotonicClock().NowNs();
+      changed.notify_all();
+    };
+    Mailbox& mailbox = MailboxOf(worker);
+    mailbox.DoAt(begin_ns + 60'000'000, [&] { note(4); });
+    mailbox.DoAt(begin_ns + 30'000'000, [&] { note(3); });
+    mailbox.Do([&] { note(1); });
+    mailbox.Do([&] { note(2); });
+    std::unique_lock<std::mutex> lock(mutex);
+    ASSERT_TRUE(changed.wait_for(lock, std::chrono::minutes(1), [&] { return order.size() == 4; }));
+    EXPECT_THAT(order, ElementsAre(1, 2, 3, 4));
+    EXPECT_GE(last_ns - begin_ns, 60'000'000);
+    EXPECT_EQ(threads.size(), 1u);
+    EXPECT_FALSE(threads.contains(std::this_thread::get_id()));
   });
 }
 

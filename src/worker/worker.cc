@@ -37,11 +37,14 @@
 #include "engine/engine.h"
 #include "syncopate/syncopate.h"
 #include "worker/algorithm_terms.h"
+#include "worker/departures.h"
 #include "worker/engine_exchange.h"
+#include "worker/job_services.h"
 #include "worker/mailbox.h"
 #include "worker/network.h"
 #include "worker/own_programs.h"
 #include "worker/program_cache.h"
+#include "worker/service_ranks.h"
 #include "worker/start_transport.h"
 #include "worker/used_keys.h"
 
@@ -64,7 +67,7 @@ std::shared_ptr<T> Share(T* object) {
 class WorkerImpl {
  public:
   WorkerImpl(worker::StartedTransport started, const std::optional<worker::Network>& network_in,
-             plan::AlgorithmRules rules_in)
+             plan::AlgorithmRules rules_in, std::vector<int> service_order)
       : rules(std::move(rules_in)),
         job(std::move(started.job)),
         timeout_ns(started.timeout_ns),
@@ -72,7 +75,12 @@ class WorkerImpl {
         network(network_in),
         programs(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), network_in),
         engine(*transport, MonotonicClock()),
-        mailbox(*transport) {}
+        mailbox(*transport, MonotonicClock()),
+        services(mailbox, MonotonicClock(),
+                 {.rank = job.rank, .size = job.size, .candidates = std::move(service_order)}) {}
+
+  // Handlers and tasks of the mailbox use all the rest.
+  ~WorkerImpl() { mailbox.Stop(); }
 
   // An error in a forked child. It must be asked before any lock is taken: a thread of the parent
   // may have held it while the process forked, and would never give it back here.
@@ -167,6 +175,7 @@ class WorkerImpl {
   std::unique_ptr<adapt::ChunkTuner> tuner;    // null: sub-chunks are not tuned
   engine::Engine engine;
   worker::Mailbox mailbox;
+  worker::JobServices services;
   Mutex mutex;
   std::map<std::vector<int>, uint64_t> group_instances ABSL_GUARDED_BY(mutex);
   worker::UsedKeys used_keys ABSL_GUARDED_BY(mutex){limits::kClosedGroupsMax};
@@ -183,6 +192,12 @@ class WorkerImpl {
     }
     return engine.MakeGroup(key, members);
   }
+};
+
+// For the rooms above: what a worker is made of.
+class WorkerAccess {
+ public:
+  static WorkerImpl& Of(const Worker& worker) { return *worker.impl_; }
 };
 
 // Keeps the transport alive that the memory belongs to, and gives the memory back to it.
@@ -482,15 +497,20 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   const Environment environment = ProcessEnvironment();
   SYNCOPATE_ASSIGN_OR_RETURN(plan::AlgorithmRules rules,
                              worker::ResolveAlgorithmRules(options, environment));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<int> service_ranks,
+                             worker::ServiceRanksFromEnvironment(environment));
   SYNCOPATE_ASSIGN_OR_RETURN(
       worker::StartedTransport started,
-      worker::StartTransport(options, environment, worker::AlgorithmTerms(rules)));
+      worker::StartTransport(options, environment,
+                             worker::AlgorithmTerms(rules, worker::ServiceTerms(service_ranks))));
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<int> service_order,
+                             worker::ServiceOrder(service_ranks, started.job.size));
   std::optional<syncopate::worker::Network> network;
   if (!started.hosts.empty()) {
     SYNCOPATE_ASSIGN_OR_RETURN(network, worker::LoadNetwork(environment, started.hosts));
   }
-  auto impl =
-      internal::Share(new internal::WorkerImpl(std::move(started), network, std::move(rules)));
+  auto impl = internal::Share(new internal::WorkerImpl(std::move(started), network,
+                                                       std::move(rules), std::move(service_order)));
   std::vector<int> everyone(static_cast<size_t>(impl->job.size));
   std::iota(everyone.begin(), everyone.end(), 0);
   // All workers make these groups in the same order, so their keys agree. The watch and the tuner
@@ -507,11 +527,21 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   return std::unique_ptr<Worker>(new Worker(std::move(impl), Group(std::move(group))));
 }
 
+namespace {
+
+// The longest that a worker that leaves waits until others have what its services know.
+constexpr int64_t kHandOverNs = 2'000'000'000;
+
+}  // namespace
+
 Worker::Worker(std::shared_ptr<internal::WorkerImpl> impl, Group world)
     : impl_(std::move(impl)), world_(std::move(world)) {}
 Worker::~Worker() {
+  if (impl_->made_here.InChild()) return;
+  impl_->services.Leave(MonotonicClock().NowNs() + kHandOverNs);
   // What handlers refer to may be gone after this.
-  if (!impl_->made_here.InChild()) impl_->mailbox.Stop();
+  impl_->mailbox.Stop();
+  impl_->services.Close(absl::CancelledError("this worker leaves the job"));
 }
 
 int Worker::rank() const { return impl_->job.rank; }
@@ -590,10 +620,46 @@ absl::Status Worker::Receive(absl::string_view topic, MailHandler handler) {
   return impl_->mailbox.Receive(topic, std::move(handler));
 }
 
+absl::Status Worker::AddService(std::unique_ptr<Service> service,
+                                std::function<std::string()> report) {
+  SYNCOPATE_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->services.Add(std::move(service), std::move(report));
+}
+
+absl::StatusOr<std::string> Worker::Ask(absl::string_view service, std::string request) {
+  SYNCOPATE_RETURN_IF_ERROR(impl_->CheckProcess());
+  SYNCOPATE_ASSIGN_OR_RETURN(worker::LiveService * live, impl_->services.Find(service));
+  return live->AskAndWait(std::move(request), MonotonicClock().NowNs() + impl_->timeout_ns);
+}
+
+absl::Status Worker::StartAsking(absl::string_view service, std::string request,
+                                 std::function<void(absl::StatusOr<std::string>)> answered) {
+  SYNCOPATE_RETURN_IF_ERROR(impl_->CheckProcess());
+  SYNCOPATE_ASSIGN_OR_RETURN(worker::LiveService * live, impl_->services.Find(service));
+  return live->Ask(std::move(request), std::move(answered));
+}
+
 absl::StatusOr<Buffer> Worker::Allocate(size_t bytes) {
   SYNCOPATE_RETURN_IF_ERROR(impl_->CheckProcess());
   SYNCOPATE_ASSIGN_OR_RETURN(std::byte * memory, impl_->transport->Allocate(bytes));
   return Buffer(std::make_shared<internal::BufferOwner>(impl_, memory), memory, bytes);
 }
 
+namespace worker {
+
+JobServices& ServicesOf(Worker& worker) { return internal::WorkerAccess::Of(worker).services; }
+
+Mailbox& MailboxOf(Worker& worker) { return internal::WorkerAccess::Of(worker).mailbox; }
+
+std::vector<Departure> DeparturesOf(const Worker& worker) {
+  internal::WorkerImpl& impl = internal::WorkerAccess::Of(worker);
+  std::vector<Departure> departures;
+  if (impl.made_here.InChild()) return departures;
+  for (transport::Loss& loss : impl.transport->Lost()) {
+    departures.push_back({.rank = loss.rank, .left = loss.left, .cause = std::move(loss.cause)});
+  }
+  return departures;
+}
+
+}  // namespace worker
 }  // namespace syncopate
