@@ -64,6 +64,7 @@ struct StrategyEntry {
   bool survives = false;   // goes on without workers that are lost or leave
   Moves moves = Moves::kGradients;
   std::string service = {};  // the name of the one that it asks; empty: none
+  bool sends = false;        // messages to the strategies of other workers
   DataMode data = DataMode::kInStep;
   ModelIs model = ModelIs::kParameters;
   // InvalidArgument says which option is missing or wrong.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "sync/live_messenger.h"
 
 namespace syncopate::sync {
 
@@ -30,7 +31,20 @@ absl::StatusOr<std::unique_ptr<Synchronizer>> MakeSynchronizer(
     options.witness->Began(
         {.name = strategy, .values = values, .first_iteration = options.first_iteration});
   }
-  return Synchronizer::Make(worker, table, replica, std::move(machine), options);
+  // A strategy that says nothing costs nothing.
+  std::unique_ptr<LiveMessenger> messenger;
+  if (options.messenger == nullptr && (entry->sends || !entry->service.empty())) {
+    messenger = std::make_unique<LiveMessenger>(worker);
+    options.messenger = messenger.get();
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      auto synchronizer, Synchronizer::Make(worker, table, replica, std::move(machine), options));
+  if (messenger != nullptr) {
+    SYNCOPATE_RETURN_IF_ERROR(messenger->Begin(
+        [to = synchronizer.get()](strategy::Event event) { to->Deliver(std::move(event)); }));
+    synchronizer->Keep(std::move(messenger));
+  }
+  return synchronizer;
 }
 
 }  // namespace syncopate::sync

@@ -31,6 +31,7 @@
 #include "sync/group_cache.h"
 #include "sync/packed_values.h"
 #include "sync/transfer_inbox.h"
+#include "worker/departures.h"
 
 namespace syncopate::sync {
 
@@ -652,13 +653,11 @@ class Synchronizer::Impl {
     Tell(strategy::TransferFailed{id, status});
   }
 
-  // `why` explains the loss of its suspect, which all survivors blame, so that it comes first.
+  // In the order on which all survivors agree. `why` explains the loss of its suspect.
   void TellLosses(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     looked_for_losses_ns_ = NowNs();
-    std::vector<int> lost = worker_.Lost();
-    std::stable_partition(lost.begin(), lost.end(),
-                          [&](int rank) { return GetSuspect(why) == rank; });
-    for (const int rank : lost) {
+    for (const worker::Departure& departure : worker::DeparturesOf(worker_)) {
+      const int rank = departure.rank;
       if (groups_.IsGone(rank)) continue;
       groups_.Lose(rank);
       if (rank == worker_.rank()) {
@@ -666,10 +665,14 @@ class Synchronizer::Impl {
                        rank));
         return;
       }
+      if (departure.left) {
+        Tell(strategy::WorkerLeft{rank});
+        continue;
+      }
       Tell(strategy::WorkerLost{rank, GetSuspect(why) == rank
                                           ? why
                                           : WithBlast(absl::UnavailableError(absl::StrCat(
-                                                          "worker ", rank, " is dead or stuck")),
+                                                          "worker ", rank, " ", departure.cause)),
                                                       BlastRadius::kGroup, rank)});
     }
   }
@@ -777,7 +780,11 @@ absl::StatusOr<std::unique_ptr<Synchronizer>> Synchronizer::Make(
 Synchronizer::Synchronizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Synchronizer::~Synchronizer() {
   // A forked child has none of its threads.
-  if (impl_ != nullptr && impl_->in_forked_child()) (void)impl_.release();
+  if (impl_ != nullptr && impl_->in_forked_child()) {
+    (void)impl_.release();
+    (void)messenger_.release();
+  }
+  if (messenger_ != nullptr) messenger_->Stop();
 }
 absl::Status Synchronizer::Begin(uint64_t samples, uint64_t all_samples) {
   return impl_->Begin(samples, all_samples);

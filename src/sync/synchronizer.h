@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,6 +47,8 @@ class Messenger {
   virtual ~Messenger() = default;
   virtual absl::Status Ask(const strategy::AskService& ask) = 0;
   virtual absl::Status Send(const strategy::SendMessage& send) = 0;
+  // When this returns, nothing is delivered any more.
+  virtual void Stop() {}
 };
 
 // Sees what a synchronizer does, in the order in which it does it. Called on any thread, while the
@@ -125,6 +128,9 @@ class Synchronizer {
   // value that was agreed on. Returns at once; from any thread.
   void Deliver(strategy::Event event);
 
+  // Keeps the messenger of the options, which delivers to it, until its own end.
+  void Keep(std::unique_ptr<Messenger> messenger) { messenger_ = std::move(messenger); }
+
   int64_t iterations() const;  // begun here so far
   // The times of the last iteration that has ended.
   const IterationTimes& times() const;
@@ -135,6 +141,7 @@ class Synchronizer {
  private:
   class Impl;
   explicit Synchronizer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Messenger> messenger_;  // of Keep()
   std::unique_ptr<Impl> impl_;
 };
 

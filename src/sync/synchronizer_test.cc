@@ -502,8 +502,8 @@ TEST(LiveGroupsTest, TheOthersGoOnWithoutAWorkerThatGoes) {
           const auto told = [&] {
             int count = 0;
             for (const strategy::Decision& step : memory.decisions()) {
-              const auto* lost = std::get_if<strategy::WorkerLost>(&step.event);
-              count += lost != nullptr && lost->rank == 2 ? 1 : 0;
+              const auto* left = std::get_if<strategy::WorkerLeft>(&step.event);
+              count += left != nullptr && left->rank == 2 ? 1 : 0;
             }
             return count;
           };
@@ -512,11 +512,12 @@ TEST(LiveGroupsTest, TheOthersGoOnWithoutAWorkerThatGoes) {
           }
           EXPECT_EQ(told(), 1);
         }
-        bool lost = false;
+        bool gone = false;
         for (const strategy::Decision& step : memory.decisions()) {
-          lost |= std::holds_alternative<strategy::WorkerLost>(step.event);
+          gone |= std::holds_alternative<strategy::WorkerLeft>(step.event);
+          EXPECT_FALSE(std::holds_alternative<strategy::WorkerLost>(step.event)) << "it has left";
           if (const auto* failed = std::get_if<strategy::TransferFailed>(&step.event)) {
-            EXPECT_TRUE(lost) << failed->why;
+            EXPECT_TRUE(gone) << failed->why;
             EXPECT_EQ(GetSuspect(failed->why), 2) << failed->why;
           }
         }

@@ -1,0 +1,153 @@
+// What strategies ask and say in a running job: workers that are threads of this process, in shared
+// memory, with a service of the test.
+#include "sync/live_messenger.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "model/strategy_message.h"
+#include "syncopate/service.h"
+#include "syncopate/syncopate.h"
+#include "worker/worker_testing.h"
+
+namespace syncopate::sync {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Gives turns, one after the other.
+class Turns : public Service {
+ public:
+  absl::string_view name() const override { return "turns"; }
+  ServiceStep Step(const ServiceContext&, const ServiceEvent& event) override {
+    const auto* asked = std::get_if<ServiceAsked>(&event);
+    if (asked == nullptr) return {};
+    const auto message = DecodeStrategyMessage(asked->request, 4096);
+    if (!message.ok()) {
+      return {.answers = {Refusal(asked->from, asked->ticket, message.status())}, .reason = ""};
+    }
+    if (!std::holds_alternative<WantTurn>(*message)) {
+      return {.answers = {Refusal(asked->from, asked->ticket,
+                                  absl::InvalidArgumentError("only turns are given here"))},
+              .reason = ""};
+    }
+    return {.answers = {{.to = asked->from,
+                         .ticket = asked->ticket,
+                         .bytes = Encode(StrategyMessage(TurnGiven{.turn = ++turns_}))}},
+            .reason = ""};
+  }
+  std::string State() const override { return std::to_string(turns_); }
+  absl::Status Load(absl::string_view state) override {
+    turns_ = std::stoull(std::string(state));
+    return absl::OkStatus();
+  }
+
+ private:
+  uint64_t turns_ = 0;
+};
+
+// The events that a messenger delivers, for a thread that waits for them.
+class Events {
+ public:
+  void Add(strategy::Event event) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    events_.push_back(std::move(event));
+    changed_.notify_all();
+  }
+  // The first `count`; fewer if they do not come in a minute.
+  std::vector<strategy::Event> WaitFor(size_t count) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, std::chrono::minutes(1), [&] { return events_.size() >= count; });
+    return events_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<strategy::Event> events_;
+};
+
+TEST(LiveMessengerTest, AnswersAndMessagesComeBackAsEvents) {
+  constexpr int kWorkers = 3, kRounds = 20;
+  std::mutex mutex;
+  std::vector<uint64_t> turns;
+  worker::RunWorkers(kWorkers, [&](Worker& worker) {
+    ASSERT_TRUE(worker.AddService(std::make_unique<Turns>()).ok());
+    Events events;
+    LiveMessenger messenger(worker);
+    ASSERT_TRUE(messenger.Begin([&](strategy::Event event) { events.Add(std::move(event)); }).ok());
+    for (int64_t i = 0; i < kRounds; ++i) {
+      ASSERT_TRUE(messenger.Ask({"turns", i, WantTurn{.iteration = i}}).ok());
+      ASSERT_TRUE(messenger.Send({(worker.rank() + 1) % kWorkers, Distance{.iteration = i}}).ok());
+    }
+    int64_t answers = 0, messages = 0;
+    for (const strategy::Event& event : events.WaitFor(2 * kRounds)) {
+      if (const auto* answered = std::get_if<strategy::Answered>(&event)) {
+        EXPECT_EQ(answered->service, "turns");
+        EXPECT_EQ(answered->ticket, answers++);
+        const std::lock_guard<std::mutex> lock(mutex);
+        turns.push_back(std::get<TurnGiven>(answered->message).turn);
+      } else {
+        const auto& arrived = std::get<strategy::MessageArrived>(event);
+        EXPECT_EQ(arrived.from, (worker.rank() + kWorkers - 1) % kWorkers);
+        EXPECT_EQ(std::get<Distance>(arrived.message).iteration, messages++);
+      }
+    }
+    EXPECT_EQ(answers, kRounds);
+    EXPECT_EQ(messages, kRounds);
+    ASSERT_TRUE(worker.world().Barrier().ok());
+    messenger.Stop();
+  });
+  std::sort(turns.begin(), turns.end());
+  ASSERT_EQ(turns.size(), kWorkers * kRounds + 0u);
+  for (size_t i = 0; i < turns.size(); ++i) EXPECT_EQ(turns[i], i + 1) << "given once each";
+}
+
+// What an earlier messenger of the same worker was sent does not come to a later one.
+TEST(LiveMessengerTest, MessagesComeToTheMessengerOfTheSameNumber) {
+  worker::RunWorkers(2, [](Worker& worker) {
+    const int other = 1 - worker.rank();
+    {
+      LiveMessenger first(worker);
+      ASSERT_TRUE(first.Send({other, Distance{.iteration = 1}}).ok());
+    }
+    Events events;
+    LiveMessenger second(worker);
+    ASSERT_TRUE(second.Send({other, Distance{.iteration = 2}}).ok());
+    ASSERT_TRUE(second.Begin([&](strategy::Event event) { events.Add(std::move(event)); }).ok());
+    const std::vector<strategy::Event> came = events.WaitFor(1);
+    ASSERT_EQ(came.size(), 1u);
+    EXPECT_EQ(std::get<Distance>(std::get<strategy::MessageArrived>(came[0]).message).iteration, 2);
+    ASSERT_TRUE(worker.world().Barrier().ok());
+  });
+}
+
+TEST(LiveMessengerTest, WhatCannotBeCarriedIsAnError) {
+  worker::RunWorkers(1, [](Worker& worker) {
+    Events events;
+    LiveMessenger messenger(worker);
+    ASSERT_TRUE(messenger.Begin([&](strategy::Event event) { events.Add(std::move(event)); }).ok());
+    const absl::Status unknown = messenger.Ask({"turns", 1, WantTurn{}});
+    EXPECT_EQ(unknown.code(), absl::StatusCode::kNotFound);
+    EXPECT_THAT(unknown.message(), HasSubstr("\"turns\""));
+    EXPECT_FALSE(messenger.Send({7, Distance{}}).ok()) << "there is no rank 7";
+    EXPECT_FALSE(messenger.Send({0, Distance{.squared = -1}}).ok()) << "not a distance";
+    ASSERT_TRUE(worker.AddService(std::make_unique<Turns>()).ok());
+    ASSERT_TRUE(messenger.Ask({"turns", 1, WantGroup{}}).ok());
+    const std::vector<strategy::Event> came = events.WaitFor(1);
+    ASSERT_EQ(came.size(), 1u);
+    EXPECT_THAT(std::get<Refused>(std::get<strategy::Answered>(came[0]).message).why,
+                HasSubstr("only turns are given here"));
+  });
+}
+
+}  // namespace
+}  // namespace syncopate::sync
