@@ -13,6 +13,8 @@ namespace {
 // Mail travels this quickly, and takes DelayTicks() besides.
 constexpr uint64_t kBytesPerTick = 64 << 10;
 
+constexpr std::byte kRubbish{0xEE};
+
 }  // namespace
 
 class LoopSession final : public Session {
@@ -26,6 +28,19 @@ class LoopSession final : public Session {
         self_(self),
         sent_(network.sent_[static_cast<size_t>(rank)]) {
     for (int64_t& lag : gate_lag_) lag = network.DelayTicks();
+  }
+
+  // A gate has broken, and a peer may not know it yet: it still reads what was offered, though the
+  // memory is put to another use now. What it reads must not matter, so it reads rubbish.
+  ~LoopSession() override {
+    auto& messages = operation_->messages;
+    const auto end = messages.lower_bound({self_ + 1, 0, 0});
+    for (auto entry = messages.lower_bound({self_, 0, 0}); entry != end; ++entry) {
+      LoopNetwork::Message& message = entry->second;
+      if (message.buffered || message.consumed_tick >= 0) continue;
+      message.copy.assign(message.size, kRubbish);
+      message.buffered = true;
+    }
   }
 
   bool Enter(Gate gate, int member) override {
@@ -75,6 +90,7 @@ class LoopSession final : public Session {
     LoopNetwork::Message message;
     message.arrives_tick = network_.now_ + network_.DelayTicks();
     message.buffered = network_.random_.Below(2) == 0;
+    message.size = where.bytes;
     if (message.buffered) {
       message.copy.assign(bytes, bytes + where.bytes);
       message.consumed_tick = network_.now_ + network_.DelayTicks();

@@ -58,6 +58,7 @@ class LoopNetwork {
   };
   struct Message {
     const std::byte* bytes = nullptr;
+    uint64_t size = 0;
     std::vector<std::byte> copy;  // of a buffered message
     bool buffered = false;
     int64_t arrives_tick = 0;
