@@ -14,6 +14,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "model/strategy_message.h"
+#include "strategy/registry.h"
+#include "strategy/strategy.h"
+#include "sync/assemble.h"
+#include "sync/replica.h"
 #include "syncopate/service.h"
 #include "syncopate/syncopate.h"
 #include "worker/worker_testing.h"
@@ -146,6 +150,83 @@ TEST(LiveMessengerTest, WhatCannotBeCarriedIsAnError) {
     ASSERT_EQ(came.size(), 1u);
     EXPECT_THAT(std::get<Refused>(std::get<strategy::Answered>(came[0]).message).why,
                 HasSubstr("only turns are given here"));
+  });
+}
+
+// Asks for a turn in every iteration and tells its neighbour when it has one; the next iteration waits
+// for it, and the end for all that the neighbour tells.
+class TakesTurns : public strategy::Strategy {
+ public:
+  explicit TakesTurns(const strategy::StrategyOptions& options) : options_(options) {}
+  std::string name() const override { return "takes-turns"; }
+  void Step(double, const strategy::Event& event,
+            std::vector<strategy::Command>& commands) override {
+    if (const auto* e = std::get_if<strategy::IterationBegan>(&event)) {
+      ++asked_;
+      commands.push_back(
+          strategy::AskService{"turns", e->iteration, WantTurn{.iteration = e->iteration}});
+    }
+    if (const auto* e = std::get_if<strategy::ForwardNeeds>(&event)) needed_.push_back(e->tensor);
+    if (const auto* e = std::get_if<strategy::Answered>(&event)) {
+      EXPECT_EQ(e->ticket, ++answered_ - 1);
+      EXPECT_TRUE(std::holds_alternative<TurnGiven>(e->message));
+      commands.push_back(
+          strategy::SendMessage{(options_.rank + 1) % options_.size, Distance{.iteration = 1}});
+    }
+    told_ += std::holds_alternative<strategy::MessageArrived>(event) ? 1 : 0;
+    if (answered_ == asked_) {
+      for (const int tensor : std::exchange(needed_, {})) {
+        commands.push_back(strategy::Proceed{tensor});
+      }
+    }
+    draining_ |= std::holds_alternative<strategy::Drain>(event);
+    if (draining_ && told_ == asked_) {
+      draining_ = false;
+      commands.push_back(strategy::Drained{});
+    }
+  }
+
+ private:
+  const strategy::StrategyOptions options_;
+  std::vector<int> needed_;
+  int asked_ = 0, answered_ = 0, told_ = 0;
+  bool draining_ = false;
+};
+
+// A strategy whose entry names a service has a messenger as soon as it is assembled.
+TEST(LiveMessengerTest, AnAssembledStrategyAsksAndSends) {
+  static const absl::Status added =
+      strategy::AddStrategy({.name = "takes-turns",
+                             .about = "for a test",
+                             .lockstep = false,
+                             .service = "turns",
+                             .sends = true,
+                             .make = [](const strategy::StrategyOptions& options)
+                                 -> absl::StatusOr<std::unique_ptr<strategy::Strategy>> {
+                               return std::make_unique<TakesTurns>(options);
+                             }});
+  ASSERT_TRUE(added.ok()) << added;
+  class Nothing : public Replica {
+   public:
+    void Pack(strategy::Content, int, double, std::byte*) override {}
+    double Apply(const strategy::ApplyUpdate&, const Brought&) override { return 0; }
+  };
+  worker::RunWorkers(3, [](Worker& worker) {
+    ASSERT_TRUE(worker.AddService(std::make_unique<Turns>()).ok());
+    Nothing replica;
+    const TensorTable table = {.model = "test", .tensors = {{.name = "t", .elements = 1}}};
+    auto synchronizer = MakeSynchronizer(worker, table, replica, "takes-turns", {}, {});
+    ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
+    for (int iteration = 0; iteration < 30; ++iteration) {
+      ASSERT_TRUE((*synchronizer)->Begin(1, 0).ok());
+      const absl::Status may = (*synchronizer)->Need(0);
+      ASSERT_TRUE(may.ok()) << may;
+      ASSERT_TRUE((*synchronizer)->BackwardBegins().ok());
+      ASSERT_TRUE((*synchronizer)->Gradient(0).ok());
+      ASSERT_TRUE((*synchronizer)->EndBackward().ok());
+    }
+    const absl::Status finished = (*synchronizer)->Finish();
+    EXPECT_TRUE(finished.ok()) << finished;
   });
 }
 

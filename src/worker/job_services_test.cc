@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -78,6 +79,30 @@ TEST(JobServicesTest, EveryRequestIsAnsweredOnceWhileHostsLeaveOneAfterTheOther)
   });
   EXPECT_EQ(sums.size(), kRounds * (1u + 2 + 3 + 4));
   EXPECT_EQ(*sums.rbegin(), sums.size());
+}
+
+// The incarnation of the host that answers once rank 0 has left.
+uint64_t IncarnationWithoutRank0() {
+  std::atomic<uint64_t> incarnation{0};
+  RunWorkers(3, [&](Worker& worker) {
+    ASSERT_TRUE(worker.AddService(std::make_unique<Counter>(false)).ok());
+    ASSERT_TRUE(worker.Ask("counter", Counter::Add(1)).ok());
+    ASSERT_TRUE(worker.world().Barrier().ok());
+    if (worker.rank() == 0) return;
+    while (worker.Lost().empty()) std::this_thread::yield();
+    if (worker.rank() == 2) return;
+    const absl::StatusOr<std::string> answer = worker.Ask("counter", Counter::Add(1));
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    incarnation = Counter::Read(*answer)->id.incarnation;
+  });
+  return incarnation;
+}
+
+TEST(JobServicesTest, RanksHostInTheOrderThatTheUserSays) {
+  EXPECT_GE(IncarnationWithoutRank0(), 1u) << "rank 0 was the first host";
+  setenv("SYNCOPATE_SERVICE_RANKS", "1,0", 1);
+  EXPECT_EQ(IncarnationWithoutRank0(), 0u) << "rank 1 was";
+  unsetenv("SYNCOPATE_SERVICE_RANKS");
 }
 
 TEST(JobServicesTest, AServiceIsToldOfItsTimes) {

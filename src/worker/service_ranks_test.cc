@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "syncopate/syncopate.h"
+#include "worker/algorithm_terms.h"
 
 namespace syncopate::worker {
 namespace {
@@ -40,6 +41,13 @@ TEST(ServiceRanksTest, WhatIsNoOrderOfRanksIsRefused) {
   }
   EXPECT_THAT(Read("1,0-2").status().message(), HasSubstr("rank 1 stands there twice"));
   EXPECT_THAT(ServiceOrder({3}, 3).status().message(), HasSubstr("rank 3 of a job of 3 workers"));
+}
+
+TEST(ServiceRanksTest, AnOrderIsAmongTheTermsThatWorkersCompare) {
+  EXPECT_EQ(ServiceTerms({}), "");
+  // Planners of other tests may stand before it.
+  EXPECT_THAT(AlgorithmTerms({}, ServiceTerms({4, 0, 1})),
+              ::testing::EndsWith("SYNCOPATE_SERVICE_RANKS=4,0,1"));
 }
 
 TEST(ServiceRanksTest, AWorkerWithABadOrderDoesNotStart) {
