@@ -7,7 +7,7 @@
 namespace syncopate::sync {
 namespace {
 
-// A lost wake-up, which should not happen, costs no more than this.
+// The longest wait for news.
 constexpr int64_t kSleepNs = 100'000'000;
 
 }  // namespace
@@ -38,11 +38,12 @@ void TransferInbox::Stop() {
 
 TransferInbox::News TransferInbox::Take() {
   MutexLock lock(&mutex_);
-  while (items_.empty() && !stopping_) {
+  // Once: whoever takes has something to see to from time to time, such as losses that no transfer
+  // tells of.
+  if (items_.empty() && !stopping_) {
     int64_t left_ns = kSleepNs;
     for (const int64_t at_ns : wake_ups_) left_ns = std::min(left_ns, at_ns - clock_.NowNs());
-    if (left_ns <= 0) break;
-    wanted_.WaitFor(&mutex_, std::chrono::nanoseconds(left_ns));
+    if (left_ns > 0) wanted_.WaitFor(&mutex_, std::chrono::nanoseconds(left_ns));
   }
   News news;
   news.items.swap(items_);
