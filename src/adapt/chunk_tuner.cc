@@ -48,7 +48,7 @@ ChunkTuner::Advice ChunkTuner::BeforeCall(const plan::ProgramKey& key, uint64_t 
     return {.chunk_bytes = size == 0 ? 0 : call.sizes[size], .took = std::move(took)};
   }
   if (number == kCallsBefore + trials) {
-    RecordExchange::Record mine;
+    std::vector<int64_t> mine;
     for (const auto& all : call.took) {
       std::vector<int64_t> known;
       for (size_t i = 1; i < all.size(); ++i) {
@@ -56,9 +56,7 @@ ChunkTuner::Advice ChunkTuner::BeforeCall(const plan::ProgramKey& key, uint64_t 
       }
       mine.push_back(known.empty() ? 0 : MedianOf(std::move(known)));
     }
-    absl::StatusOr<std::unique_ptr<RecordExchange::Pending>> records =
-        exchange_->Start(std::move(mine));
-    if (records.ok()) call.records = *std::move(records);
+    call.records = exchange_.Start({.what = "times of sub-chunks", .text = EncodeNumbers(mine)});
     call.took.clear();
   }
   if (number == kCallsBefore + trials + kSwitchCalls) Decide(call);
@@ -67,15 +65,19 @@ ChunkTuner::Advice ChunkTuner::BeforeCall(const plan::ProgramKey& key, uint64_t 
 
 void ChunkTuner::Decide(Call& call) {
   call.decided = true;
-  const std::unique_ptr<RecordExchange::Pending> records = std::exchange(call.records, nullptr);
   // If the records could not be exchanged, a worker is lost, and the group with it.
-  if (records == nullptr || !records->Wait().ok()) return;
+  const absl::StatusOr<std::vector<std::string>> texts =
+      std::exchange(call.records, nullptr)->Wait();
+  if (!texts.ok()) return;
   const size_t sizes = call.sizes.size();
   std::vector<int64_t> slowest(sizes, 0);
-  for (size_t i = 0; i < records->All().size(); ++i) {
-    const int64_t ns = records->All()[i];
-    // A size that some worker could not measure is out.
-    slowest[i % sizes] = std::max(slowest[i % sizes], ns > 0 ? ns : INT64_MAX);
+  for (const std::string& text : *texts) {
+    const absl::StatusOr<std::vector<int64_t>> theirs = DecodeIntegers(text, sizes);
+    if (!theirs.ok()) return;
+    for (size_t i = 0; i < sizes; ++i) {
+      // A size that some worker could not measure is out.
+      slowest[i] = std::max(slowest[i], (*theirs)[i] > 0 ? (*theirs)[i] : INT64_MAX);
+    }
   }
   if (slowest[0] == INT64_MAX) return;
   const size_t best =

@@ -14,7 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "adapt/record_exchange.h"
+#include "adapt/job_exchange.h"
 #include "base/mutex.h"
 #include "plan/program_key.h"
 
@@ -32,7 +32,8 @@ class ChunkTuner {
   static constexpr uint64_t kSwitchCalls = 4;
   static constexpr size_t kTunedMax = 64;  // different calls
 
-  explicit ChunkTuner(std::unique_ptr<RecordExchange> exchange) : exchange_(std::move(exchange)) {}
+  // `exchange` is used by this tuner alone, and outlives it.
+  explicit ChunkTuner(JobExchange& exchange) : exchange_(exchange) {}
 
   struct Advice {
     uint64_t chunk_bytes = 0;  // 0: as proposed
@@ -48,7 +49,7 @@ class ChunkTuner {
     std::vector<uint64_t> sizes;  // the proposed one first
     uint64_t calls = 0;
     std::vector<std::vector<std::shared_ptr<std::atomic<int64_t>>>> took;  // by size
-    std::unique_ptr<RecordExchange::Pending> records;
+    std::unique_ptr<JobExchange::Round> records;
     bool decided = false;
     uint64_t chosen = 0;  // 0: as proposed
   };
@@ -56,7 +57,7 @@ class ChunkTuner {
   static std::vector<uint64_t> SizesAround(uint64_t proposed, uint64_t bytes);
   static void Decide(Call& call);
 
-  const std::unique_ptr<RecordExchange> exchange_;
+  JobExchange& exchange_;
   Mutex mutex_;
   absl::flat_hash_map<plan::ProgramKey, std::unique_ptr<Call>, plan::ProgramKeyHash> tuned_
       ABSL_GUARDED_BY(mutex_);

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "adapt/record_exchange_testing.h"
+#include "adapt/job_exchange_testing.h"
 #include "gtest/gtest.h"
 
 namespace syncopate::adapt {
@@ -30,8 +30,8 @@ class ChunkTunerTest : public ::testing::Test {
  protected:
   ChunkTunerTest() {
     for (int rank = 0; rank < kWorkers; ++rank) {
-      tuners_.push_back(
-          std::make_unique<ChunkTuner>(std::make_unique<BoardExchange>(board_, rank)));
+      exchanges_.push_back(std::make_unique<BoardExchange>(board_, rank));
+      tuners_.push_back(std::make_unique<ChunkTuner>(*exchanges_.back()));
     }
   }
 
@@ -53,7 +53,8 @@ class ChunkTunerTest : public ::testing::Test {
     return used;
   }
 
-  Board board_{.workers = kWorkers};
+  Board board_{kWorkers};
+  std::vector<std::unique_ptr<BoardExchange>> exchanges_;
   std::vector<std::unique_ptr<ChunkTuner>> tuners_;
   int trials_ = 0;
 };
@@ -99,7 +100,7 @@ TEST_F(ChunkTunerTest, ASizeThatCouldNotBeMeasuredIsOut) {
 TEST_F(ChunkTunerTest, WithoutTheOthersTheProposalStays) {
   const std::map<uint64_t, int64_t> ns = {
       {kProposed / 2, 500}, {kProposed, 1000}, {kProposed * 2, 1100}};
-  board_.broken = 0;
+  board_.Break(0);
   for (uint64_t call = 0; call < kLast; ++call) Call(ns);
   EXPECT_EQ(Call(ns), kProposed);
 }

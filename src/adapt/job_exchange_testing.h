@@ -1,97 +1,145 @@
-// The workers of a job as threads of one process that agree by a barrier, for tests.
+// The workers of a job in one process, on one thread or on several, that exchange texts over a board,
+// for tests.
 #ifndef SYNCOPATE_ADAPT_JOB_EXCHANGE_TESTING_H_
 #define SYNCOPATE_ADAPT_JOB_EXCHANGE_TESTING_H_
 
-#include <algorithm>
-#include <barrier>
+#include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "adapt/job_exchange.h"
+#include "base/mutex.h"
 
 namespace syncopate::adapt {
 
-// Where the threads leave what they bring. The barrier orders writing before reading.
-struct ThreadMeeting {
-  explicit ThreadMeeting(int size)
-      : barrier(size), numbers(static_cast<size_t>(size)), texts(static_cast<size_t>(size)) {}
-  std::barrier<> barrier;
-  std::vector<std::vector<double>> numbers;
-  std::vector<std::string> texts;
+// What the workers have put together, by the number of the round.
+class Board {
+ public:
+  // `patience`: how long a worker waits for the others. A test on one thread must not wait at all.
+  explicit Board(int workers, std::chrono::seconds patience = std::chrono::seconds(0))
+      : workers_(workers), patience_(patience) {}
+
+  int workers() const { return workers_; }
+  // This round and later ones fail.
+  void Break(size_t round) {
+    MutexLock lock(&mutex_);
+    broken_ = round;
+  }
+  // The worker starts no more rounds.
+  void Leave(int rank) {
+    MutexLock lock(&mutex_);
+    left_.insert(rank);
+    changed_.SignalAll();
+  }
+  // How many rounds somebody has started.
+  size_t rounds() {
+    MutexLock lock(&mutex_);
+    return rounds_.size();
+  }
+
+  void Put(size_t round, int rank, JobExchange::Contribution mine) {
+    MutexLock lock(&mutex_);
+    if (rounds_.size() <= round) rounds_.resize(round + 1);
+    rounds_[round][rank] = std::move(mine);
+    changed_.SignalAll();
+  }
+  bool Done(size_t round) {
+    MutexLock lock(&mutex_);
+    return DoneNow(round);
+  }
+  // What `rank` gets.
+  absl::StatusOr<std::vector<std::string>> Wait(size_t round, int rank) {
+    MutexLock lock(&mutex_);
+    const auto until = std::chrono::steady_clock::now() + patience_;
+    while (!DoneNow(round)) {
+      const auto left = until - std::chrono::steady_clock::now();
+      if (left.count() <= 0) return absl::DeadlineExceededError("would wait for ever");
+      changed_.WaitFor(&mutex_, left);
+    }
+    if (broken_ && round >= *broken_) return absl::UnavailableError("broken");
+    if (!Complete(round)) return absl::UnavailableError("a worker has ended");
+    std::vector<std::string> texts(static_cast<size_t>(workers_));
+    const JobExchange::Contribution& mine = rounds_[round].at(rank);
+    for (const auto& [other, theirs] : rounds_[round]) {
+      if (theirs.what != mine.what || theirs.root != mine.root) {
+        return absl::FailedPreconditionError(absl::StrCat(mine.what, " and ", theirs.what));
+      }
+      if (mine.root < 0 || mine.root == rank || mine.root == other || rank == other) {
+        texts[static_cast<size_t>(other)] = theirs.text;
+      }
+    }
+    return texts;
+  }
+
+ private:
+  bool Complete(size_t round) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return rounds_[round].size() == static_cast<size_t>(workers_);
+  }
+  bool DoneNow(size_t round) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (Complete(round) || (broken_ && round >= *broken_)) return true;
+    for (const int rank : left_) {
+      if (!rounds_[round].contains(rank)) return true;
+    }
+    return false;
+  }
+
+  const int workers_;
+  const std::chrono::seconds patience_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::map<int, JobExchange::Contribution>> rounds_ ABSL_GUARDED_BY(mutex_);
+  std::set<int> left_ ABSL_GUARDED_BY(mutex_);
+  std::optional<size_t> broken_ ABSL_GUARDED_BY(mutex_);
 };
 
-class ThreadExchange final : public JobExchange {
+// One worker's side of a board.
+class BoardExchange final : public JobExchange {
  public:
-  ThreadExchange(ThreadMeeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
+  BoardExchange(Board& board, int rank) : board_(board), rank_(rank) {}
 
   int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(meeting_.texts.size()); }
-  absl::Status Largest(std::vector<double>& numbers) override {
-    return Combine(numbers, [](double a, double b) { return std::max(a, b); });
-  }
-  absl::Status Smallest(std::vector<double>& numbers) override {
-    return Combine(numbers, [](double a, double b) { return std::min(a, b); });
-  }
-  absl::StatusOr<std::string> FromFirst(const std::string& text) override {
-    return Texts(text).front();
-  }
-  absl::Status CompareDigests(const std::string& what, const std::string& digest) override {
-    const std::vector<std::string> all = Texts(digest);
-    for (const std::string& other : all) {
-      if (other != all.front()) return absl::InternalError(what + " differs");
-    }
-    return absl::OkStatus();
+  int size() const override { return board_.workers(); }
+  std::unique_ptr<Round> Start(Contribution mine) override {
+    board_.Put(next_, rank_, std::move(mine));
+    return std::make_unique<BoardRound>(board_, next_++, rank_);
   }
 
  private:
-  absl::Status Combine(std::vector<double>& numbers,
-                       const std::function<double(double, double)>& combine) {
-    meeting_.numbers[static_cast<size_t>(rank_)] = numbers;
-    meeting_.barrier.arrive_and_wait();
-    for (const std::vector<double>& other : meeting_.numbers) {
-      for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = combine(numbers[i], other[i]);
-    }
-    meeting_.barrier.arrive_and_wait();
-    return absl::OkStatus();
-  }
-  std::vector<std::string> Texts(const std::string& text) {
-    meeting_.texts[static_cast<size_t>(rank_)] = text;
-    meeting_.barrier.arrive_and_wait();
-    std::vector<std::string> all = meeting_.texts;
-    meeting_.barrier.arrive_and_wait();
-    return all;
-  }
+  class BoardRound final : public Round {
+   public:
+    BoardRound(Board& board, size_t round, int rank) : board_(board), round_(round), rank_(rank) {}
+    bool Done() override { return board_.Done(round_); }
+    absl::StatusOr<std::vector<std::string>> Wait() override { return board_.Wait(round_, rank_); }
 
-  ThreadMeeting& meeting_;
+   private:
+    Board& board_;
+    const size_t round_;
+    const int rank_;
+  };
+
+  Board& board_;
   const int rank_;
+  size_t next_ = 0;
 };
 
-// One of the threads.
-class TestRank {
- public:
-  TestRank(ThreadMeeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
-  int rank() const { return rank_; }
-  std::unique_ptr<JobExchange> Exchange() const {
-    return std::make_unique<ThreadExchange>(meeting_, rank_);
-  }
-
- private:
-  ThreadMeeting& meeting_;
-  const int rank_;
-};
-
-// Runs `body` once for each rank, all at the same time. A body that ends early lets the others go
-// on without it.
-inline void RunRanks(int size, const std::function<void(const TestRank&)>& body) {
-  ThreadMeeting meeting(size);
+// Runs `body` once for each rank, all at the same time. A body that ends early makes the rounds of
+// the others fail.
+inline void RunRanks(int size, const std::function<void(JobExchange&)>& body) {
+  Board board(size, std::chrono::seconds(60));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&meeting, &body, rank] {
-      body(TestRank(meeting, rank));
-      meeting.barrier.arrive_and_drop();
+    threads.emplace_back([&board, &body, rank] {
+      BoardExchange exchange(board, rank);
+      body(exchange);
+      board.Leave(rank);
     });
   }
   for (std::thread& thread : threads) thread.join();

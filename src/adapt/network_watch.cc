@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "base/units.h"
 
 namespace syncopate::adapt {
@@ -25,19 +26,31 @@ uint64_t Combine(uint64_t kind, uint64_t digest) {
   return DigestOf(absl::string_view(reinterpret_cast<const char*>(both), sizeof(both))).low;
 }
 
+// A record from another worker as it must be: peers are workers, and nothing is negative.
+absl::StatusOr<std::vector<int64_t>> DecodeRecord(absl::string_view text, size_t workers) {
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<int64_t> record, DecodeIntegers(text, kRecordWords));
+  for (size_t i = 0; i < NetworkWatch::kPeersMax; ++i) {
+    const int64_t* const peer = record.data() + i * kWordsPerPeer;
+    if (peer[0] < 0) continue;
+    if (static_cast<uint64_t>(peer[0]) >= workers || peer[1] < 0 || peer[2] < 0) {
+      return absl::InvalidArgumentError("no record of what came from other workers");
+    }
+  }
+  return record;
+}
+
 }  // namespace
 
-NetworkWatch::NetworkWatch(const Topology& topology, const std::vector<int>& placement, int rank,
+NetworkWatch::NetworkWatch(const Topology& topology, const std::vector<int>& placement,
                            std::function<std::vector<transport::Traffic>()> take_traffic,
-                           std::unique_ptr<RecordExchange> exchange,
+                           JobExchange& exchange,
                            std::function<void(uint64_t, const Topology&)> new_plans,
                            const Clock& clock)
-    : rank_(rank),
-      workers_(placement.size()),
+    : workers_(placement.size()),
       period_bytes_(
           std::max(kPeriodBytes, kRecordShare * workers_ * kRecordWords * sizeof(int64_t))),
       take_traffic_(std::move(take_traffic)),
-      exchange_(std::move(exchange)),
+      exchange_(exchange),
       new_plans_(std::move(new_plans)),
       clock_(clock),
       upkeep_(topology, placement),
@@ -72,9 +85,9 @@ void NetworkWatch::Waited(int64_t ns) {
 }
 
 void NetworkWatch::EndPeriod() {
-  absl::StatusOr<std::unique_ptr<RecordExchange::Pending>> records = exchange_->Start(TakeRecord());
-  if (!records.ok()) return End(records.status());
-  unknown_.push_back({.kind = kind_, .records = *std::move(records)});
+  unknown_.push_back(
+      {.kind = kind_,
+       .records = exchange_.Start({.what = "traffic", .text = EncodeNumbers(TakeRecord())})});
   ++period_;
   bytes_ = kind_ = 0;
   // A switch due at period_ came from period_ - kSwitchPeriods, so all up to that one must be known
@@ -90,7 +103,7 @@ void NetworkWatch::EndPeriod() {
   if (switched) Log(LogLevel::kInfo, "programs are planned by network version ", planned_version_);
 }
 
-RecordExchange::Record NetworkWatch::TakeRecord() {
+NetworkWatch::Record NetworkWatch::TakeRecord() {
   const std::vector<transport::Traffic> traffic = take_traffic_();
   std::vector<std::pair<uint64_t, size_t>> peers;  // bytes, rank
   for (size_t rank = 0; rank < workers_ && rank < traffic.size(); ++rank) {
@@ -98,7 +111,7 @@ RecordExchange::Record NetworkWatch::TakeRecord() {
   }
   // A record has room for kPeersMax peers: those that sent most tell most about the network.
   std::sort(peers.rbegin(), peers.rend());
-  RecordExchange::Record record(kRecordWords, -1);
+  Record record(kRecordWords, -1);
   for (size_t i = 0; i < peers.size() && i < kPeersMax; ++i) {
     const size_t rank = peers[i].second;
     record[i * kWordsPerPeer] = static_cast<int64_t>(rank);
@@ -122,27 +135,37 @@ void NetworkWatch::Learn(uint64_t needed) {
     const uint64_t period = period_ - unknown_.size();
     Period& first = unknown_.front();
     if (period >= needed && !first.records->Done()) return;
-    if (const absl::Status status = first.records->Wait(); !status.ok()) return End(status);
-    Show(period, first.kind, first.records->All());
+    const absl::StatusOr<std::vector<std::string>> texts = first.records->Wait();
+    if (!texts.ok()) return End(texts.status());
+    std::vector<Record> all;
+    for (const std::string& text : *texts) {
+      absl::StatusOr<Record> record = DecodeRecord(text, workers_);
+      if (!record.ok()) {
+        return End(At(absl::StrCat("worker ", all.size()), record.status()));
+      }
+      all.push_back(*std::move(record));
+    }
+    Show(period, first.kind, all);
     unknown_.pop_front();
   }
 }
 
-void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Record& all) {
+void NetworkWatch::Show(uint64_t period, uint64_t kind, const std::vector<Record>& all) {
   std::vector<probe::TrafficSample> samples;
   std::vector<int64_t> lengths;
   int64_t at_once = 1;
-  for (size_t worker = 0; worker < workers_; ++worker) {
-    at_once = std::max(at_once, all[worker * kRecordWords + kAtOnceWord]);
-    lengths.push_back(all[(worker + 1) * kRecordWords - 1]);
+  for (size_t worker = 0; worker < all.size(); ++worker) {
+    const Record& record = all[worker];
+    at_once = std::max(at_once, record[kAtOnceWord]);
+    lengths.push_back(record.back());
     for (size_t i = 0; i < kPeersMax; ++i) {
-      const size_t at = worker * kRecordWords + i * kWordsPerPeer;
-      if (all[at] < 0) continue;
+      const size_t at = i * kWordsPerPeer;
+      if (record[at] < 0) continue;
       probe::TrafficSample sample;
-      sample.from = static_cast<int>(all[at]);
+      sample.from = static_cast<int>(record[at]);
       sample.to = static_cast<int>(worker);
-      sample.bytes = static_cast<uint64_t>(all[at + 1]);
-      sample.busy_seconds = static_cast<double>(all[at + 2]) / 1e9;
+      sample.bytes = static_cast<uint64_t>(record[at + 1]);
+      sample.busy_seconds = static_cast<double>(record[at + 2]) / 1e9;
       samples.push_back(sample);
     }
   }
@@ -150,7 +173,7 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Re
   // is the one that the network took.
   const double seconds =
       static_cast<double>(*std::min_element(lengths.begin(), lengths.end())) / 1e9;
-  if (rank_ == 0 && LogEnabled(LogLevel::kTrace)) {
+  if (exchange_.rank() == 0 && LogEnabled(LogLevel::kTrace)) {
     std::string line = absl::StrCat("period ", period, ", ", FormatSeconds(seconds), ":");
     for (const probe::TrafficSample& sample : samples) {
       if (sample.bytes < kTracedBytesMin) continue;
@@ -164,7 +187,7 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Re
   std::optional<probe::TopologyChange> change = upkeep_.Observe(period, kind, seconds, samples);
   if (!change) return;
   reason_ = change->reason;
-  if (rank_ == 0) {
+  if (exchange_.rank() == 0) {
     Log(LogLevel::kWarn, "network version ", change->topology.version, ": ", change->reason);
   }
   // Other workers may learn of this later; kSwitchPeriods gives them the time to do so.
@@ -172,8 +195,8 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const RecordExchange::Re
 }
 
 void NetworkWatch::End(const absl::Status& why) {
-  // Records may still be under way and use their memory, so unknown_ is not cleared.
   ended_ = true;
+  unknown_.clear();
   Log(LogLevel::kInfo, "changes of the network are not looked for any more: ", why.message());
 }
 

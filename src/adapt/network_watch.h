@@ -2,7 +2,7 @@
 // achieve goes through the detector of probe/upkeep.h, the same on every worker.
 //
 // A *period* is a run of calls of the world group that move 1 MiB or more in all; its end is the
-// same call on all workers. After it every worker starts a small all-gather of what has come
+// same call on all workers. After it every worker sends all others a small record of what has come
 // from whom in it and how quickly. Nobody waits for that: whenever a worker has the records of all,
 // it shows them to its detector, period by period. All detectors see the same, so all make the same
 // versions of the topology without a leader, each a little earlier or later.
@@ -24,7 +24,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "adapt/record_exchange.h"
+#include "adapt/job_exchange.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "model/topology.h"
@@ -44,9 +44,9 @@ class NetworkWatch {
   // `placement` has for each rank the device of `topology` that it is on.
   // `take_traffic` returns what has come from each other worker since it was last called.
   // `new_plans` is told the version and its topology before any call is to be planned by it.
-  NetworkWatch(const Topology& topology, const std::vector<int>& placement, int rank,
-               std::function<std::vector<transport::Traffic>()> take_traffic,
-               std::unique_ptr<RecordExchange> exchange,
+  // `exchange` is used by this watch alone, and outlives it.
+  NetworkWatch(const Topology& topology, const std::vector<int>& placement,
+               std::function<std::vector<transport::Traffic>()> take_traffic, JobExchange& exchange,
                std::function<void(uint64_t, const Topology&)> new_plans, const Clock& clock);
 
   // To be called before each call of the world group, in their order; `bytes` is what it moves.
@@ -67,7 +67,7 @@ class NetworkWatch {
  private:
   struct Period {
     uint64_t kind = 0;  // a digest of the programs that ran in it
-    std::unique_ptr<RecordExchange::Pending> records;
+    std::unique_ptr<JobExchange::Round> records;
   };
   struct Switch {
     uint64_t period = 0;  // the first that is planned by it
@@ -75,18 +75,20 @@ class NetworkWatch {
   };
 
   void EndPeriod() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  RecordExchange::Record TakeRecord() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What this worker saw in a period, in words (network_watch.cc).
+  using Record = std::vector<int64_t>;
+  Record TakeRecord() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Shows the detector the periods whose records are here; waits for those before `needed`.
   void Learn(uint64_t needed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Show(uint64_t period, uint64_t kind, const RecordExchange::Record& all)
+  // `all`: by rank.
+  void Show(uint64_t period, uint64_t kind, const std::vector<Record>& all)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const int rank_;
   const size_t workers_;
   const uint64_t period_bytes_;
   const std::function<std::vector<transport::Traffic>()> take_traffic_;
-  const std::unique_ptr<RecordExchange> exchange_;
+  JobExchange& exchange_;
   const std::function<void(uint64_t, const Topology&)> new_plans_;
   const Clock& clock_;
 

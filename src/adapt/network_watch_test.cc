@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "adapt/record_exchange_testing.h"
+#include "adapt/job_exchange_testing.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "gmock/gmock.h"
@@ -30,9 +30,9 @@ class Job {
     const Topology network = StarTopology(kWorkers, /*bandwidth=*/10e9 / 8, /*latency=*/50e-6);
     const std::vector<int> placement = *PlaceInOrder(network, kWorkers);
     for (int rank = 0; rank < kWorkers; ++rank) {
+      exchanges.push_back(std::make_unique<BoardExchange>(board, rank));
       watches.push_back(std::make_unique<NetworkWatch>(
-          network, placement, rank, [this, rank] { return TrafficOf(rank); },
-          std::make_unique<BoardExchange>(board, rank),
+          network, placement, [this, rank] { return TrafficOf(rank); }, *exchanges.back(),
           [this, rank](uint64_t version, const Topology&) {
             switches[static_cast<size_t>(rank)].push_back({calls_[rank], version});
           },
@@ -56,7 +56,8 @@ class Job {
 
   int slow_hop = -1;  // into this worker
   bool ends = true;   // calls end before the next one begins
-  Board board{.workers = kWorkers};
+  Board board{kWorkers};
+  std::vector<std::unique_ptr<BoardExchange>> exchanges;
   std::vector<std::unique_ptr<NetworkWatch>> watches;
   std::map<size_t, std::vector<std::pair<int, uint64_t>>> switches;  // by rank: call, version
 
@@ -130,7 +131,7 @@ TEST(NetworkWatchTest, SmallCallsMakeAPeriodTogether) {
   for (int i = 0; i < 64; ++i) {
     for (int rank = 0; rank < kWorkers; ++rank) job.Call(rank, kMiB / 16);
   }
-  EXPECT_EQ(job.board.records.size(), 3u);  // the fourth ends with the next call
+  EXPECT_EQ(job.board.rounds(), 3u);  // the fourth ends with the next call
 }
 
 TEST(NetworkWatchTest, ACallOfAnotherKindIsNoChange) {
@@ -164,12 +165,12 @@ TEST(NetworkWatchTest, CallsThatRunAtOnceAreNoChange) {
 TEST(NetworkWatchTest, AFailedExchangeEndsItQuietly) {
   Job job;
   for (int i = 0; i < 30; ++i) job.CallAll();
-  job.board.broken = 31;
+  job.board.Break(31);
   const NetworkVersion before = job.watches[0]->Newest();
   job.slow_hop = 2;
   for (int i = 0; i < 40; ++i) job.CallAll();
   EXPECT_EQ(job.watches[0]->Newest().version, before.version);
-  EXPECT_LE(job.board.records.size(), 34u) << "nobody asks any more";
+  EXPECT_LE(job.board.rounds(), 34u) << "nobody asks any more";
 }
 
 }  // namespace

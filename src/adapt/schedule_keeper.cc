@@ -50,21 +50,20 @@ double Change(double now, double before) {
 
 }  // namespace
 
-ScheduleKeeper::ScheduleKeeper(std::unique_ptr<JobExchange> exchange, TensorTable table,
-                               std::string planner, std::optional<cost::CommunicationCosts> costs,
-                               KeeperPolicy policy)
-    : exchange_(std::move(exchange)),
+ScheduleKeeper::ScheduleKeeper(JobExchange& exchange, TensorTable table, std::string planner,
+                               std::optional<cost::CommunicationCosts> costs, KeeperPolicy policy)
+    : exchange_(exchange),
       table_(std::move(table)),
       planner_(std::move(planner)),
       costs_(costs.value_or(cost::CommunicationCosts())),
       // One worker alone communicates for nothing.
       costs_known_(costs.has_value() || !schedule::PlansByMeasurements(planner_) ||
-                   exchange_->size() == 1),
+                   exchange_.size() == 1),
       policy_(std::move(policy)),
       begin_ns_(policy_.clock->NowNs()) {}
 
 absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(
-    std::unique_ptr<JobExchange> exchange, TensorTable table, std::string planner,
+    JobExchange& exchange, TensorTable table, std::string planner,
     std::optional<cost::CommunicationCosts> costs, KeeperPolicy policy) {
   SYNCOPATE_RETURN_IF_ERROR(Validate(table));
   SYNCOPATE_RETURN_IF_ERROR(Validate(costs.value_or(cost::CommunicationCosts())));
@@ -85,9 +84,8 @@ absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(
                                                    costs.value_or(cost::CommunicationCosts()),
                                                    policy.planning)
                                 .status());
-  std::unique_ptr<ScheduleKeeper> keeper(new ScheduleKeeper(std::move(exchange), std::move(table),
-                                                            std::move(planner), std::move(costs),
-                                                            std::move(policy)));
+  std::unique_ptr<ScheduleKeeper> keeper(new ScheduleKeeper(
+      exchange, std::move(table), std::move(planner), std::move(costs), std::move(policy)));
   if (!keeper->costs_known_ && !keeper->policy_.measure) {
     return absl::InvalidArgumentError(absl::StrCat(
         "schedule keeper: ", keeper->planner_,
@@ -148,12 +146,12 @@ bool ScheduleKeeper::LooksAfter(int64_t iteration) const {
 // place of the schedule, so that no worker waits for one.
 absl::StatusOr<Schedule> ScheduleKeeper::Plan(absl::string_view planner) {
   std::string text;
-  if (exchange_->rank() == 0) {
+  if (exchange_.rank() == 0) {
     const absl::StatusOr<Schedule> made =
         schedule::MakeSchedule(planner, table_, costs_, policy_.planning);
     text = made.ok() ? ToText(*made) : absl::StrCat(kRefused, made.status().message());
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(text, exchange_->FromFirst(text));
+  SYNCOPATE_ASSIGN_OR_RETURN(text, TextOfRoot(exchange_, "schedule", std::move(text), 0));
   if (absl::string_view why = text; absl::ConsumePrefix(&why, kRefused)) {
     return absl::InvalidArgumentError(why);
   }
@@ -162,8 +160,9 @@ absl::StatusOr<Schedule> ScheduleKeeper::Plan(absl::string_view planner) {
     if (absl::Status valid = Validate(*schedule, table_.size()); !valid.ok()) schedule = valid;
   }
   // A worker that cannot use the schedule takes part as well: the others must not wait for it.
-  SYNCOPATE_RETURN_IF_ERROR(exchange_->CompareDigests(
-      "schedule", schedule.ok() ? DigestOf(*schedule).ToString() : schedule.status().ToString()));
+  SYNCOPATE_RETURN_IF_ERROR(CompareDigests(
+      exchange_, "schedule",
+      schedule.ok() ? DigestOf(*schedule).ToString() : schedule.status().ToString()));
   return schedule;
 }
 
@@ -245,23 +244,24 @@ absl::StatusOr<ScheduleKeeper::Profile> ScheduleKeeper::Exchange() {
   const std::vector<double> ready = MediansOf(readies_, tensors);
   most.insert(most.end(), ready.begin(), ready.end());
   most.insert(most.end(), {Elapsed(), measuring_seconds_});
-  SYNCOPATE_RETURN_IF_ERROR(exchange_->Largest(most));
-  measuring_seconds_ = most.back();
-  most.pop_back();
-  const double elapsed = most.back();
-  most.pop_back();
-  // That worker waits for nobody and sees the transfer take the least time, so the least counts.
-  std::vector<double> least;
+  // That worker waits for nobody and sees the transfer take the least time, so the least counts:
+  // the largest of what is below 0.
   for (const Transfer& transfer : schedule_.transfers) {
     const auto seen = transfers_.find(transfer.first);
-    least.push_back(seen == transfers_.end() ? kUnknown : MedianOf(seen->second));
+    most.push_back(seen == transfers_.end() ? -kUnknown : -MedianOf(seen->second));
   }
-  SYNCOPATE_RETURN_IF_ERROR(exchange_->Smallest(least));
+  SYNCOPATE_RETURN_IF_ERROR(Largest(exchange_, "times", most));
   const auto middle = most.begin() + static_cast<ptrdiff_t>(tensors);
-  return Profile{.forward = {most.begin(), middle},
-                 .ready = {middle, most.end()},
-                 .transfers = std::move(least),
-                 .elapsed = elapsed};
+  const auto end = middle + static_cast<ptrdiff_t>(tensors);
+  measuring_seconds_ = end[1];
+  Profile profile{.forward = {most.begin(), middle},
+                  .ready = {middle, end},
+                  .transfers = {},
+                  .elapsed = end[0]};
+  for (auto seconds = end + 2; seconds != most.end(); ++seconds) {
+    profile.transfers.push_back(-*seconds);
+  }
+  return profile;
 }
 
 // Back from moments to the time of each tensor. Medians of different tensors may be a little out of
@@ -321,7 +321,7 @@ absl::StatusOr<bool> ScheduleKeeper::KnowCosts(const Profile& profile, int64_t i
 absl::StatusOr<bool> ScheduleKeeper::CostsChanged(const TensorTable& table, const Profile& profile,
                                                   int64_t iteration, std::string& put_off) {
   // At the first plan the costs are those that were just measured, or that the keeper was given.
-  if (!profiled_ || !policy_.measure || exchange_->size() == 1 ||
+  if (!profiled_ || !policy_.measure || exchange_.size() == 1 ||
       !schedule::PlansByMeasurements(planner_))
     return false;
   SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<double> ratio,

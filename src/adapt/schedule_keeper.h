@@ -65,8 +65,9 @@ class ScheduleKeeper {
  public:
   // `table` has the sizes; its times, if it has any, are a profile from before. `costs` as they are
   // at the start; nothing: they are not known and will be measured if the planner needs them.
+  // `exchange` must outlive the keeper.
   static absl::StatusOr<std::unique_ptr<ScheduleKeeper>> Make(
-      std::unique_ptr<JobExchange> exchange, TensorTable table, std::string planner,
+      JobExchange& exchange, TensorTable table, std::string planner,
       std::optional<cost::CommunicationCosts> costs, KeeperPolicy policy = {});
 
   // The schedule to begin with: the planner's if it needs neither times nor costs or both are
@@ -102,7 +103,7 @@ class ScheduleKeeper {
     double elapsed = 0;             // since Make()
   };
 
-  ScheduleKeeper(std::unique_ptr<JobExchange> exchange, TensorTable table, std::string planner,
+  ScheduleKeeper(JobExchange& exchange, TensorTable table, std::string planner,
                  std::optional<cost::CommunicationCosts> costs, KeeperPolicy policy);
 
   double Elapsed() const;
@@ -131,7 +132,7 @@ class ScheduleKeeper {
                                     int64_t iteration, std::string& put_off);
   double ChangeOf(const cost::CommunicationCosts& costs) const;
 
-  const std::unique_ptr<JobExchange> exchange_;
+  JobExchange& exchange_;
   TensorTable table_;
   const std::string planner_;
   cost::CommunicationCosts costs_;

@@ -92,7 +92,7 @@ std::vector<int64_t> NewSchedules(
     const std::function<cost::CommunicationCosts(int64_t iteration)>& costs,
     int* measured = nullptr) {
   Log log;
-  RunRanks(kWorkers, [&](const TestRank& worker) {
+  RunRanks(kWorkers, [&](JobExchange& worker) {
     KeeperPolicy policy = Policy();
     ManualClock clock;
     policy.clock = &clock;
@@ -101,7 +101,7 @@ std::vector<int64_t> NewSchedules(
       if (measured != nullptr && worker.rank() == 0) ++*measured;
       return costs(now);
     };
-    const auto keeper = ScheduleKeeper::Make(worker.Exchange(), Sizes(), "search", Costs(), policy);
+    const auto keeper = ScheduleKeeper::Make(worker, Sizes(), "search", Costs(), policy);
     ASSERT_TRUE(keeper.ok()) << keeper.status();
     EXPECT_EQ((*keeper)->schedule().planner, "bucket");
     for (now = 0; now < 20; ++now) {
@@ -158,7 +158,7 @@ TEST(ScheduleKeeperTest, OtherCostsMakeAnotherPlan) {
 TEST(ScheduleKeeperTest, CostsThatProveToBeTheSameAreMeasuredOnlyOnce) {
   Log log;
   int measured = 0;
-  RunRanks(kWorkers, [&](const TestRank& worker) {
+  RunRanks(kWorkers, [&](JobExchange& worker) {
     KeeperPolicy policy = Policy();
     ManualClock clock;
     policy.clock = &clock;
@@ -166,8 +166,7 @@ TEST(ScheduleKeeperTest, CostsThatProveToBeTheSameAreMeasuredOnlyOnce) {
       if (worker.rank() == 0) ++measured;
       return Costs();
     };
-    const auto keeper =
-        ScheduleKeeper::Make(worker.Exchange(), Sizes(), "asc-wfbp", Costs(), policy);
+    const auto keeper = ScheduleKeeper::Make(worker, Sizes(), "asc-wfbp", Costs(), policy);
     ASSERT_TRUE(keeper.ok()) << keeper.status();
     for (int64_t i = 0; i < 20; ++i) {
       clock.AdvanceNs(kMinuteNs);
@@ -211,7 +210,7 @@ class MeasuringJob {
   std::vector<Measuring> Run() {
     std::mutex mutex;
     std::map<int, std::vector<Measuring>> all;
-    RunRanks(kWorkers, [&](const TestRank& worker) {
+    RunRanks(kWorkers, [&](JobExchange& worker) {
       std::vector<Measuring> own = RunOne(worker);
       const std::lock_guard lock(mutex);
       all[worker.rank()] = std::move(own);
@@ -221,7 +220,7 @@ class MeasuringJob {
   }
 
  private:
-  std::vector<Measuring> RunOne(const TestRank& worker) {
+  std::vector<Measuring> RunOne(JobExchange& worker) {
     std::vector<Measuring> measurings;
     // The workers' clocks run differently; all are simulated everywhere to know the largest.
     ManualClock clocks[kWorkers];
@@ -253,8 +252,7 @@ class MeasuringJob {
       measurings.push_back(measuring);
       return costs();
     };
-    const auto keeper =
-        ScheduleKeeper::Make(worker.Exchange(), Sizes(), "search", std::nullopt, own_policy);
+    const auto keeper = ScheduleKeeper::Make(worker, Sizes(), "search", std::nullopt, own_policy);
     EXPECT_TRUE(keeper.ok()) << keeper.status();
     if (!keeper.ok()) return measurings;
     for (; now < iterations; ++now) {
@@ -334,7 +332,7 @@ TEST(KeeperMeasuringTest, CanComeFirstWhateverItTakes) {
 
 TEST(KeeperMeasuringTest, PlannersWithoutCostsAndSingleWorkersNeverMeasure) {
   for (const auto& [planner, workers] : {std::pair{"bucket", 2}, std::pair{"search", 1}}) {
-    RunRanks(workers, [&, planner = planner](const TestRank& worker) {
+    RunRanks(workers, [&, planner = planner](JobExchange& worker) {
       KeeperPolicy policy = Policy();
       ManualClock clock;
       policy.clock = &clock;
@@ -343,8 +341,7 @@ TEST(KeeperMeasuringTest, PlannersWithoutCostsAndSingleWorkersNeverMeasure) {
         ADD_FAILURE() << "measured";
         return Costs();
       };
-      const auto keeper =
-          ScheduleKeeper::Make(worker.Exchange(), Sizes(), planner, std::nullopt, policy);
+      const auto keeper = ScheduleKeeper::Make(worker, Sizes(), planner, std::nullopt, policy);
       ASSERT_TRUE(keeper.ok()) << keeper.status();
       for (int64_t i = 0; i < 20; ++i) {
         clock.AdvanceNs(kMinuteNs);
@@ -357,28 +354,27 @@ TEST(KeeperMeasuringTest, PlannersWithoutCostsAndSingleWorkersNeverMeasure) {
 }
 
 TEST(KeeperMeasuringTest, RefusesALeastAboveTheMost) {
-  RunRanks(1, [&](const TestRank& worker) {
+  RunRanks(1, [&](JobExchange& worker) {
     KeeperPolicy policy = Policy();
     policy.measure_seconds_min = 1.5;
-    EXPECT_EQ(
-        ScheduleKeeper::Make(worker.Exchange(), Sizes(), "search", Costs(), policy).status().code(),
-        absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(ScheduleKeeper::Make(worker, Sizes(), "search", Costs(), policy).status().code(),
+              absl::StatusCode::kInvalidArgument);
   });
 }
 
 TEST(ScheduleKeeperTest, ATableWithTimesIsPlannedAtOnce) {
   TensorTable table = Sizes();
   for (TensorInfo& tensor : table.tensors) tensor.backward_seconds = 1e-3;
-  RunRanks(2, [&](const TestRank& worker) {
-    const auto keeper = ScheduleKeeper::Make(worker.Exchange(), table, "mg-wfbp", Costs());
+  RunRanks(2, [&](JobExchange& worker) {
+    const auto keeper = ScheduleKeeper::Make(worker, table, "mg-wfbp", Costs());
     ASSERT_TRUE(keeper.ok()) << keeper.status();
     EXPECT_EQ((*keeper)->schedule(), *schedule::MakeSchedule("mg-wfbp", table, Costs()));
   });
 }
 
 TEST(ScheduleKeeperTest, PlannersWithoutTimesLookOnceForTheProfile) {
-  RunRanks(2, [&](const TestRank& worker) {
-    const auto keeper = ScheduleKeeper::Make(worker.Exchange(), Sizes(), "wfbp", Costs(), Policy());
+  RunRanks(2, [&](JobExchange& worker) {
+    const auto keeper = ScheduleKeeper::Make(worker, Sizes(), "wfbp", Costs(), Policy());
     ASSERT_TRUE(keeper.ok()) << keeper.status();
     EXPECT_EQ((*keeper)->schedule().planner, "wfbp");
     for (int64_t i = 0; i < 20; ++i) {
@@ -393,8 +389,8 @@ TEST(ScheduleKeeperTest, PlannersWithoutTimesLookOnceForTheProfile) {
 }
 
 TEST(ScheduleKeeperTest, AnUnknownPlannerIsAnErrorOnAllWorkers) {
-  RunRanks(2, [&](const TestRank& worker) {
-    const auto keeper = ScheduleKeeper::Make(worker.Exchange(), Sizes(), "wishful", Costs());
+  RunRanks(2, [&](JobExchange& worker) {
+    const auto keeper = ScheduleKeeper::Make(worker, Sizes(), "wishful", Costs());
     const absl::Status status = keeper.status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr("wishful"));

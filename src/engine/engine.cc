@@ -113,11 +113,6 @@ std::shared_ptr<Operation> Engine::Start(OperationSpec spec) {
   return operation;
 }
 
-std::shared_ptr<Operation> Engine::StartAlong(OperationSpec spec) {
-  MutexLock lock(&mutex_);
-  return Submit(std::move(spec));
-}
-
 absl::Status Engine::Run(OperationSpec spec) {
   std::shared_ptr<Operation> operation;
   {

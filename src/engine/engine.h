@@ -46,9 +46,6 @@ class Engine {
 
   // Starts an operation. Operations of one group start in the order of these calls.
   std::shared_ptr<Operation> Start(OperationSpec spec);
-  // Starts an operation without waking a thread: it moves with the operation that the caller starts
-  // next.
-  std::shared_ptr<Operation> StartAlong(OperationSpec spec);
   // Waits until it is done, which its deadline bounds. Returns its status.
   absl::Status Wait(const std::shared_ptr<Operation>& operation);
   // Start and Wait, without waking the pump.

@@ -206,10 +206,9 @@ class ModelReplay {
     for (const std::string& planner : plan_.planners) {
       adapt::KeeperPolicy policy;
       policy.planning = plan_.planning;
-      SYNCOPATE_ASSIGN_OR_RETURN(auto exchange, sync::MakeJobExchange(worker_));
       SYNCOPATE_ASSIGN_OR_RETURN(
           const auto keeper,
-          adapt::ScheduleKeeper::Make(std::move(exchange), table_, planner, costs, policy));
+          adapt::ScheduleKeeper::Make(sync::ExchangeOf(worker_), table_, planner, costs, policy));
       schedules_.push_back(keeper->schedule());
     }
     schedule::TimelineOptions options;
@@ -257,8 +256,9 @@ class ModelReplay {
     trace.spans = recorder_.TakeNew();
     trace.dropped = trace.dropped_bytes = 0;
     trace.dropped_first = trace.dropped_last = -1;
-    SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
-                               sync::AllGatherTexts(worker_.world(), Encode(trace)));
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        const std::vector<std::string> texts,
+        adapt::TextsOfAll(sync::ExchangeOf(worker_), "trace", Encode(trace)));
     std::vector<WorkerTrace> traces;
     for (const std::string& text : texts) {
       SYNCOPATE_ASSIGN_OR_RETURN(traces.emplace_back(), DecodeTrace(text));

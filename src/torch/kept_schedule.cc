@@ -29,9 +29,8 @@ absl::StatusOr<std::unique_ptr<adapt::ScheduleKeeper>> MakeKeeper(Worker& worker
                                sync::MeasureCosts(worker, probe));
     return measured.fit.costs;
   };
-  SYNCOPATE_ASSIGN_OR_RETURN(auto exchange, sync::MakeJobExchange(worker));
-  return adapt::ScheduleKeeper::Make(std::move(exchange), table, planner, /*costs=*/std::nullopt,
-                                     policy);
+  return adapt::ScheduleKeeper::Make(sync::ExchangeOf(worker), table, planner,
+                                     /*costs=*/std::nullopt, policy);
 }
 
 absl::StatusOr<bool> KeepSchedule(adapt::ScheduleKeeper& keeper, sync::Synchronizer& synchronizer) {

@@ -1,7 +1,9 @@
 #include "train/checkpoint_set.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -42,13 +44,25 @@ int64_t PreviousSet(const std::string& folder, int64_t iteration, int workers, D
 }
 
 // All workers learn whether a step went well for all; `what` is what the others could not do.
-absl::Status AgreeOn(const absl::Status& own, absl::string_view what, Group& group) {
-  int64_t failures = own.ok() ? 0 : 1;
-  SYNCOPATE_RETURN_IF_ERROR(group.AllReduce(Array::Of(&failures, 1), ReduceOp::kSum));
+absl::Status AgreeOn(const absl::Status& own, absl::string_view what,
+                     adapt::JobExchange& exchange) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> outcomes,
+                             adapt::TextsOfAll(exchange, "checkpoint", own.ok() ? "" : "failed"));
   SYNCOPATE_RETURN_IF_ERROR(own);
+  const auto failures = std::count_if(outcomes.begin(), outcomes.end(),
+                                      [](const std::string& outcome) { return !outcome.empty(); });
   if (failures == 0) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(
       failures == 1 ? "another worker" : absl::StrCat(failures, " other workers"), " ", what));
+}
+
+// Numbers of rank 0, on all workers.
+absl::Status TakeNumbersOfFirst(std::vector<int64_t>& numbers, adapt::JobExchange& exchange) {
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      const std::string text,
+      adapt::TextOfRoot(exchange, "checkpoint's sets", adapt::EncodeNumbers(numbers), 0));
+  SYNCOPATE_ASSIGN_OR_RETURN(numbers, adapt::DecodeIntegers(text, numbers.size()));
+  return absl::OkStatus();
 }
 
 // Every worker removes older sets, since hosts may have folders of their own; on a shared folder the
@@ -66,41 +80,44 @@ void RemoveOlder(const std::string& folder, int64_t iteration, int64_t previous,
 
 }  // namespace
 
-absl::Status SaveToSet(const std::string& folder, int rank, Group& group,
+absl::Status SaveToSet(const std::string& folder, adapt::JobExchange& exchange,
                        const Checkpoint& checkpoint, Disk& disk) {
+  const int rank = exchange.rank();
   SYNCOPATE_RETURN_IF_ERROR(AgreeOn(SavePart(folder, rank, checkpoint, disk),
-                                    "could not save its part of the checkpoint", group));
-  int64_t previous = -1;
+                                    "could not save its part of the checkpoint", exchange));
+  std::vector<int64_t> previous = {-1};
   absl::Status noted;
   if (rank == 0) {
-    previous = PreviousSet(folder, checkpoint.iteration, group.size(), disk);
+    previous[0] = PreviousSet(folder, checkpoint.iteration, exchange.size(), disk);
     noted = WriteCheckpointNote(
-        folder, {.iteration = checkpoint.iteration, .workers = group.size(), .previous = previous},
+        folder,
+        {.iteration = checkpoint.iteration, .workers = exchange.size(), .previous = previous[0]},
         disk);
   }
-  SYNCOPATE_RETURN_IF_ERROR(AgreeOn(noted, "could not write the checkpoint's note", group));
-  SYNCOPATE_RETURN_IF_ERROR(group.Broadcast(Array::Of(&previous, 1), 0));
-  RemoveOlder(folder, checkpoint.iteration, previous, disk);
+  SYNCOPATE_RETURN_IF_ERROR(AgreeOn(noted, "could not write the checkpoint's note", exchange));
+  SYNCOPATE_RETURN_IF_ERROR(TakeNumbersOfFirst(previous, exchange));
+  RemoveOlder(folder, checkpoint.iteration, previous[0], disk);
   return absl::OkStatus();
 }
 
-absl::StatusOr<Checkpoint> LoadFromSet(const std::string& folder, int rank, Group& group,
+absl::StatusOr<Checkpoint> LoadFromSet(const std::string& folder, adapt::JobExchange& exchange,
                                        Disk& disk) {
+  const int rank = exchange.rank();
   absl::Status why = absl::FailedPreconditionError("rank 0 found no checkpoint to go on from");
-  int64_t sets[2] = {-1, -1};  // the iterations of the last one and of the one before
+  std::vector<int64_t> sets = {-1, -1};  // the iterations of the last one and of the one before
   if (rank == 0) {
     const absl::StatusOr<CheckpointNote> note = ReadCheckpointNote(folder, disk);
-    why = note.ok() ? CheckWorkers(*note, group.size()) : note.status();
+    why = note.ok() ? CheckWorkers(*note, exchange.size()) : note.status();
     if (why.ok()) sets[0] = note->iteration;
     if (why.ok()) sets[1] = note->previous;
   }
-  SYNCOPATE_RETURN_IF_ERROR(group.Broadcast(Array::Of(sets, 2), 0));
+  SYNCOPATE_RETURN_IF_ERROR(TakeNumbersOfFirst(sets, exchange));
   if (sets[0] < 0) return why;
   absl::StatusOr<Checkpoint> last = LoadCheckpoint(RankFile(folder, sets[0], rank), disk);
   // The worker that cannot read its file says why; the others have nothing to say.
-  if (sets[1] < 0 || AgreeOn(last.status(), "", group).ok()) return last;
+  if (sets[1] < 0 || AgreeOn(last.status(), "", exchange).ok()) return last;
   absl::StatusOr<Checkpoint> before = LoadCheckpoint(RankFile(folder, sets[1], rank), disk);
-  if (!AgreeOn(before.status(), "", group).ok()) return last;
+  if (!AgreeOn(before.status(), "", exchange).ok()) return last;
   if (!last.ok()) {
     Log(LogLevel::kWarn, last.status().message(), "; going on from the set before, at iteration ",
         sets[1]);
@@ -108,7 +125,7 @@ absl::StatusOr<Checkpoint> LoadFromSet(const std::string& folder, int rank, Grou
   // From now on the other one may be saved anew, and does not count until it is whole.
   if (rank == 0) {
     SYNCOPATE_RETURN_IF_ERROR(WriteCheckpointNote(
-        folder, {.iteration = sets[1], .workers = group.size(), .previous = -1}, disk));
+        folder, {.iteration = sets[1], .workers = exchange.size(), .previous = -1}, disk));
   }
   return before;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/temporary_folder_testing.h"
+#include "sync/exchange.h"
 #include "train/options/checkpoint_note.h"
 #include "train/powerless_disk_testing.h"
 #include "train/trainer_testing.h"
@@ -59,13 +60,15 @@ bool LosePowerWhileSaving(Worker& worker, World& world, int64_t fail_at, Afterma
   const int rank = worker.rank();
   PowerlessDisk& disk = world.disk(rank);
   for (const int64_t iteration : {100, 200}) {
-    EXPECT_TRUE(SaveToSet(kFolder, rank, group, MakeCheckpoint(iteration, rank), disk).ok());
+    EXPECT_TRUE(
+        SaveToSet(kFolder, sync::ExchangeOf(worker), MakeCheckpoint(iteration, rank), disk).ok());
   }
   disk.Settle();
   EXPECT_TRUE(group.Barrier().ok());
   if (rank == 0) world.power.FailAt(fail_at);
   EXPECT_TRUE(group.Barrier().ok());
-  const absl::Status saved = SaveToSet(kFolder, rank, group, MakeCheckpoint(300, rank), disk);
+  const absl::Status saved =
+      SaveToSet(kFolder, sync::ExchangeOf(worker), MakeCheckpoint(300, rank), disk);
   int64_t all_saved = saved.ok() ? 1 : 0;
   EXPECT_TRUE(group.AllReduce(Array::Of(&all_saved, 1), ReduceOp::kMin).ok());
   const bool lost = world.power.failed();
@@ -83,7 +86,7 @@ bool LosePowerWhileSaving(Worker& worker, World& world, int64_t fail_at, Afterma
   }
   EXPECT_TRUE(group.Broadcast(Array::Of(&noted, 1), 0).ok());
   EXPECT_TRUE(noted == 300 || (noted == 200 && all_saved == 0)) << noted;
-  const absl::StatusOr<Checkpoint> loaded = LoadFromSet(kFolder, rank, group, disk);
+  const absl::StatusOr<Checkpoint> loaded = LoadFromSet(kFolder, sync::ExchangeOf(worker), disk);
   EXPECT_TRUE(loaded.ok()) << loaded.status();
   if (loaded.ok()) {
     EXPECT_TRUE(IsThatOf(*loaded, noted, rank)) << loaded->iteration;
@@ -114,7 +117,7 @@ TEST(CheckpointSetTest, TwoSetsAreKept) {
   const TemporaryFolder folder;
   worker::RunWorkers(2, [&](Worker& worker) {
     for (const int64_t iteration : {100, 200, 300, 400}) {
-      EXPECT_TRUE(SaveToSet(folder.path(), worker.rank(), worker.world(),
+      EXPECT_TRUE(SaveToSet(folder.path(), sync::ExchangeOf(worker),
                             MakeCheckpoint(iteration, worker.rank()))
                       .ok());
     }
@@ -130,7 +133,7 @@ TEST(CheckpointSetTest, ASetThatAQuickerWorkerHasBegunIsNotRemoved) {
   ASSERT_TRUE(std::filesystem::create_directory(begun));
   worker::RunWorkers(2, [&](Worker& worker) {
     EXPECT_TRUE(
-        SaveToSet(folder.path(), worker.rank(), worker.world(), MakeCheckpoint(100, worker.rank()))
+        SaveToSet(folder.path(), sync::ExchangeOf(worker), MakeCheckpoint(100, worker.rank()))
             .ok());
   });
   EXPECT_TRUE(std::filesystem::exists(begun));
@@ -140,19 +143,19 @@ TEST(CheckpointSetTest, ADamagedSetIsPassedOverForTheOneBefore) {
   World world(2);
   worker::RunWorkers(2, [&](Worker& worker) {
     const int rank = worker.rank();
-    Group& group = worker.world();
     PowerlessDisk& disk = world.disk(rank);
     for (const int64_t iteration : {100, 200}) {
-      EXPECT_TRUE(SaveToSet(kFolder, rank, group, MakeCheckpoint(iteration, rank), disk).ok());
+      EXPECT_TRUE(
+          SaveToSet(kFolder, sync::ExchangeOf(worker), MakeCheckpoint(iteration, rank), disk).ok());
     }
     if (rank == 1) {
       ASSERT_TRUE(disk.Write("/runs/one/checkpoint-200/rank-1", "SYNCCKPT").ok());
     }
-    const absl::StatusOr<Checkpoint> loaded = LoadFromSet(kFolder, rank, group, disk);
+    const absl::StatusOr<Checkpoint> loaded = LoadFromSet(kFolder, sync::ExchangeOf(worker), disk);
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     EXPECT_TRUE(IsThatOf(*loaded, 100, rank));
     // From now on the damaged set counts for nothing.
-    const absl::StatusOr<Checkpoint> again = LoadFromSet(kFolder, rank, group, disk);
+    const absl::StatusOr<Checkpoint> again = LoadFromSet(kFolder, sync::ExchangeOf(worker), disk);
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_TRUE(IsThatOf(*again, 100, rank));
   });
@@ -170,7 +173,7 @@ TEST(CheckpointSetTest, ANoteThatCannotBeWrittenIsAnErrorOfAllAtOnce) {
         PowerlessDisk& disk = world.disk(rank);
         if (rank == 0) disk.RefuseRenamesTo(CheckpointNotePath(kFolder));
         const absl::Status saved =
-            SaveToSet(kFolder, rank, worker.world(), MakeCheckpoint(100, rank), disk);
+            SaveToSet(kFolder, sync::ExchangeOf(worker), MakeCheckpoint(100, rank), disk);
         EXPECT_TRUE(absl::IsUnavailable(saved)) << saved;
         EXPECT_TRUE(worker.world().Barrier().ok());  // nothing is lost by it
       },

@@ -1,6 +1,7 @@
 #include "train/side_channel.h"
 
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,17 +23,20 @@ absl::StatusOr<SideChannel> SideChannel::Make(Worker& worker) {
 }
 
 absl::StatusOr<std::vector<double>> SideChannel::Sum(std::vector<double> values) {
-  SYNCOPATE_RETURN_IF_ERROR(
-      group_.AllReduce(Array::Of(values.data(), values.size()), ReduceOp::kSum));
+  SYNCOPATE_RETURN_IF_ERROR(adapt::Sum(exchange(), "sums", values));
   return values;
 }
 
 absl::Status SideChannel::Agree(const absl::Status& own) {
-  int64_t first = own.ok() ? worker_.size() : worker_.rank();
-  SYNCOPATE_RETURN_IF_ERROR(group_.AllReduce(Array::Of(&first, 1), ReduceOp::kMin));
-  if (first == worker_.rank()) return own;
-  if (first == worker_.size()) return absl::OkStatus();
-  return absl::CancelledError(absl::StrCat("rank ", first, " failed"));
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      const std::vector<std::string> outcomes,
+      adapt::TextsOfAll(exchange(), "outcome of a step", own.ok() ? "" : "failed"));
+  for (int rank = 0; rank < worker_.size(); ++rank) {
+    if (outcomes[static_cast<size_t>(rank)].empty()) continue;
+    if (rank == worker_.rank()) return own;
+    return absl::CancelledError(absl::StrCat("rank ", rank, " failed"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<observe::ClockOffset> SideChannel::CompareClocks() {

@@ -1,15 +1,16 @@
-// What workers tell each other besides gradients: sums, times, traces. It has a group of its own,
-// because gradients are sent in an order of their own on the world's.
+// What workers tell each other besides gradients: sums and outcomes by rounds of texts, clocks and
+// tensors by collectives. These have a group of their own, because gradients are sent in an order of
+// their own on the world's.
 #ifndef SYNCOPATE_TRAIN_SIDE_CHANNEL_H_
 #define SYNCOPATE_TRAIN_SIDE_CHANNEL_H_
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "adapt/job_exchange.h"
 #include "observe/clock_offset.h"
+#include "sync/exchange.h"
 #include "syncopate/syncopate.h"
 
 namespace syncopate::train {
@@ -20,6 +21,9 @@ class SideChannel {
   // `worker` must outlive it.
   static absl::StatusOr<SideChannel> Make(Worker& worker);
 
+  // For texts.
+  adapt::JobExchange& exchange() { return sync::ExchangeOf(worker_); }
+  // For tensors.
   Group& group() { return group_; }
 
   // The sums over all workers.
@@ -27,7 +31,8 @@ class SideChannel {
   // How a step went that all workers take: OK where it went well for all. Else the first worker
   // that failed keeps its error, which tells enough, and the others get Cancelled.
   absl::Status Agree(const absl::Status& own);
-  // How far this worker's clock is from rank 0's.
+  // How far this worker's clock is from rank 0's. Both wait for each other in a collective: a
+  // message that wakes a thread would take longer, and say less.
   absl::StatusOr<observe::ClockOffset> CompareClocks();
 
  private:

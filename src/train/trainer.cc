@@ -34,7 +34,6 @@
 #include "strategy/registry.h"
 #include "sync/assemble.h"
 #include "sync/decision_log.h"
-#include "sync/exchange.h"
 #include "sync/synchronizer.h"
 #include "torch/gradient_hooks.h"
 #include "torch/kept_schedule.h"
@@ -287,8 +286,7 @@ absl::Status Trainer::Resume() {
     return absl::InvalidArgumentError(
         absl::StrCat("--resume from ", options_.run_folder, ": ", why.message()));
   };
-  const absl::StatusOr<Checkpoint> checkpoint =
-      LoadFromSet(options_.run_folder, worker_.rank(), side_->group());
+  const absl::StatusOr<Checkpoint> checkpoint = LoadFromSet(options_.run_folder, side_->exchange());
   if (!checkpoint.ok()) return refuse(checkpoint.status());
   if (checkpoint->config != config_) {
     const auto text = ReadFile(absl::StrCat(options_.run_folder, "/config.json"), kConfigBytesMax);
@@ -531,7 +529,7 @@ absl::Status Trainer::Save() {
   checkpoint.config = config_;
   checkpoint.iteration = iteration_;
   checkpoint.sampler = sampler_->position();
-  return SaveToSet(options_.run_folder, worker_.rank(), side_->group(), checkpoint);
+  return SaveToSet(options_.run_folder, side_->exchange(), checkpoint);
 }
 
 // The time before the loop, in it and after it, each without what was no part of an iteration;
@@ -561,7 +559,7 @@ absl::StatusOr<Summary> Trainer::Conclude() {
     SYNCOPATE_RETURN_IF_ERROR(timeline_->Close());
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
-                             sync::GatherTexts(side_->group(), Encode(trace), 0));
+                             adapt::TextsAtRoot(side_->exchange(), "trace", Encode(trace), 0));
   Summary summary{.strategy = options_.strategy,
                   .schedule = options_.schedule,
                   .workers = worker_.size(),

@@ -38,8 +38,8 @@
 #include "syncopate/syncopate.h"
 #include "worker/algorithm_terms.h"
 #include "worker/departures.h"
-#include "worker/engine_exchange.h"
 #include "worker/job_services.h"
+#include "worker/mail_exchange.h"
 #include "worker/mailbox.h"
 #include "worker/network.h"
 #include "worker/own_programs.h"
@@ -63,7 +63,8 @@ std::shared_ptr<T> Share(T* object) {
 // What a worker is made of. Groups, buffers and handles keep it alive.
 //
 // The engine is declared after the transport, the programs, the watch and the tuner, so that it is
-// destroyed before them: operations under way use them.
+// destroyed before them: operations under way use them. The watch and the tuner have rounds under
+// way in the exchange, which is destroyed after them.
 class WorkerImpl {
  public:
   WorkerImpl(worker::StartedTransport started, const std::optional<worker::Network>& network_in,
@@ -74,10 +75,11 @@ class WorkerImpl {
         transport(std::move(started.transport)),
         network(network_in),
         programs(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), network_in),
-        engine(*transport, MonotonicClock()),
         mailbox(*transport, MonotonicClock()),
         services(mailbox, MonotonicClock(),
-                 {.rank = job.rank, .size = job.size, .candidates = std::move(service_order)}) {}
+                 {.rank = job.rank, .size = job.size, .candidates = std::move(service_order)}),
+        exchange(mailbox, job.rank, job.size, timeout_ns, MonotonicClock()),
+        engine(*transport, MonotonicClock()) {}
 
   // Handlers and tasks of the mailbox use all the rest.
   ~WorkerImpl() { mailbox.Stop(); }
@@ -142,24 +144,17 @@ class WorkerImpl {
   }
 
   // Looks for changes of the network from now on.
-  // The watch has a group of its own: its records must not come between the job's calls.
-  absl::Status WatchNetwork(const std::vector<int>& everyone) {
-    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> group, MakeGroup(everyone));
+  void WatchNetwork() {
     watch = std::make_unique<adapt::NetworkWatch>(
-        network->topology, network->placement, job.rank,
-        [this] { return transport->TakeTraffic(); },
-        worker::MakeEngineExchange(engine, programs, std::move(group), timeout_ns),
+        network->topology, network->placement, [this] { return transport->TakeTraffic(); },
+        exchange.lane(worker::RoundLane::kNetworkWatch),
         [this](uint64_t version, const Topology& topology) { programs.Publish(version, topology); },
         MonotonicClock());
-    return absl::OkStatus();
   }
 
   // Looks for the best sub-chunks of forests from now on.
-  absl::Status TuneChunks(const std::vector<int>& everyone) {
-    SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> group, MakeGroup(everyone));
-    tuner = std::make_unique<adapt::ChunkTuner>(
-        worker::MakeEngineExchange(engine, programs, std::move(group), timeout_ns));
-    return absl::OkStatus();
+  void TuneChunks() {
+    tuner = std::make_unique<adapt::ChunkTuner>(exchange.lane(worker::RoundLane::kChunkTuner));
   }
 
   const ForkMark made_here;
@@ -171,11 +166,12 @@ class WorkerImpl {
   const std::optional<worker::Network> network;
   worker::ProgramCache programs;
   worker::OwnPrograms own_programs;
+  worker::Mailbox mailbox;
+  worker::JobServices services;
+  worker::MailExchange exchange;
   std::unique_ptr<adapt::NetworkWatch> watch;  // null: the network is not watched
   std::unique_ptr<adapt::ChunkTuner> tuner;    // null: sub-chunks are not tuned
   engine::Engine engine;
-  worker::Mailbox mailbox;
-  worker::JobServices services;
   Mutex mutex;
   std::map<std::vector<int>, uint64_t> group_instances ABSL_GUARDED_BY(mutex);
   worker::UsedKeys used_keys ABSL_GUARDED_BY(mutex){limits::kClosedGroupsMax};
@@ -513,15 +509,14 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
                                                        std::move(rules), std::move(service_order)));
   std::vector<int> everyone(static_cast<size_t>(impl->job.size));
   std::iota(everyone.begin(), everyone.end(), 0);
-  // All workers make these groups in the same order, so their keys agree. The watch and the tuner
-  // are only of use between hosts.
   SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> world, impl->MakeGroup(everyone));
+  // The watch and the tuner are only of use between hosts.
   SYNCOPATE_ASSIGN_OR_RETURN(const bool upkeep,
                              IsOn(environment, "SYNCOPATE_UPKEEP", /*otherwise=*/true));
-  if (network && upkeep) SYNCOPATE_RETURN_IF_ERROR(impl->WatchNetwork(everyone));
+  if (network && upkeep) impl->WatchNetwork();
   SYNCOPATE_ASSIGN_OR_RETURN(const bool tune,
                              IsOn(environment, "SYNCOPATE_TUNE", /*otherwise=*/true));
-  if (network && tune) SYNCOPATE_RETURN_IF_ERROR(impl->TuneChunks(everyone));
+  if (network && tune) impl->TuneChunks();
   auto group = internal::Share(
       new internal::GroupImpl(impl, std::move(world), 0, impl->watch.get(), impl->tuner.get()));
   return std::unique_ptr<Worker>(new Worker(std::move(impl), Group(std::move(group))));
@@ -539,6 +534,8 @@ Worker::Worker(std::shared_ptr<internal::WorkerImpl> impl, Group world)
 Worker::~Worker() {
   if (impl_->made_here.InChild()) return;
   impl_->services.Leave(MonotonicClock().NowNs() + kHandOverNs);
+  // Groups may still be used, without the watch and the tuner.
+  impl_->exchange.Close();
   // What handlers refer to may be gone after this.
   impl_->mailbox.Stop();
   impl_->services.Close(absl::CancelledError("this worker leaves the job"));
@@ -659,6 +656,10 @@ std::vector<Departure> DeparturesOf(const Worker& worker) {
     departures.push_back({.rank = loss.rank, .left = loss.left, .cause = std::move(loss.cause)});
   }
   return departures;
+}
+
+adapt::JobExchange& ExchangeOf(Worker& worker) {
+  return internal::WorkerAccess::Of(worker).exchange.lane(RoundLane::kJob);
 }
 
 }  // namespace worker
