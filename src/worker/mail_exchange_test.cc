@@ -139,6 +139,25 @@ TEST(MailExchangeTest, ATextThatIsTooLongIsAnErrorOfAll) {
   });
 }
 
+TEST(MailExchangeTest, MalformedMailNamesItsSender) {
+  RunWorkers(3, [](Worker& worker) {
+    if (worker.rank() == 1) {
+      // Rank 0 has it before this worker's text of the round.
+      const std::string bytes = Encode({.what = "texts", .text = "mine"}).substr(0, 9);
+      ASSERT_TRUE(MailboxOf(worker).Send(0, MailExchange::kTopic, bytes).ok());
+    }
+    const absl::Status status = adapt::TextsOfAll(ExchangeOf(worker), "texts", "mine").status();
+    if (worker.rank() == 0) {
+      EXPECT_TRUE(absl::IsInternal(status)) << status;
+      EXPECT_EQ(GetSuspect(status), std::optional<int>(1));
+      EXPECT_THAT(status.message(), HasSubstr("malformed: it is too short"));
+    } else {
+      EXPECT_TRUE(status.ok()) << status;
+    }
+    ASSERT_TRUE(worker.world().Barrier().ok());
+  });
+}
+
 // Users that send more than a worker takes must not break the library's own mail: it waits.
 TEST(MailExchangeTest, RoundsGoOnBesideAFullQueue) {
   RunWorkers(2, [](Worker& worker) {
