@@ -13,9 +13,7 @@
 #include "sync/synchronizer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -28,7 +26,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "model/tensor_layout.h"
-#include "sync/group_cache.h"
+#include "sync/live_transfers.h"
 #include "sync/packed_values.h"
 #include "sync/transfer_inbox.h"
 #include "worker/departures.h"
@@ -47,8 +45,6 @@ namespace {
 
 // A lost wake-up of the training thread, which should not happen, costs no more than this.
 constexpr int64_t kSleepNs = 100'000'000;
-// At most this many ended transfers are kept for TakeTransfers(), which not every caller calls.
-constexpr size_t kEndedMax = 1 << 14;
 // How often losses are looked for that no transfer tells of.
 constexpr int64_t kLossWatchNs = 50'000'000;
 
@@ -66,7 +62,9 @@ class Synchronizer::Impl {
         tensors_(table.size()),
         packs_gradients_(options.moves_gradients && worker.size() > 1),
         values_(worker, table, replica),
-        groups_(worker),
+        transfers_(worker, values_, inbox_, MonotonicClock(),
+                   {.both = options.moves_gradients && options.moves_parameters,
+                    .recorder = options.recorder}),
         strategy_(std::move(strategy)),
         ready_(static_cast<size_t>(tensors_), false),
         in_use_(static_cast<size_t>(tensors_), false),
@@ -81,10 +79,7 @@ class Synchronizer::Impl {
     if (options_.moves_gradients) {
       SYNCOPATE_RETURN_IF_ERROR(values_.Allocate(Content::kGradients));
     }
-    if (both() && worker_.size() > 1) {
-      // Made now, so that all workers make it at the same point among their groups of everybody.
-      SYNCOPATE_RETURN_IF_ERROR(groups_.Get(Content::kParameters, {}, both()).status());
-    }
+    if (worker_.size() > 1) SYNCOPATE_RETURN_IF_ERROR(transfers_.MakeGroups());
     helper_ = std::thread([this] { SeeToTransfers(); });
     return absl::OkStatus();
   }
@@ -92,10 +87,6 @@ class Synchronizer::Impl {
   ~Impl() {
     inbox_.Stop();
     if (helper_.joinable()) helper_.join();
-    // Transfers that are still under way use values_, which must outlive them.
-    for (auto& [id, transfer] : transfers_) {
-      for (Handle& handle : transfer.handles) handle.Wait().IgnoreError();
-    }
   }
 
   bool in_forked_child() const { return made_here_.InChild(); }
@@ -119,7 +110,7 @@ class Synchronizer::Impl {
     Tell(strategy::ForwardNeeds{tensor});
     const int64_t begin_ns = NowNs();
     // It is looked up before the wait: a transfer that has been applied is no longer known.
-    const int transfer = TransferOf(tensor);
+    const int transfer = transfers_.Of(tensor);
     const absl::Status status =
         WaitUntil([&] { return may_use_[static_cast<size_t>(tensor)]; }, tensor);
     in_use_[static_cast<size_t>(tensor)] = true;
@@ -219,27 +210,14 @@ class Synchronizer::Impl {
   const IterationTimes& times() const { return times_; }  // by the training thread only
   std::vector<EndedTransfer> TakeTransfers() {
     MutexLock lock(&mutex_);
-    return std::exchange(ended_transfers_, {});
+    return transfers_.TakeEnded();
   }
   uint64_t bytes_sent() const {
     MutexLock lock(&mutex_);
-    return bytes_sent_;
+    return transfers_.bytes_sent();
   }
 
  private:
-  struct Running {
-    StartTransfer start = {};
-    std::vector<int> tensors = {};  // of which it moves at least a part
-    int64_t begin_ns = 0;
-    int64_t iteration = 0;
-    uint64_t bytes = 0;
-    std::vector<Handle> handles = {};
-    size_t calls_left = 0;
-    absl::Status status = {};  // the first error of a call
-    bool done = false;
-    size_t unapplied = 0;  // tensors that no update has taken yet
-  };
-
   // A command for the training thread.
   struct Pending {
     Command command = {};
@@ -248,17 +226,6 @@ class Synchronizer::Impl {
   };
 
   int64_t NowNs() const { return MonotonicClock().NowNs(); }
-  bool both() const { return options_.moves_gradients && options_.moves_parameters; }
-
-  // The transfer under way that this tensor is part of, or -1 if there is none yet.
-  int TransferOf(int tensor) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    for (const auto& [id, running] : transfers_) {
-      if (std::binary_search(running.tensors.begin(), running.tensors.end(), tensor)) {
-        return static_cast<int>(id);
-      }
-    }
-    return -1;
-  }
 
   // Ends the forward time of the tensor that was marked and begins that of `next`. What Need()
   // waits is no part of it: last_mark_ns_ is set after the wait.
@@ -463,18 +430,18 @@ class Synchronizer::Impl {
   double ApplyRuns(const Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const ApplyUpdate& apply = std::get<ApplyUpdate>(pending.command);
     const bool local = apply.update == strategy::Update::kStepLocal;
-    const auto found = transfers_.find(apply.transfer);
+    const LiveTransfers::Transfer* const transfer = transfers_.BroughtBy(apply.transfer);
     const bool add = apply.update == strategy::Update::kAddChange;
-    if (!local && (found == transfers_.end() || !found->second.done)) {
+    if (!local && transfer == nullptr) {
       Refuse(apply, "that transfer has brought nothing");
       return 0;
     }
-    if (add && !found->second.start.keep_sent) {
+    if (add && !transfer->start.keep_sent) {
       Refuse(apply, "what that transfer sent was not kept");
       return 0;
     }
-    const Content content = local ? Content::kGradients : found->second.start.content;
-    const int64_t iteration = local ? iteration_ : found->second.iteration;
+    const Content content = local ? Content::kGradients : transfer->start.content;
+    const int64_t iteration = local ? iteration_ : transfer->iteration;
     const Brought brought = values_.BroughtOf(apply, content);
     // Updating takes long, so the lock is released and transfers go on meanwhile.
     carrying_ = true;
@@ -503,7 +470,7 @@ class Synchronizer::Impl {
     mutex_.Lock();
     carrying_ = false;
     news_.SignalAll();
-    if (!local) Forget(content, pending.tensors);
+    if (!local) transfers_.Applied(content, pending.tensors);
     for (const Witness::Update& run : runs) {
       if (options_.witness != nullptr) options_.witness->Applied(run);
     }
@@ -514,21 +481,6 @@ class Synchronizer::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Fail(absl::InternalError(
         absl::StrCat("strategy ", strategy_->name(), ": ", ToText(Command(apply)), ": ", why)));
-  }
-
-  // A transfer whose tensors have all been applied is known no more.
-  void Forget(Content content, const std::vector<int>& applied)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    for (auto entry = transfers_.begin(); entry != transfers_.end();) {
-      Running& running = entry->second;
-      if (running.done && running.start.content == content) {
-        for (const int tensor : applied) {
-          running.unapplied -=
-              std::binary_search(running.tensors.begin(), running.tensors.end(), tensor) ? 1 : 0;
-        }
-      }
-      entry = running.done && running.unapplied == 0 ? transfers_.erase(entry) : std::next(entry);
-    }
   }
 
   // Memory for parameters is allocated when a strategy first sends any. The lock is released while
@@ -546,109 +498,34 @@ class Synchronizer::Impl {
 
   // ---- transfers
 
-  // Starts the collectives of a transfer whose values are packed, one for each type of element. What
-  // goes wrong is told as its end.
   void StartCalls(const StartTransfer& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const std::vector<TensorLayout::Range> ranges = values_.RangesOf(start);
-    Running& running = transfers_[start.transfer];
-    running = {.start = start,
-               .tensors = values_.TensorsOf(start),
-               .begin_ns = NowNs(),
-               .iteration = gradients_of_,
-               .handles = {},
-               .calls_left = std::max<size_t>(1, ranges.size()),
-               .status = {}};
-    running.unapplied = running.tensors.size();
-    absl::StatusOr<Group> group = groups_.Get(start.content, start.members, both());
-    if (!group.ok() || ranges.empty()) {
-      running.calls_left = 1;
-      return inbox_.Add(EndedCall{start.transfer, NowNs(), group.status()});
-    }
-    std::byte* const memory = values_.At(start.content);
-    for (const TensorLayout::Range& range : ranges) {
-      // Gradients were multiplied with their share when they were packed, if all shares are known;
-      // then the average is a sum.
-      const bool scaled =
-          start.content == Content::kGradients && factor_ > 0 && ScalesWell(range.type);
-      Call call{.collective = Collective::kAllReduce,
-                .data = {memory + range.offset, range.elements, range.type},
-                .op = scaled ? ReduceOp::kSum : ReduceOp::kWeightedAverage,
-                .weight = start.weight,
-                .priority = start.priority};
-      // It runs on the thread that drives the engine and must be quick, so it only leaves a note.
-      // It is not called for a call that is refused, which shows at once; there is one note in any
-      // case.
-      const auto noted = std::make_shared<std::atomic<bool>>(false);
-      const auto note = [this, noted, id = start.transfer](const absl::Status& status) {
-        if (!noted->exchange(true)) inbox_.Add(EndedCall{id, NowNs(), status});
-      };
-      call.ended = note;
-      Handle handle = group->Start(call);
-      if (handle.Done()) {
-        if (const absl::Status status = handle.Wait(); !status.ok()) note(status);
-      }
-      running.handles.push_back(std::move(handle));
-      running.bytes += range.elements * SizeOf(range.type);
-    }
-    bytes_sent_ += running.bytes;
+    transfers_.Start(start, {.iteration = gradients_of_, .scaled = factor_ > 0});
   }
 
   void CallEnded(const EndedCall& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const auto found = transfers_.find(ended.transfer);
-    if (found == transfers_.end()) return;
-    Running& running = found->second;
-    if (running.status.ok()) running.status = ended.status;
-    // A transfer of tensors of several types is over when the last of its calls is.
-    if (--running.calls_left > 0) return;
-    running.handles.clear();
+    const std::optional<LiveTransfers::Transfer> transfer = transfers_.CallEnded(ended);
+    if (!transfer) return;
+    const double begin = Seconds(transfer->begin_ns), end = Seconds(transfer->end_ns);
     if (options_.witness != nullptr) {
-      options_.witness->Transferred({.start = running.start,
-                                     .iteration = running.iteration,
-                                     .bytes = running.bytes,
-                                     .begin = Seconds(running.begin_ns),
-                                     .end = Seconds(ended.at_ns),
-                                     .status = running.status});
+      options_.witness->Transferred({.start = transfer->start,
+                                     .iteration = transfer->iteration,
+                                     .bytes = transfer->bytes,
+                                     .begin = begin,
+                                     .end = end,
+                                     .status = transfer->status});
     }
-    if (!running.status.ok()) return TransferFailed(ended.transfer);
-    running.done = true;
-    Note(running, ended);
+    if (!transfer->status.ok()) return TransferFailed(ended.transfer, transfer->status);
     Tell(strategy::TransferDone{.transfer = ended.transfer,
-                                .first_byte = Seconds(running.begin_ns),
-                                .last_byte = Seconds(ended.at_ns),
-                                .bytes = running.bytes});
-  }
-
-  void Note(const Running& running, const EndedCall& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // Half of them are dropped at a time, so that a full list costs no move for every transfer.
-    if (ended_transfers_.size() >= kEndedMax) {
-      ended_transfers_.erase(ended_transfers_.begin(), ended_transfers_.begin() + kEndedMax / 2);
-    }
-    ended_transfers_.push_back({.iteration = running.iteration,
-                                .first = running.tensors.empty() ? 0 : running.tensors.front(),
-                                .last = running.tensors.empty() ? 0 : running.tensors.back(),
-                                .bytes = running.bytes,
-                                .seconds = Seconds(ended.at_ns - running.begin_ns)});
-    if (options_.recorder != nullptr) {
-      options_.recorder->Record({.kind = SpanKind::kTransfer,
-                                 .iteration = static_cast<int>(running.iteration),
-                                 .id = static_cast<int>(ended.transfer),
-                                 .begin_ns = running.begin_ns,
-                                 .end_ns = ended.at_ns,
-                                 .bytes = running.bytes});
-    }
+                                .first_byte = begin,
+                                .last_byte = end,
+                                .bytes = transfer->bytes});
   }
 
   // A worker to blame that is lost is told first; one that was only late is not lost. Errors that
   // blame nobody, or with which this worker is out of the job, are no business of the strategy's.
-  void TransferFailed(int64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const Running running = std::move(transfers_.at(id));
-    transfers_.erase(id);
-    const absl::Status& status = running.status;
-    const std::optional<BlastRadius> blast = GetBlast(status);
-    if (!GetSuspect(status) || blast == BlastRadius::kJob) return Fail(status);
-    if (blast == BlastRadius::kGroup) {
-      groups_.Drop(running.start.content, running.start.members, both());
-    }
+  void TransferFailed(int64_t id, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!GetSuspect(status) || GetBlast(status) == BlastRadius::kJob) return Fail(status);
     TellLosses(status);
     Tell(strategy::TransferFailed{id, status});
   }
@@ -658,8 +535,7 @@ class Synchronizer::Impl {
     looked_for_losses_ns_ = NowNs();
     for (const worker::Departure& departure : worker::DeparturesOf(worker_)) {
       const int rank = departure.rank;
-      if (groups_.IsGone(rank)) continue;
-      groups_.Lose(rank);
+      if (!transfers_.Lose(rank)) continue;
       if (rank == worker_.rank()) {
         Fail(WithBlast(absl::AbortedError("this worker is out of the job"), BlastRadius::kJob,
                        rank));
@@ -678,7 +554,7 @@ class Synchronizer::Impl {
   }
 
   void TellFromOutside(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (const auto* left = std::get_if<strategy::WorkerLeft>(&event)) groups_.Lose(left->rank);
+    if (const auto* left = std::get_if<strategy::WorkerLeft>(&event)) transfers_.Lose(left->rank);
     Tell(event);
   }
 
@@ -735,13 +611,14 @@ class Synchronizer::Impl {
   const bool packs_gradients_;
   // Gradients are packed by the training thread, parameters by whoever has carrying_.
   PackedValues values_;
+  TransferInbox inbox_{MonotonicClock()};
 
   mutable Mutex mutex_;
   CondVar news_;  // for the training thread
-  GroupCache groups_ ABSL_GUARDED_BY(mutex_);
+  // Declared after what its transfers use until they have ended.
+  LiveTransfers transfers_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<strategy::Strategy> strategy_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  std::map<int64_t, Running> transfers_ ABSL_GUARDED_BY(mutex_);
   std::deque<Pending> pending_ ABSL_GUARDED_BY(mutex_);  // in the order of the commands
   // A thread packs parameters or applies an update, without the lock.
   bool carrying_ ABSL_GUARDED_BY(mutex_) = false;
@@ -756,14 +633,11 @@ class Synchronizer::Impl {
   std::vector<bool> may_use_ ABSL_GUARDED_BY(mutex_);
   bool drained_ ABSL_GUARDED_BY(mutex_) = false;
   bool waited_ ABSL_GUARDED_BY(mutex_) = false;  // the last WaitUntil() really did
-  uint64_t bytes_sent_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<EndedTransfer> ended_transfers_ ABSL_GUARDED_BY(mutex_);
   int64_t last_mark_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int marked_ ABSL_GUARDED_BY(mutex_) = -1;  // the tensor whose forward runs
   IterationTimes running_times_ ABSL_GUARDED_BY(mutex_);
   IterationTimes times_;  // by the training thread only
 
-  TransferInbox inbox_{MonotonicClock()};
   std::thread helper_;
   const ForkMark made_here_;
 };

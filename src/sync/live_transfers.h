@@ -1,0 +1,107 @@
+// The transfers of a synchronizer, each from its start until all that it brought has been applied.
+//
+// A transfer runs as one collective for each type of element that it moves. Each of these leaves a
+// note in the inbox when it ends, on the thread that drives the engine; whoever takes the note gives
+// it to CallEnded(), which says what has become of the transfer. A transfer that failed is known no
+// more, and its group is made anew when the next transfer needs it.
+//
+// Not thread-safe.
+#ifndef SYNCOPATE_SYNC_LIVE_TRANSFERS_H_
+#define SYNCOPATE_SYNC_LIVE_TRANSFERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "model/iteration_times.h"
+#include "observe/recorder.h"
+#include "strategy/command.h"
+#include "sync/group_cache.h"
+#include "sync/packed_values.h"
+#include "sync/transfer_inbox.h"
+#include "syncopate/syncopate.h"
+
+namespace syncopate::sync {
+
+class LiveTransfers {
+ public:
+  struct Options {
+    // Gradients and parameters both move, so that they need groups of their own.
+    bool both = false;
+    observe::Recorder* recorder = nullptr;
+  };
+  // All of them must outlive it.
+  LiveTransfers(Worker& worker, PackedValues& values, TransferInbox& inbox, const Clock& clock,
+                const Options& options)
+      : values_(values), inbox_(inbox), clock_(clock), options_(options), groups_(worker) {}
+  // Waits for what is under way, within its timeouts: it uses the packed values.
+  ~LiveTransfers();
+  LiveTransfers(const LiveTransfers&) = delete;
+
+  // Makes the group of everybody's parameters, where they move beside gradients. To be called by all
+  // workers at the same point among their groups of everybody.
+  absl::Status MakeGroups();
+
+  // What a transfer is made with, beside its command.
+  struct Made {
+    int64_t iteration = 0;  // that made what it moves
+    // Gradients were multiplied with their share when they were packed, where their type bears it.
+    bool scaled = false;
+  };
+  // The values are packed. What goes wrong is told as its end.
+  void Start(const strategy::StartTransfer& start, const Made& made);
+
+  struct Transfer {
+    strategy::StartTransfer start = {};
+    std::vector<int> tensors = {};  // of which it moves at least a part
+    int64_t iteration = 0;
+    uint64_t bytes = 0;
+    int64_t begin_ns = 0;
+    int64_t end_ns = 0;
+    absl::Status status = {};  // the first error of a call
+  };
+  // The transfer that has ended by this, well or not; nothing if other calls of it are under way.
+  std::optional<Transfer> CallEnded(const EndedCall& ended);
+
+  // One that has brought what it should and was not applied in full; null if there is none.
+  const Transfer* BroughtBy(int64_t id) const;
+  // What these tensors had got by transfers of `content` has been applied. A transfer whose tensors
+  // have all been applied is known no more.
+  void Applied(strategy::Content content, const std::vector<int>& tensors);
+  // The transfer that this tensor is part of, or -1 if there is none.
+  int Of(int tensor) const;
+
+  // The worker is no member of anything from now on. False if that was known.
+  bool Lose(int rank);
+
+  // Those that ended well since the last call. If they are very many, only the newest are kept.
+  std::vector<EndedTransfer> TakeEnded();
+  uint64_t bytes_sent() const { return bytes_sent_; }
+
+ private:
+  struct Running {
+    Transfer transfer = {};
+    std::vector<Handle> handles = {};
+    size_t calls_left = 0;
+    bool done = false;
+    size_t unapplied = 0;  // tensors that no update has taken yet
+  };
+  void Note(const Transfer& transfer);
+
+  PackedValues& values_;
+  TransferInbox& inbox_;
+  const Clock& clock_;
+  const Options options_;
+  GroupCache groups_;
+  std::map<int64_t, Running> running_;
+  uint64_t bytes_sent_ = 0;
+  std::vector<EndedTransfer> ended_;
+};
+
+}  // namespace syncopate::sync
+
+#endif  // SYNCOPATE_SYNC_LIVE_TRANSFERS_H_
