@@ -1,0 +1,192 @@
+// Strategies live that average in groups that change: the same mathematics and the same decisions as
+// in virtual time, on real collectives among threads.
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "strategy/sample_strategies_testing.h"
+#include "sync/synchronizer_testing.h"
+#include "worker/worker_testing.h"
+
+namespace syncopate::sync {
+namespace {
+
+TEST(LiveGroupsTest, GroupsThatChangeKeepTheMeanAndDecideAsInVirtualTime) {
+  const TensorTable table = Table();
+  for (const int workers : {1, 2, 5}) {
+    const int iterations = 6;
+    Ends ends(workers);
+    worker::RunWorkers(workers, [&](Worker& worker) {
+      NumberReplica replica(table, worker.rank());
+      Memory memory;
+      const strategy::WorkerInfo info{worker.rank(), worker.size(), table.size()};
+      {
+        auto synchronizer = Synchronizer::Make(worker, table, replica,
+                                               std::make_unique<strategy::GroupAverage>(info),
+                                               ParametersOnly(&memory));
+        ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
+        const absl::Status status = Train(**synchronizer, replica, table.size(), iterations, 1, 0,
+                                          static_cast<uint64_t>(worker.rank()) + 1);
+        ASSERT_TRUE(status.ok()) << status;
+        ASSERT_TRUE(worker.world().Barrier().ok());
+      }
+      ends.Set(worker.rank(), replica.parameters);
+      EXPECT_EQ(replica.gradients_packed, 0);
+      strategy::GroupAverage machine(info);
+      ExpectSameDecisions(machine, memory.decisions());
+      for (const Witness::Transfer& transfer : memory.transfers()) {
+        EXPECT_TRUE(transfer.status.ok()) << transfer.status;
+        EXPECT_LE(transfer.begin, transfer.end);
+      }
+    });
+    const std::vector<double> expected = MeanOfLocalSteps(table.size(), workers, iterations);
+    for (int t = 0; t < table.size(); ++t) {
+      EXPECT_NEAR(ends.Mean(t), expected[static_cast<size_t>(t)], 1e-5);
+    }
+  }
+}
+
+// Answers and messages among the workers of a test, which run as threads: a mailbox and a service of
+// groups.
+class Office {
+ public:
+  explicit Office(int workers) : seats_(static_cast<size_t>(workers)), workers_(workers) {}
+
+  class Counter : public Messenger {
+   public:
+    Counter(Office& office, int rank) : office_(office), rank_(rank) {}
+    absl::Status Ask(const strategy::AskService& ask) override {
+      const auto& want = std::get<WantGroup>(ask.message);
+      GroupGiven given{.members =
+                           strategy::NeighboursOf(rank_, office_.workers_, want.iteration, {})};
+      given.key = {1, static_cast<uint64_t>(want.iteration * office_.workers_ + given.members[0])};
+      const std::lock_guard lock(office_.mutex_);
+      given.total_samples = office_.total_ += want.samples;
+      Deliver(rank_, strategy::Answered{ask.service, ask.ticket, given});
+      return absl::OkStatus();
+    }
+    absl::Status Send(const strategy::SendMessage& send) override {
+      // As bytes, as it would travel.
+      auto message = DecodeStrategyMessage(Encode(send.message), office_.workers_);
+      if (!message.ok()) return message.status();
+      const std::lock_guard lock(office_.mutex_);
+      ++office_.messages_;
+      Deliver(send.to, strategy::MessageArrived{rank_, *std::move(message)});
+      return absl::OkStatus();
+    }
+
+   private:
+    void Deliver(int to, Event event) {
+      Synchronizer* seat = office_.seats_[static_cast<size_t>(to)];
+      if (seat != nullptr) seat->Deliver(std::move(event));
+    }
+    Office& office_;
+    const int rank_;
+  };
+
+  void Sit(int rank, Synchronizer* synchronizer) {
+    const std::lock_guard lock(mutex_);
+    seats_[static_cast<size_t>(rank)] = synchronizer;
+  }
+  int messages() const { return messages_; }
+  uint64_t total() const { return total_; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Synchronizer*> seats_;
+  const int workers_;
+  uint64_t total_ = 0;
+  int messages_ = 0;
+};
+
+TEST(LiveGroupsTest, AveragesOfAskedGroupsOverlapTheNextIteration) {
+  const TensorTable table = Table();
+  const int workers = 4, iterations = 8;
+  Office office(workers);
+  Ends ends(workers);
+  worker::RunWorkers(workers, [&](Worker& worker) {
+    NumberReplica replica(table, worker.rank());
+    Memory memory;
+    Office::Counter counter(office, worker.rank());
+    const strategy::WorkerInfo info{worker.rank(), worker.size(), table.size()};
+    {
+      auto synchronizer =
+          Synchronizer::Make(worker, table, replica, std::make_unique<strategy::AskedGroups>(info),
+                             ParametersOnly(&memory, &counter));
+      ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
+      office.Sit(worker.rank(), synchronizer->get());
+      ASSERT_TRUE(worker.world().Barrier().ok());
+      const absl::Status status = Train(**synchronizer, replica, table.size(), iterations, 8, 0,
+                                        static_cast<uint64_t>(worker.rank()) + 1);
+      EXPECT_TRUE(status.ok()) << status;
+      ASSERT_TRUE(worker.world().Barrier().ok());
+      office.Sit(worker.rank(), nullptr);
+    }
+    ends.Set(worker.rank(), replica.parameters);
+    EXPECT_GT(replica.total_samples, 0u);
+    strategy::AskedGroups machine(info);
+    ExpectSameDecisions(machine, memory.decisions());
+  });
+  EXPECT_GT(office.messages(), 0);
+  EXPECT_EQ(office.total(), 8u * workers * iterations);
+  const std::vector<double> expected = MeanOfLocalSteps(table.size(), workers, iterations);
+  for (int t = 0; t < table.size(); ++t) {
+    EXPECT_NEAR(ends.Mean(t), expected[static_cast<size_t>(t)], 1e-5);
+  }
+}
+
+// A worker goes in the middle; the others are told once, before the transfers that this breaks, and
+// go on to their end.
+TEST(LiveGroupsTest, TheOthersGoOnWithoutAWorkerThatGoes) {
+  const TensorTable table = Table();
+  Options options;
+  options.timeout = absl::Seconds(60);
+  worker::RunWorkers(
+      4,
+      [&](Worker& worker) {
+        NumberReplica replica(table, worker.rank());
+        Memory memory;
+        const strategy::WorkerInfo info{worker.rank(), worker.size(), table.size()};
+        {
+          auto synchronizer = Synchronizer::Make(worker, table, replica,
+                                                 std::make_unique<strategy::GroupAverage>(info),
+                                                 ParametersOnly(&memory));
+          ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
+          const int iterations = worker.rank() == 2 ? 3 : 12;
+          const absl::Status status = Train(**synchronizer, replica, table.size(), iterations, 1, 0,
+                                            static_cast<uint64_t>(worker.rank()) + 1);
+          EXPECT_TRUE(status.ok()) << status;
+          if (worker.rank() == 2) return;
+          // Also a worker that waits for nothing is told.
+          const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+          const auto told = [&] {
+            int count = 0;
+            for (const strategy::Decision& step : memory.decisions()) {
+              const auto* left = std::get_if<strategy::WorkerLeft>(&step.event);
+              count += left != nullptr && left->rank == 2 ? 1 : 0;
+            }
+            return count;
+          };
+          while (told() == 0 && std::chrono::steady_clock::now() < deadline) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+          }
+          EXPECT_EQ(told(), 1);
+        }
+        bool gone = false;
+        for (const strategy::Decision& step : memory.decisions()) {
+          gone |= std::holds_alternative<strategy::WorkerLeft>(step.event);
+          EXPECT_FALSE(std::holds_alternative<strategy::WorkerLost>(step.event)) << "it has left";
+          if (const auto* failed = std::get_if<strategy::TransferFailed>(&step.event)) {
+            EXPECT_TRUE(gone) << failed->why;
+            EXPECT_EQ(GetSuspect(failed->why), 2) << failed->why;
+          }
+        }
+        strategy::GroupAverage machine(info);
+        ExpectSameDecisions(machine, memory.decisions());
+      },
+      options);
+}
+
+}  // namespace
+}  // namespace syncopate::sync
