@@ -117,8 +117,9 @@ class Cluster {
     std::unique_ptr<strategy::Strategy> strategy;
     uint64_t samples = 1;
     int64_t iteration = 0;
-    int waits_for = -1;     // tensor that the forward pass waits for
-    bool draining = false;  // waits for Drained
+    int64_t gradients_of = -1;  // the iteration that made the last gradients
+    int waits_for = -1;         // tensor that the forward pass waits for
+    bool draining = false;      // waits for Drained
     bool ended = false;
     bool stops = false;   // after the iteration that runs
     bool leaves = false;  // and tells the others so
@@ -202,6 +203,7 @@ class Cluster {
   void Forward(Worker& worker, int tensor) {
     if (worker.ended) return;
     if (tensor == options_.table.size()) {
+      worker.gradients_of = worker.iteration;
       Backward(worker, tensor - 1);
       return;
     }
@@ -276,7 +278,12 @@ class Cluster {
       const absl::Status why =
           WithBlast(absl::UnavailableError(absl::StrCat("a member is gone: worker ", gone)),
                     BlastRadius::kGroup, gone);
-      At(now_, worker.rank, [this, &worker, id, why] { Tell(worker, TransferFailed{id, why}); });
+      At(now_, worker.rank, [this, &worker, id, why] {
+        if (const auto ended = transfers_.RecordOf(worker.rank, id); ended && !worker.ended) {
+          Transferred(worker, *ended, why);
+        }
+        Tell(worker, TransferFailed{id, why});
+      });
     }
   }
 
@@ -287,17 +294,37 @@ class Cluster {
   void Tell(Worker& worker, const Event& event) {
     if (worker.ended || !fault_.ok()) return;
     const size_t rank = static_cast<size_t>(worker.rank);
-    std::vector<Command> commands;
-    worker.strategy->Step(now_, event, commands);
-    result_.log[rank].push_back(absl::StrCat(now_, " ", ToText(event)));
-    for (const Command& command : commands) {
-      result_.log[rank].push_back(absl::StrCat("  ", ToText(command)));
+    strategy::Decision decision{.now = now_, .event = event, .commands = {}};
+    worker.strategy->Step(now_, event, decision.commands);
+    if (strategy::Witness* const witness = WitnessOf(worker)) witness->Decided(decision);
+    if (options_.keep_log) {
+      result_.log[rank].push_back(absl::StrCat(now_, " ", ToText(event)));
+      for (const Command& command : decision.commands) {
+        result_.log[rank].push_back(absl::StrCat("  ", ToText(command)));
+      }
+      result_.told[rank].push_back(decision);
     }
-    result_.told[rank].push_back({now_, event, commands});
-    for (const Command& command : commands) {
+    for (const Command& command : decision.commands) {
       if (worker.ended) return;
       std::visit([&](const auto& c) { Carry(worker, c); }, command);
     }
+  }
+
+  strategy::Witness* WitnessOf(const Worker& worker) const {
+    return options_.witnesses.empty() ? nullptr
+                                      : options_.witnesses[static_cast<size_t>(worker.rank)];
+  }
+
+  void Transferred(const Worker& worker, const VirtualTransfers::Record& record,
+                   const absl::Status& status) const {
+    strategy::Witness* const witness = WitnessOf(worker);
+    if (witness == nullptr) return;
+    witness->Transferred({.start = record.start,
+                          .iteration = record.iteration,
+                          .bytes = record.bytes,
+                          .begin = record.begin,
+                          .end = now_,
+                          .status = status});
   }
 
   bool IsRange(int first, int last) const {
@@ -315,7 +342,7 @@ class Cluster {
       }
     }
     const absl::Status status =
-        transfers_.Start(now_, worker.rank, start, members, [&](int tensor) {
+        transfers_.Start(now_, worker.rank, worker.gradients_of, start, members, [&](int tensor) {
           return start.content == Content::kGradients
                      ? worker.gradients[static_cast<size_t>(tensor)]
                      : worker.parameters[static_cast<size_t>(tensor)];
@@ -366,6 +393,13 @@ class Cluster {
                          : apply.update == Update::kAddChange ? now + (one.value - one.sent)
                                                               : now - rate * one.value);
       }
+    }
+    if (strategy::Witness* const witness = WitnessOf(worker)) {
+      witness->Applied({.apply = apply,
+                        .iteration = worker.gradients_of,
+                        .begin = now_,
+                        .end = now_,
+                        .squared_distance = squared});
     }
     if (!apply.measure) return;
     At(now_, worker.rank, [this, &worker, id = apply.transfer, squared] {
@@ -447,7 +481,11 @@ class Cluster {
                               .bytes = moving->bytes};
       for (const auto& [rank, part] : moving->parts) {
         Worker& worker = workers_[static_cast<size_t>(rank)];
-        At(now_, rank, [this, &worker, done] { Tell(worker, done); });
+        const VirtualTransfers::Record record = VirtualTransfers::RecordOf(*moving, rank);
+        At(now_, rank, [this, &worker, done, record] {
+          Transferred(worker, record, absl::OkStatus());
+          Tell(worker, done);
+        });
       }
     }
   }
@@ -497,10 +535,11 @@ absl::StatusOr<VirtualResult> RunVirtually(const VirtualOptions& options,
   const size_t workers = static_cast<size_t>(options.workers);
   if (options.workers < 1 || options.iterations < 1 ||
       (!options.slowness.empty() && options.slowness.size() != workers) ||
-      (!options.samples.empty() && options.samples.size() != workers)) {
+      (!options.samples.empty() && options.samples.size() != workers) ||
+      (!options.witnesses.empty() && options.witnesses.size() != workers)) {
     return absl::InvalidArgumentError(
-        "a virtual run needs workers, iterations, and slowness and samples for each worker or "
-        "none");
+        "a virtual run needs workers, iterations, and slowness, samples and witnesses for each "
+        "worker or none");
   }
   return Cluster(options, make).Run();
 }

@@ -22,6 +22,7 @@
 #include "model/tensor_table.h"
 #include "strategy/record.h"
 #include "strategy/strategy.h"
+#include "strategy/witness.h"
 
 namespace syncopate::sim {
 
@@ -65,12 +66,15 @@ struct VirtualOptions {
   };
   std::optional<Departure> departure;
   Service* service = nullptr;  // null: asking is an error
+  // By worker: who sees what it does; empty: nobody. Not told Began().
+  std::vector<strategy::Witness*> witnesses;
+  bool keep_log = true;  // VirtualResult::log and told, which take much memory in large runs
 };
 
 struct VirtualResult {
   // By worker, all in order: "12.5 gradient-ready 3" and the commands after it, "  start 0: ...".
   std::vector<std::vector<std::string>> log;
-  std::vector<std::vector<strategy::Decision>> told;  // by worker, in order
+  std::vector<std::vector<strategy::Decision>> told;  // by worker, in order; both if they are kept
   std::vector<std::vector<double>> parameters;        // by worker and tensor
   std::vector<std::vector<double>> begun;             // by worker and iteration: when it began
   std::vector<uint64_t> total_samples;                // by worker: of the last SetProgress

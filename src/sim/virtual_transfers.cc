@@ -76,8 +76,8 @@ void VirtualTransfers::Cut(const StartTransfer& start, Moving& moving) const {
   }
 }
 
-absl::Status VirtualTransfers::Start(double now, int rank, const StartTransfer& start,
-                                     const std::vector<int>& members,
+absl::Status VirtualTransfers::Start(double now, int rank, int64_t iteration,
+                                     const StartTransfer& start, const std::vector<int>& members,
                                      const std::function<double(int)>& value) {
   if (start.end > 0) {
     if (const auto ranges = layout_.RangesOfBytes(start.begin, start.end); !ranges.ok()) {
@@ -108,7 +108,12 @@ absl::Status VirtualTransfers::Start(double now, int rank, const StartTransfer& 
   } else if (!SameShape(moving.start, start)) {
     return Fault(start, "another member started something else with this id");
   }
-  Moving::Part part{.weight = start.weight, .keep_sent = start.keep_sent, .values = {}};
+  Moving::Part part{.start = start,
+                    .iteration = iteration,
+                    .begin = now,
+                    .weight = start.weight,
+                    .keep_sent = start.keep_sent,
+                    .values = {}};
   for (const int tensor : moving.tensors) part.values.push_back(value(tensor));
   if (!moving.parts.emplace(rank, std::move(part)).second) return Fault(start, "started twice");
   moving.untaken[rank] = static_cast<int>(moving.tensors.size());
@@ -245,6 +250,18 @@ std::vector<int64_t> VirtualTransfers::TakeBroken(int rank, const std::set<int>&
   return ids;
 }
 
+VirtualTransfers::Record VirtualTransfers::RecordOf(const Moving& moving, int rank) {
+  const Moving::Part& part = moving.parts.at(rank);
+  return {part.start, part.iteration, moving.bytes, part.begin};
+}
+
+std::optional<VirtualTransfers::Record> VirtualTransfers::RecordOf(int rank, int64_t id) const {
+  for (const auto& [key, moving] : transfers_) {
+    if (std::get<1>(key) == id && moving.parts.contains(rank)) return RecordOf(moving, rank);
+  }
+  return std::nullopt;
+}
+
 Moving* VirtualTransfers::DoneOf(int rank, int64_t id) {
   for (auto& [key, moving] : transfers_) {
     if (std::get<1>(key) == id && moving.done && moving.parts.contains(rank)) return &moving;
@@ -291,6 +308,13 @@ absl::StatusOr<std::vector<VirtualTransfers::Taken>> VirtualTransfers::Take(
     }
     taken.push_back(one);
   }
+  // An average that all have applied is needed no more. Exchanges are read by others.
+  std::erase_if(transfers_, [](const auto& entry) {
+    const Moving& moving = entry.second;
+    return moving.done && moving.start.movement == Movement::kAverage &&
+           std::all_of(moving.untaken.begin(), moving.untaken.end(),
+                       [](const auto& left) { return left.second == 0; });
+  });
   return taken;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -30,6 +31,9 @@ struct Moving {
   std::vector<double> fractions;  // by tensor: which part of it this transfer moves
   uint64_t bytes = 0;
   struct Part {
+    strategy::StartTransfer start;
+    int64_t iteration = 0;  // that made what it brings
+    double begin = 0;       // when this worker started it
     double weight = 1;
     bool keep_sent = false;
     std::vector<double> values;  // by tensor
@@ -52,9 +56,10 @@ class VirtualTransfers {
   VirtualTransfers(const TensorTable& table, const cost::CommunicationCosts& costs)
       : layout_(table), costs_(costs) {}
 
-  // `members` of an average are resolved: no list means nobody. `value` reads what this worker brings
-  // of a tensor. FailedPrecondition if the command makes no sense.
-  absl::Status Start(double now, int rank, const strategy::StartTransfer& start,
+  // `iteration`: that made what this worker brings. `members` of an average are resolved: no list
+  // means nobody. `value` reads what this worker brings of a tensor. FailedPrecondition if the command
+  // makes no sense.
+  absl::Status Start(double now, int rank, int64_t iteration, const strategy::StartTransfer& start,
                      const std::vector<int>& members, const std::function<double(int)>& value);
 
   // The first moment at which the rates change by themselves: a start-up or a transfer ends.
@@ -70,6 +75,16 @@ class VirtualTransfers {
   void Leave(int rank) { gone_.insert(rank); }
   // The ids of transfers that `rank` started and that need one of `gone`, each once.
   std::vector<int64_t> TakeBroken(int rank, const std::set<int>& gone);
+
+  // What one worker may tell of a transfer that it started.
+  struct Record {
+    strategy::StartTransfer start;
+    int64_t iteration = 0;
+    uint64_t bytes = 0;
+    double begin = 0;
+  };
+  static Record RecordOf(const Moving& moving, int rank);
+  std::optional<Record> RecordOf(int rank, int64_t id) const;
 
   // What an update takes from a transfer.
   struct Taken {

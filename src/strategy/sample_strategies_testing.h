@@ -212,7 +212,9 @@ class PermittedServer : public Strategy {
       commands.push_back(AskService{kService, iteration_, WantTurn{.iteration = iteration_}});
     }
     if (const auto* e = std::get_if<Answered>(&event)) {
-      commands.push_back(SetBatch{std::get<TurnGiven>(e->message).samples});
+      const auto* given = std::get_if<TurnGiven>(&e->message);
+      if (given == nullptr) return End(absl::InternalError("no turn was given"), commands);
+      commands.push_back(SetBatch{given->samples});
       pulling_ = true;
       Move(Movement::kPull, Content::kParameters, commands);
     }

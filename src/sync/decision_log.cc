@@ -25,10 +25,13 @@ absl::StatusOr<std::unique_ptr<DecisionLog>> DecisionLog::Open(const std::string
   const int file =
       open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (anew ? O_TRUNC : 0), 0666);
   if (file < 0) return absl::InvalidArgumentError(absl::StrCat(path, ": ", strerror(errno)));
-  return std::unique_ptr<DecisionLog>(new DecisionLog(path, rank, file));
+  return std::unique_ptr<DecisionLog>(
+      new DecisionLog(path, rank, std::make_shared<const UniqueFd>(file)));
 }
 
-DecisionLog::~DecisionLog() { close(file_); }
+std::unique_ptr<DecisionLog> DecisionLog::OfRank(int rank) const {
+  return std::unique_ptr<DecisionLog>(new DecisionLog(path_, rank, file_));
+}
 
 void DecisionLog::Began(const Job& job) {
   Write("job", absl::StrCat("{\"strategy\":\"", job.name, "\",\"first_iteration\":",
@@ -71,7 +74,7 @@ void DecisionLog::Write(absl::string_view kind, absl::string_view object) {
   MutexLock lock(&mutex_);
   if (!status_.ok()) return;
   // Lines of other workers must not come between, so what a call leaves over is an error.
-  const ssize_t written = write(file_, line.data(), line.size());
+  const ssize_t written = write(file_->get(), line.data(), line.size());
   if (written == static_cast<ssize_t>(line.size())) return;
   status_ = absl::UnavailableError(
       absl::StrCat(path_, ": ", written < 0 ? strerror(errno) : "the disk is full"));

@@ -1,21 +1,28 @@
 #include "sync/group_cache.h"
 
+#include <algorithm>
+
 #include "base/status.h"
 
 namespace syncopate::sync {
+namespace {
 
-GroupCache::Key GroupCache::KeyOf(strategy::Content content, const std::vector<int>& members,
-                                  bool both) const {
-  Key key{both && content == strategy::Content::kParameters, members};
-  for (int rank = 0; members.empty() && rank < worker_.size(); ++rank) {
+// A worker may be in as many groups with keys at once. A job has any number of them over its life.
+constexpr size_t kKeyedMax = 64;
+
+}  // namespace
+
+GroupCache::Key GroupCache::KeyOf(const strategy::StartTransfer& start, bool both) const {
+  Key key{both && start.content == strategy::Content::kParameters, start.members};
+  for (int rank = 0; start.members.empty() && rank < worker_.size(); ++rank) {
     if (!gone_.contains(rank)) key.second.push_back(rank);
   }
   return key;
 }
 
-absl::StatusOr<Group> GroupCache::Get(strategy::Content content, const std::vector<int>& members,
-                                      bool both) {
-  const Key key = KeyOf(content, members, both);
+absl::StatusOr<Group> GroupCache::Get(const strategy::StartTransfer& start, bool both) {
+  if (start.key != GroupKey{}) return GetByKey(start);
+  const Key key = KeyOf(start, both);
   const bool everybody = key.second.size() == static_cast<size_t>(worker_.size());
   // The network watch looks at the transfers of this one.
   if (everybody && !key.first && !world_is_broken_) return worker_.world();
@@ -25,8 +32,21 @@ absl::StatusOr<Group> GroupCache::Get(strategy::Content content, const std::vect
   return groups_.emplace(key, std::move(group)).first->second;
 }
 
-void GroupCache::Drop(strategy::Content content, const std::vector<int>& members, bool both) {
-  const Key key = KeyOf(content, members, both);
+absl::StatusOr<Group> GroupCache::GetByKey(const strategy::StartTransfer& start) {
+  for (const auto& [key, group] : keyed_) {
+    if (key == start.key) return group;
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(Group group,
+                             worker_.NewGroup(KeyOf(start, /*both=*/false).second, start.key));
+  keyed_.emplace_back(start.key, std::move(group));
+  if (keyed_.size() > kKeyedMax) keyed_.pop_front();
+  return keyed_.back().second;
+}
+
+// A key is used once, so whoever brings a broken one again gets its errors.
+void GroupCache::Drop(const strategy::StartTransfer& start, bool both) {
+  if (start.key != GroupKey{}) return;
+  const Key key = KeyOf(start, both);
   if (groups_.erase(key) > 0) return;
   if (key.second.size() == static_cast<size_t>(worker_.size())) world_is_broken_ = true;
 }

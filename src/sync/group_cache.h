@@ -4,6 +4,7 @@
 #ifndef SYNCOPATE_SYNC_GROUP_CACHE_H_
 #define SYNCOPATE_SYNC_GROUP_CACHE_H_
 
+#include <deque>
 #include <map>
 #include <set>
 #include <utility>
@@ -20,11 +21,12 @@ class GroupCache {
   // `worker` must outlive it.
   explicit GroupCache(Worker& worker) : worker_(worker) {}
 
-  // The group of these members (empty: all that live); kept until Drop(). Gradients and parameters
-  // have groups of their own where `both` move, because each starts in an order of its own.
-  absl::StatusOr<Group> Get(strategy::Content content, const std::vector<int>& members, bool both);
-  // The group is broken. The next Get() makes a new one.
-  void Drop(strategy::Content content, const std::vector<int>& members, bool both);
+  // The group that a transfer runs in. With a key: the one of that key, of which the newest are kept.
+  // Else the one of its members (empty: all that live), kept until Drop(); gradients and parameters
+  // then have groups of their own where `both` move, because each starts in an order of its own.
+  absl::StatusOr<Group> Get(const strategy::StartTransfer& start, bool both);
+  // The group is broken. Without a key the next Get() makes a new one.
+  void Drop(const strategy::StartTransfer& start, bool both);
 
   // From now on it is none of those that live.
   void Lose(int rank) { gone_.insert(rank); }
@@ -33,12 +35,14 @@ class GroupCache {
  private:
   using Key =
       std::pair<bool, std::vector<int>>;  // whether it is one for parameters beside gradients
-  Key KeyOf(strategy::Content content, const std::vector<int>& members, bool both) const;
+  Key KeyOf(const strategy::StartTransfer& start, bool both) const;
+  absl::StatusOr<Group> GetByKey(const strategy::StartTransfer& start);
 
   Worker& worker_;
   std::set<int> gone_;
   bool world_is_broken_ = false;
   std::map<Key, Group> groups_;
+  std::deque<std::pair<GroupKey, Group>> keyed_;  // the newest last
 };
 
 }  // namespace syncopate::sync

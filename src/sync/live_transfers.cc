@@ -1,16 +1,19 @@
 #include "sync/live_transfers.h"
 
 #include <algorithm>
-#include <atomic>
 #include <iterator>
-#include <memory>
 #include <utility>
 
 #include "base/status.h"
+#include "sync/serve_request.h"
+#include "sync/started_call.h"
+#include "sync/weighted_sum.h"
+#include "worker/mailbox.h"
 
 namespace syncopate::sync {
 
 using strategy::Content;
+using strategy::Movement;
 using strategy::StartTransfer;
 
 namespace {
@@ -24,75 +27,235 @@ double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 LiveTransfers::~LiveTransfers() {
   for (auto& [id, running] : running_) {
-    for (Handle& handle : running.handles) handle.Wait().IgnoreError();
+    for (Part& part : running.parts) part.handle.Wait().IgnoreError();
   }
 }
 
 absl::Status LiveTransfers::MakeGroups() {
-  return options_.both ? groups_.Get(Content::kParameters, {}, true).status() : absl::OkStatus();
+  if (!options_.both) return absl::OkStatus();
+  return groups_.Get({.content = Content::kParameters}, true).status();
 }
 
 void LiveTransfers::Start(const StartTransfer& start, const Made& made) {
-  const std::vector<TensorLayout::Range> ranges = values_.RangesOf(start);
   Running& running = running_[start.transfer];
   running = {.transfer = {.start = start,
                           .tensors = values_.TensorsOf(start),
                           .iteration = made.iteration,
-                          .begin_ns = clock_.NowNs()},
-             .calls_left = std::max<size_t>(1, ranges.size())};
+                          .begin_ns = clock_.NowNs()}};
   running.unapplied = running.transfer.tensors.size();
-  absl::StatusOr<Group> group = groups_.Get(start.content, start.members, options_.both);
-  if (!group.ok() || ranges.empty()) {
-    running.calls_left = 1;
-    return inbox_.Add(EndedCall{start.transfer, clock_.NowNs(), group.status()});
+  const Ranges ranges = values_.RangesOf(start);
+  for (const TensorLayout::Range& range : ranges) {
+    running.transfer.bytes += range.elements * SizeOf(range.type);
   }
+  absl::Status status;
+  switch (start.movement) {
+    case Movement::kAverage:
+      status = StartAverage(running, ranges, made);
+      break;
+    case Movement::kPush:
+    case Movement::kPull:
+      status = StartServed(running, ranges, made);
+      break;
+    case Movement::kExchange:
+      status = StartExchange(running, ranges, made);
+      break;
+  }
+  // An end is told by a note, also of what could not begin or has nothing to move.
+  if (status.ok() && running.calls_left > 0) return;
+  running.calls_left += 1;
+  inbox_.Add(EndedCall{start.transfer, clock_.NowNs(), status, running.parts.size()});
+}
+
+// The end only leaves a note: it is told on the thread that drives the engine.
+void LiveTransfers::AddCall(Running& running, Group& group, Call call, std::optional<Pair> pair,
+                            bool needed) {
+  ++running.calls_left;
+  call.priority = running.transfer.start.priority;
+  const int64_t id = running.transfer.start.transfer;
+  const size_t number = running.parts.size();
+  Handle handle = StartCall(group, std::move(call), [this, id, number](const absl::Status& status) {
+    inbox_.Add(EndedCall{id, clock_.NowNs(), status, number});
+  });
+  running.parts.push_back({std::move(handle), pair, pair ? pairs_.NumberOf(*pair) : 0, needed});
+}
+
+absl::Status LiveTransfers::StartAverage(Running& running, const Ranges& ranges, const Made& made) {
+  const StartTransfer& start = running.transfer.start;
+  SYNCOPATE_ASSIGN_OR_RETURN(Group group, groups_.Get(start, options_.both));
   std::byte* const memory = values_.At(start.content);
   for (const TensorLayout::Range& range : ranges) {
     // With shares multiplied in, the average is a sum.
-    const bool sums = made.scaled && start.content == Content::kGradients && ScalesWell(range.type);
-    Call call{.collective = Collective::kAllReduce,
-              .data = {memory + range.offset, range.elements, range.type},
-              .op = sums ? ReduceOp::kSum : ReduceOp::kWeightedAverage,
-              .weight = start.weight,
-              .priority = start.priority};
-    // It runs on the thread that drives the engine and must be quick, so it only leaves a note.
-    // It is not called for a call that is refused, which shows at once; there is one note in any
-    // case.
-    const auto noted = std::make_shared<std::atomic<bool>>(false);
-    const auto note = [this, noted, id = start.transfer](const absl::Status& status) {
-      if (!noted->exchange(true)) inbox_.Add(EndedCall{id, clock_.NowNs(), status});
-    };
-    call.ended = note;
-    Handle handle = group->Start(call);
-    if (handle.Done()) {
-      if (const absl::Status status = handle.Wait(); !status.ok()) note(status);
-    }
-    running.handles.push_back(std::move(handle));
-    running.transfer.bytes += range.elements * SizeOf(range.type);
+    const bool sums =
+        made.share > 0 && start.content == Content::kGradients && ScalesWell(range.type);
+    AddCall(running, group,
+            {.collective = Collective::kAllReduce,
+             .data = {memory + range.offset, range.elements, range.type},
+             .op = sums ? ReduceOp::kSum : ReduceOp::kWeightedAverage,
+             .weight = start.weight});
   }
   bytes_sent_ += running.transfer.bytes;
+  return absl::OkStatus();
+}
+
+// The request leaves when nothing can go wrong here any more: its target will wait for the calls.
+absl::Status LiveTransfers::StartServed(Running& running, const Ranges& ranges, const Made& made) {
+  const StartTransfer& start = running.transfer.start;
+  const bool push = start.movement == Movement::kPush;
+  const double share = start.content == Content::kGradients ? made.share : 0;
+  if (push) bytes_sent_ += running.transfer.bytes;
+  if (start.target == worker_.rank()) {
+    ServeSelf(running, ranges, {.iteration = made.iteration, .share = share});
+    return absl::OkStatus();
+  }
+  const Pair pair{Pair::Purpose::kServing, worker_.rank(), start.target};
+  SYNCOPATE_ASSIGN_OR_RETURN(Group group, pairs_.Get(pair));
+  const ServeRequest request{.push = push,
+                             .first = static_cast<uint32_t>(start.first),
+                             .last = static_cast<uint32_t>(start.last),
+                             .begin = start.begin,
+                             .end = start.end,
+                             .weight = start.weight,
+                             .share = share,
+                             .group = pairs_.NumberOf(pair)};
+  if (const absl::Status sent = worker::MailboxOf(worker_).Send(
+          start.target, transport::MailKind::kMessage, options_.serving_topic, Encode(request));
+      !sent.ok()) {
+    return WithBlast(sent, BlastRadius::kOperation, start.target);
+  }
+  for (const TensorLayout::Range& range : ranges) {
+    AddCall(running, group,
+            {.collective = Collective::kSendReceive,
+             .data = {values_.At(start.content) + range.offset, range.elements, range.type},
+             .root = push ? 0 : 1,
+             .target = push ? 1 : 0},
+            pair);
+  }
+  return absl::OkStatus();
+}
+
+// A task, as all that touches the store.
+void LiveTransfers::ServeSelf(Running& running, const Ranges& ranges, const Made& made) {
+  running.calls_left = 1;
+  inbox_.Add(TransferInbox::Task{[this, start = running.transfer.start, ranges, made] {
+    absl::Status status;
+    for (const TensorLayout::Range& range : ranges) {
+      std::byte* const own = values_.At(start.content) + range.offset;
+      if (!status.ok()) break;
+      status =
+          start.movement == Movement::kPush
+              ? options_.store->Apply(range, own, PushWeight(range.type, start.weight, made.share))
+              : options_.store->Read(range, own);
+    }
+    inbox_.Add(EndedCall{start.transfer, clock_.NowNs(), status});
+  }});
+}
+
+// This worker's values are sent from where they stand, so they are added to the others' only when all
+// sends have ended.
+absl::Status LiveTransfers::StartExchange(Running& running, const Ranges& ranges,
+                                          const Made& made) {
+  const StartTransfer& start = running.transfer.start;
+  if (start.content == Content::kGradients && made.share > 0) {
+    return absl::InternalError(
+        "gradients that were multiplied with their share of all samples cannot be exchanged");
+  }
+  const int self = worker_.rank();
+  std::byte* const memory = values_.At(start.content);
+  // All groups first: an exchange that could begin only in part would leave its neighbours waiting.
+  std::vector<std::pair<Pair, Group>> sends, receives;
+  for (const int to : start.to) {
+    const Pair pair{Pair::Purpose::kExchange, self, to};
+    absl::StatusOr<Group> group = pairs_.Get(pair);
+    // A neighbour that is gone gets nothing.
+    if (group.ok()) sends.emplace_back(pair, *std::move(group));
+  }
+  for (const strategy::Source& source : start.from) {
+    const Pair pair{Pair::Purpose::kExchange, source.rank, self};
+    SYNCOPATE_ASSIGN_OR_RETURN(Group group, pairs_.Get(pair));
+    receives.emplace_back(pair, std::move(group));
+  }
+  const auto call = [](const TensorLayout::Range& range, std::byte* data) {
+    return Call{.collective = Collective::kSendReceive,
+                .data = {data, range.elements, range.type},
+                .root = 0,
+                .target = 1};
+  };
+  for (auto& [pair, group] : sends) {
+    for (const TensorLayout::Range& range : ranges) {
+      AddCall(running, group, call(range, memory + range.offset), pair, /*needed=*/false);
+    }
+    bytes_sent_ += running.transfer.bytes;
+  }
+  auto received = std::make_shared<std::vector<Received>>();
+  for (size_t i = 0; i < receives.size(); ++i) {
+    auto& [pair, group] = receives[i];
+    Received& from = received->emplace_back(Received{.weight = start.from[i].weight});
+    for (const TensorLayout::Range& range : ranges) {
+      from.memory.emplace_back(worker_, range.elements * SizeOf(range.type));
+      AddCall(running, group, call(range, from.memory.back().data()), pair);
+    }
+  }
+  running.received = std::move(received);
+  return absl::OkStatus();
+}
+
+std::function<void()> LiveTransfers::LastStep(const EndedCall& ended) const {
+  const auto found = running_.find(ended.transfer);
+  if (found == running_.end()) return nullptr;
+  const Running& running = found->second;
+  const StartTransfer& start = running.transfer.start;
+  if (running.received == nullptr || running.calls_left > 1 || !running.transfer.status.ok() ||
+      !StatusOf(running, ended).ok()) {
+    return nullptr;
+  }
+  return [ranges = values_.RangesOf(start), memory = values_.At(start.content),
+          weight = start.weight, received = running.received] {
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      std::byte* const own = memory + ranges[i].offset;
+      std::vector<SumTerm> terms = {{weight, own}};
+      for (const Received& from : *received) terms.push_back({from.weight, from.memory[i].data()});
+      WeightedSum(ranges[i].type, ranges[i].elements, terms, own);
+    }
+  };
+}
+
+// How a call counts for its transfer: one that it does not need may fail, unless this worker itself is
+// out of the job.
+absl::Status LiveTransfers::StatusOf(const Running& running, const EndedCall& ended) {
+  const bool needed = ended.call >= running.parts.size() || running.parts[ended.call].needed;
+  const bool forgiven = !needed && GetSuspect(ended.status) == running.parts[ended.call].pair->to &&
+                        GetBlast(ended.status) != BlastRadius::kJob;
+  return forgiven ? absl::OkStatus() : ended.status;
 }
 
 std::optional<LiveTransfers::Transfer> LiveTransfers::CallEnded(const EndedCall& ended) {
   const auto found = running_.find(ended.transfer);
   if (found == running_.end()) return std::nullopt;
   Running& running = found->second;
-  if (running.transfer.status.ok()) running.transfer.status = ended.status;
-  // A transfer of tensors of several types is over when the last of its calls is.
+  if (running.transfer.status.ok()) running.transfer.status = StatusOf(running, ended);
+  if (ended.call < running.parts.size() && GetBlast(ended.status) == BlastRadius::kGroup) {
+    const Part& part = running.parts[ended.call];
+    if (part.pair) pairs_.Drop(*part.pair, part.group);
+  }
+  // A transfer is over when the last of its calls is.
   if (--running.calls_left > 0) return std::nullopt;
-  running.handles.clear();
   running.transfer.end_ns = ended.at_ns;
-  if (running.transfer.status.ok()) {
-    running.done = true;
-    Note(running.transfer);
-    return running.transfer;
+  running.parts.clear();
+  running.received = nullptr;
+  Transfer transfer = running.transfer;
+  if (!transfer.status.ok()) {
+    running_.erase(found);
+    if (transfer.start.movement == Movement::kAverage &&
+        GetBlast(transfer.status) == BlastRadius::kGroup) {
+      groups_.Drop(transfer.start, options_.both);
+    }
+    return transfer;
   }
-  Transfer failed = std::move(running.transfer);
-  running_.erase(found);
-  if (GetBlast(failed.status) == BlastRadius::kGroup) {
-    groups_.Drop(failed.start.content, failed.start.members, options_.both);
-  }
-  return failed;
+  Note(transfer);
+  running.done = true;
+  // Nothing is applied here of what was pushed.
+  if (transfer.start.movement == Movement::kPush) running_.erase(found);
+  return transfer;
 }
 
 void LiveTransfers::Note(const Transfer& transfer) {

@@ -1,9 +1,12 @@
 // The transfers of a synchronizer, each from its start until all that it brought has been applied.
 //
-// A transfer runs as one collective for each type of element that it moves. Each of these leaves a
-// note in the inbox when it ends, on the thread that drives the engine; whoever takes the note gives
-// it to CallEnded(), which says what has become of the transfer. A transfer that failed is known no
-// more, and its group is made anew when the next transfer needs it.
+// A transfer runs as collectives, one for each type of element that it moves: an average as an
+// all-reduce; a push or a pull as a send-receive with its target, which a message asks for
+// (sync/serving.h); an exchange as a send-receive with each neighbour, in the order in which both have
+// started exchanges with each other. A worker that is its own target uses its store directly. Each of
+// these leaves a note in the inbox when it ends, on the thread that drives the engine; whoever takes
+// the note gives it to CallEnded(), which says what has become of the transfer. A transfer that failed
+// is known no more, and its group is made anew when the next transfer needs it.
 //
 // Not thread-safe.
 #ifndef SYNCOPATE_SYNC_LIVE_TRANSFERS_H_
@@ -11,8 +14,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,6 +28,9 @@
 #include "strategy/command.h"
 #include "sync/group_cache.h"
 #include "sync/packed_values.h"
+#include "sync/pair_groups.h"
+#include "sync/parameter_store.h"
+#include "sync/staging_memory.h"
 #include "sync/transfer_inbox.h"
 #include "syncopate/syncopate.h"
 
@@ -33,11 +42,19 @@ class LiveTransfers {
     // Gradients and parameters both move, so that they need groups of their own.
     bool both = false;
     observe::Recorder* recorder = nullptr;
+    ParameterStore* store = nullptr;  // this worker's own, if it has one
+    std::string serving_topic = {};   // of requests to other workers' stores
   };
   // All of them must outlive it.
   LiveTransfers(Worker& worker, PackedValues& values, TransferInbox& inbox, const Clock& clock,
                 const Options& options)
-      : values_(values), inbox_(inbox), clock_(clock), options_(options), groups_(worker) {}
+      : worker_(worker),
+        values_(values),
+        inbox_(inbox),
+        clock_(clock),
+        options_(options),
+        groups_(worker),
+        pairs_(worker) {}
   // Waits for what is under way, within its timeouts: it uses the packed values.
   ~LiveTransfers();
   LiveTransfers(const LiveTransfers&) = delete;
@@ -49,8 +66,8 @@ class LiveTransfers {
   // What a transfer is made with, beside its command.
   struct Made {
     int64_t iteration = 0;  // that made what it moves
-    // Gradients were multiplied with their share when they were packed, where their type bears it.
-    bool scaled = false;
+    // What gradients were multiplied with when they were packed, where their type bears it; 0: nothing.
+    double share = 0;
   };
   // The values are packed. What goes wrong is told as its end.
   void Start(const strategy::StartTransfer& start, const Made& made);
@@ -64,6 +81,9 @@ class LiveTransfers {
     int64_t end_ns = 0;
     absl::Status status = {};  // the first error of a call
   };
+  // If this is the last call of an exchange that goes well: what adds up the values that came, which
+  // takes long and needs no lock. To be run before CallEnded(); else null.
+  std::function<void()> LastStep(const EndedCall& ended) const;
   // The transfer that has ended by this, well or not; nothing if other calls of it are under way.
   std::optional<Transfer> CallEnded(const EndedCall& ended);
 
@@ -83,20 +103,44 @@ class LiveTransfers {
   uint64_t bytes_sent() const { return bytes_sent_; }
 
  private:
+  // One collective of a transfer.
+  struct Part {
+    Handle handle;
+    std::optional<Pair> pair = {};  // whose group it runs in, if it is one of a pair
+    uint64_t group = 0;             // of which number
+    // An exchange does not need those to whom it only sends.
+    bool needed = true;
+  };
+  // What an exchange gets from one neighbour, for each range.
+  struct Received {
+    double weight = 0;
+    std::vector<StagingMemory> memory = {};
+  };
   struct Running {
     Transfer transfer = {};
-    std::vector<Handle> handles = {};
+    std::vector<Part> parts = {};
+    std::shared_ptr<const std::vector<Received>> received = {};
     size_t calls_left = 0;
     bool done = false;
     size_t unapplied = 0;  // tensors that no update has taken yet
   };
+  using Ranges = std::vector<TensorLayout::Range>;
+  absl::Status StartAverage(Running& running, const Ranges& ranges, const Made& made);
+  absl::Status StartServed(Running& running, const Ranges& ranges, const Made& made);
+  absl::Status StartExchange(Running& running, const Ranges& ranges, const Made& made);
+  void ServeSelf(Running& running, const Ranges& ranges, const Made& made);
+  void AddCall(Running& running, Group& group, Call call, std::optional<Pair> pair = {},
+               bool needed = true);
+  static absl::Status StatusOf(const Running& running, const EndedCall& ended);
   void Note(const Transfer& transfer);
 
+  Worker& worker_;
   PackedValues& values_;
   TransferInbox& inbox_;
   const Clock& clock_;
   const Options options_;
   GroupCache groups_;
+  PairGroups pairs_;
   std::map<int64_t, Running> running_;
   uint64_t bytes_sent_ = 0;
   std::vector<EndedTransfer> ended_;

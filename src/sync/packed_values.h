@@ -23,6 +23,11 @@ inline bool ScalesWell(DataType type) {
   return type == DataType::kFloat32 || type == DataType::kFloat64;
 }
 
+// What a pushed gradient counts that was packed with `share`: its weight of the gradient itself.
+inline double PushWeight(DataType type, double weight, double share) {
+  return share > 0 && ScalesWell(type) ? weight / share : weight;
+}
+
 class PackedValues {
  public:
   // `worker` and `replica` must outlive it.

@@ -28,8 +28,12 @@
 #include "model/tensor_layout.h"
 #include "sync/live_transfers.h"
 #include "sync/packed_values.h"
+#include "sync/pass_times.h"
+#include "sync/serving.h"
+#include "sync/transfer_check.h"
 #include "sync/transfer_inbox.h"
 #include "worker/departures.h"
+#include "worker/job_services.h"
 
 namespace syncopate::sync {
 
@@ -60,19 +64,26 @@ class Synchronizer::Impl {
         replica_(replica),
         options_(options),
         tensors_(table.size()),
-        packs_gradients_(options.moves_gradients && worker.size() > 1),
+        packs_gradients_(options.moves_gradients &&
+                         (worker.size() > 1 || options.store != nullptr)),
         values_(worker, table, replica),
+        serving_topic_(Serving::Topic(worker::ServicesOf(worker).NextMessenger())),
         transfers_(worker, values_, inbox_, MonotonicClock(),
                    {.both = options.moves_gradients && options.moves_parameters,
-                    .recorder = options.recorder}),
+                    .recorder = options.recorder,
+                    .store = options.store,
+                    .serving_topic = serving_topic_}),
+        serving_(worker, serving_topic_, values_.layout(), tensors_, options.store, inbox_,
+                 [this](const absl::Status& status) {
+                   MutexLock lock(&mutex_);
+                   FailIfNot(status);
+                 }),
         strategy_(std::move(strategy)),
         ready_(static_cast<size_t>(tensors_), false),
         in_use_(static_cast<size_t>(tensors_), false),
-        may_use_(static_cast<size_t>(tensors_), false) {
-    times_.forward.resize(static_cast<size_t>(tensors_));
-    times_.backward.resize(static_cast<size_t>(tensors_));
-    running_times_ = times_;
-  }
+        may_use_(static_cast<size_t>(tensors_), false),
+        pass_(tensors_),
+        times_(PassTimes(tensors_).times()) {}
 
   absl::Status Start() {
     MutexLock lock(&mutex_);
@@ -80,11 +91,18 @@ class Synchronizer::Impl {
       SYNCOPATE_RETURN_IF_ERROR(values_.Allocate(Content::kGradients));
     }
     if (worker_.size() > 1) SYNCOPATE_RETURN_IF_ERROR(transfers_.MakeGroups());
+    // Gradients that go one way and parameters that go the other are those of a server, which this
+    // worker may be, or be taken for.
+    const bool both = options_.moves_gradients && options_.moves_parameters;
+    if (worker_.size() > 1 && (options_.store != nullptr || both)) {
+      SYNCOPATE_RETURN_IF_ERROR(serving_.Open());
+    }
     helper_ = std::thread([this] { SeeToTransfers(); });
     return absl::OkStatus();
   }
 
   ~Impl() {
+    serving_.Close();
     inbox_.Stop();
     if (helper_.joinable()) helper_.join();
   }
@@ -97,8 +115,7 @@ class Synchronizer::Impl {
     factor_ = all_samples > 0 ? static_cast<double>(samples) / static_cast<double>(all_samples) : 0;
     may_use_.assign(may_use_.size(), false);
     in_use_.assign(in_use_.size(), false);
-    last_mark_ns_ = NowNs();
-    marked_ = -1;
+    pass_.Begin(NowNs());
     Tell(strategy::IterationBegan{
         .iteration = iteration_, .samples = samples, .all_samples = all_samples});
     return failure_;
@@ -106,7 +123,7 @@ class Synchronizer::Impl {
 
   absl::Status Need(int tensor) {
     MutexLock lock(&mutex_);
-    MarkForward(tensor);
+    pass_.Forward(tensor, NowNs());
     Tell(strategy::ForwardNeeds{tensor});
     const int64_t begin_ns = NowNs();
     // It is looked up before the wait: a transfer that has been applied is no longer known.
@@ -119,16 +136,16 @@ class Synchronizer::Impl {
       options_.recorder->RecordUntilNow(SpanKind::kWait, static_cast<int>(iteration_), transfer,
                                         begin_ns);
     }
-    last_mark_ns_ = NowNs();
+    pass_.Resume(NowNs());
     return status;
   }
 
   absl::Status BackwardBegins() {
     MutexLock lock(&mutex_);
-    MarkForward(-1);
+    pass_.Forward(-1, NowNs());
     ready_.assign(ready_.size(), false);
     gradients_of_ = iteration_;
-    last_mark_ns_ = NowNs();
+    pass_.Resume(NowNs());
     return failure_;
   }
 
@@ -137,7 +154,7 @@ class Synchronizer::Impl {
     double factor = 0;
     {
       MutexLock lock(&mutex_);
-      running_times_.backward[t] = Seconds(NowNs() - last_mark_ns_);
+      pass_.Backward(tensor, NowNs());
       // A gradient that comes a second time, or too late, is not used: the first was taken, or 0.
       if (ready_[t]) return failure_;
       factor = factor_;
@@ -149,7 +166,7 @@ class Synchronizer::Impl {
     Tell(strategy::GradientReady{tensor});
     // Updates stay pending until a call waits; a transfer that is pending should start now.
     if (HasUrgent()) RunPending();
-    last_mark_ns_ = NowNs();
+    pass_.Resume(NowNs());
     return failure_;
   }
 
@@ -161,7 +178,7 @@ class Synchronizer::Impl {
       for (int tensor = tensors_ - 1; tensor >= 0; --tensor) {
         if (ready_[static_cast<size_t>(tensor)]) continue;
         missing.push_back(tensor);
-        running_times_.backward[static_cast<size_t>(tensor)] = 0;
+        pass_.NoBackward(tensor);
       }
       factor = factor_;
     }
@@ -174,7 +191,7 @@ class Synchronizer::Impl {
     ready_.assign(ready_.size(), true);
     in_use_.assign(in_use_.size(), false);
     // The training thread alone reads times_, without the lock, so it gets a copy here.
-    times_ = running_times_;
+    times_ = pass_.times();
     Tell(strategy::BackwardEnded{});
     if (HasUrgent()) RunPending();
     return failure_;
@@ -227,15 +244,6 @@ class Synchronizer::Impl {
 
   int64_t NowNs() const { return MonotonicClock().NowNs(); }
 
-  // Ends the forward time of the tensor that was marked and begins that of `next`. What Need()
-  // waits is no part of it: last_mark_ns_ is set after the wait.
-  void MarkForward(int next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (marked_ >= 0) {
-      running_times_.forward[static_cast<size_t>(marked_)] = Seconds(NowNs() - last_mark_ns_);
-    }
-    marked_ = next;
-  }
-
   // By the training thread, without the lock: nobody else touches the tensor's gradient, and no
   // transfer reads its place in the buffer now, because Need() or Finish() has waited for its last
   // one.
@@ -276,7 +284,14 @@ class Synchronizer::Impl {
   }
 
   void Take(StartTransfer& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    FailIfNot(Check(start));
+    FailIfNot(CheckTransfer(start,
+                            {.rank = worker_.rank(),
+                             .size = worker_.size(),
+                             .tensors = tensors_,
+                             .moves_gradients = options_.moves_gradients,
+                             .moves_parameters = options_.moves_parameters,
+                             .has_store = options_.store != nullptr},
+                            values_.layout()));
     if (!failure_.ok()) return;
     // Gradients are packed already. Parameters must be packed after the updates that come before
     // this command, so the transfer goes through the same queue.
@@ -316,32 +331,13 @@ class Synchronizer::Impl {
                                      ", and this job carries no messages between strategies yet")));
   }
 
-  // What cannot be carried out here, or makes no sense.
-  absl::Status Check(const StartTransfer& start) const {
-    const auto refuse = [&](absl::string_view why) {
-      return absl::InternalError(absl::StrCat(ToText(Command(start)), ": ", why));
-    };
-    if (start.movement != Movement::kAverage) {
-      return absl::UnimplementedError(
-          absl::StrCat(ToText(Command(start)), ": this job can only average, it has no server and ",
-                       "no exchange with neighbours yet"));
-    }
-    if (start.content == Content::kGradients ? !options_.moves_gradients
-                                             : !options_.moves_parameters) {
-      return refuse("it was not announced that such values move");
-    }
-    if (start.end > 0) return values_.layout().RangesOfBytes(start.begin, start.end).status();
-    if (start.first < 0 || start.first > start.last || start.last >= tensors_) {
-      return refuse("there are no such tensors");
-    }
-    return absl::OkStatus();
-  }
-
   // Whether the training thread should carry out what is pending now, in the backward pass: a
-  // transfer waits among it.
+  // transfer waits among it, or the next batch depends on it.
   bool HasUrgent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::any_of(pending_.begin(), pending_.end(), [](const Pending& pending) {
-      return std::holds_alternative<StartTransfer>(pending.command);
+      return std::holds_alternative<StartTransfer>(pending.command) ||
+             std::holds_alternative<strategy::SetBatch>(pending.command) ||
+             std::holds_alternative<strategy::SetProgress>(pending.command);
     });
   }
 
@@ -489,7 +485,8 @@ class Synchronizer::Impl {
     SYNCOPATE_RETURN_IF_ERROR(values_.Allocate(Content::kParameters, start.keep_sent));
     carrying_ = true;
     mutex_.Unlock();
-    values_.PackParameters(start);
+    // What is pulled comes in its place.
+    if (start.movement != Movement::kPull || start.keep_sent) values_.PackParameters(start);
     mutex_.Lock();
     carrying_ = false;
     news_.SignalAll();
@@ -499,10 +496,15 @@ class Synchronizer::Impl {
   // ---- transfers
 
   void StartCalls(const StartTransfer& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    transfers_.Start(start, {.iteration = gradients_of_, .scaled = factor_ > 0});
+    transfers_.Start(start, {.iteration = gradients_of_, .share = factor_});
   }
 
   void CallEnded(const EndedCall& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (const std::function<void()> last_step = transfers_.LastStep(ended)) {
+      mutex_.Unlock();
+      last_step();
+      mutex_.Lock();
+    }
     const std::optional<LiveTransfers::Transfer> transfer = transfers_.CallEnded(ended);
     if (!transfer) return;
     const double begin = Seconds(transfer->begin_ns), end = Seconds(transfer->end_ns);
@@ -564,14 +566,19 @@ class Synchronizer::Impl {
     for (;;) {
       const TransferInbox::News news = inbox_.Take();
       if (news.over) return;
-      MutexLock lock(&mutex_);
-      for (const auto& item : news.items) {
+      for (const TransferInbox::Item& item : news.items) {
+        if (const auto* task = std::get_if<TransferInbox::Task>(&item)) {
+          task->run();
+          continue;
+        }
+        MutexLock lock(&mutex_);
         if (const auto* ended = std::get_if<EndedCall>(&item)) {
           CallEnded(*ended);
         } else {
           TellFromOutside(std::get<Event>(item));
         }
       }
+      MutexLock lock(&mutex_);
       for (size_t i = 0; i < news.times_passed; ++i) Tell(strategy::TimePassed{});
       if (options_.watches_losses && NowNs() - looked_for_losses_ns_ >= kLossWatchNs) {
         TellLosses(absl::OkStatus());
@@ -611,12 +618,14 @@ class Synchronizer::Impl {
   const bool packs_gradients_;
   // Gradients are packed by the training thread, parameters by whoever has carrying_.
   PackedValues values_;
+  const std::string serving_topic_;
   TransferInbox inbox_{MonotonicClock()};
 
   mutable Mutex mutex_;
   CondVar news_;  // for the training thread
   // Declared after what its transfers use until they have ended.
   LiveTransfers transfers_ ABSL_GUARDED_BY(mutex_);
+  Serving serving_;
   std::unique_ptr<strategy::Strategy> strategy_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::deque<Pending> pending_ ABSL_GUARDED_BY(mutex_);  // in the order of the commands
@@ -633,10 +642,8 @@ class Synchronizer::Impl {
   std::vector<bool> may_use_ ABSL_GUARDED_BY(mutex_);
   bool drained_ ABSL_GUARDED_BY(mutex_) = false;
   bool waited_ ABSL_GUARDED_BY(mutex_) = false;  // the last WaitUntil() really did
-  int64_t last_mark_ns_ ABSL_GUARDED_BY(mutex_) = 0;
-  int marked_ ABSL_GUARDED_BY(mutex_) = -1;  // the tensor whose forward runs
-  IterationTimes running_times_ ABSL_GUARDED_BY(mutex_);
-  IterationTimes times_;  // by the training thread only
+  PassTimes pass_ ABSL_GUARDED_BY(mutex_);
+  IterationTimes times_;  // of the last iteration; by the training thread only
 
   std::thread helper_;
   const ForkMark made_here_;

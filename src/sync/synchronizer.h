@@ -31,9 +31,9 @@
 #include "model/iteration_times.h"
 #include "model/tensor_table.h"
 #include "observe/recorder.h"
-#include "strategy/record.h"
-#include "strategy/registry.h"
 #include "strategy/strategy.h"
+#include "strategy/witness.h"
+#include "sync/parameter_store.h"
 #include "sync/replica.h"
 #include "syncopate/syncopate.h"
 
@@ -51,40 +51,7 @@ class Messenger {
   virtual void Stop() {}
 };
 
-// Sees what a synchronizer does, in the order in which it does it. Called on any thread, while the
-// strategy waits.
-class Witness {
- public:
-  virtual ~Witness() = default;
-  // What the strategy was made from, before anything else.
-  struct Job {
-    std::string name = {};
-    strategy::StrategyOptions values = {};
-    int64_t first_iteration = 0;
-  };
-  virtual void Began(const Job& /*job*/) {}
-  // The strategy was told an event.
-  virtual void Decided(const strategy::Decision& decision) = 0;
-  // A transfer has ended here, well or not. Times in seconds, as those of decisions.
-  struct Transfer {
-    strategy::StartTransfer start = {};
-    int64_t iteration = 0;  // that made what it moved
-    uint64_t bytes = 0;
-    double begin = 0;
-    double end = 0;
-    absl::Status status = {};
-  };
-  virtual void Transferred(const Transfer& /*transfer*/) {}
-  // An update has been applied here.
-  struct Update {
-    strategy::ApplyUpdate apply = {};
-    int64_t iteration = 0;
-    double begin = 0;
-    double end = 0;
-    double squared_distance = 0;  // if it was to be measured
-  };
-  virtual void Applied(const Update& /*update*/) {}
-};
+using strategy::Witness;
 
 struct SynchronizerOptions {
   // The longest that the training thread waits in one call; transfers have their worker's own
@@ -99,6 +66,9 @@ struct SynchronizerOptions {
   // strategy that ends with the first loss is better off without: it may have all it needs already.
   bool watches_losses = false;
   Messenger* messenger = nullptr;  // null: a strategy that asks or sends gets Unimplemented
+  // What other workers, and this one, push to and pull from here; null: this worker serves nobody.
+  // It is used by one thread, never the training thread.
+  ParameterStore* store = nullptr;
   Witness* witness = nullptr;
 };
 

@@ -94,6 +94,10 @@ class NumberReplica : public Replica {
     total_samples = progress.total_samples;
     return absl::OkStatus();
   }
+  absl::Status SetBatch(uint64_t samples) override {
+    batch = samples;
+    return absl::OkStatus();
+  }
   void Compute(int64_t iteration, int tensor) {
     gradients[static_cast<size_t>(tensor)] = sim::GradientOf(kSeed, rank_, iteration, tensor);
   }
@@ -102,6 +106,7 @@ class NumberReplica : public Replica {
   std::set<int> in_use;  // by the passes of the test
   int gradients_packed = 0;
   uint64_t total_samples = 0;
+  uint64_t batch = 0;  // of the last SetBatch
 
  private:
   // All elements of a tensor have moved.

@@ -12,15 +12,13 @@ constexpr int64_t kSleepNs = 100'000'000;
 
 }  // namespace
 
-void TransferInbox::Add(EndedCall ended) {
-  MutexLock lock(&mutex_);
-  items_.emplace_back(std::move(ended));
-  wanted_.Signal();
-}
+void TransferInbox::Add(EndedCall ended) { AddItem(std::move(ended)); }
+void TransferInbox::Add(strategy::Event event) { AddItem(std::move(event)); }
+void TransferInbox::Add(Task task) { AddItem(std::move(task)); }
 
-void TransferInbox::Add(strategy::Event event) {
+void TransferInbox::AddItem(Item item) {
   MutexLock lock(&mutex_);
-  items_.emplace_back(std::move(event));
+  items_.push_back(std::move(item));
   wanted_.Signal();
 }
 

@@ -1,5 +1,5 @@
-// What others leave for the synchronizer's own thread: calls that ended, events from outside, times
-// at which the strategy wants to be woken, and that it is over.
+// What others leave for the synchronizer's own thread: calls that ended, events from outside, tasks,
+// times at which the strategy wants to be woken, and that it is over.
 //
 // Thread-safe. It has a mutex of its own, because the engine's callback must not wait for a
 // training thread that packs gradients under the synchronizer's.
@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <variant>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct EndedCall {
   int64_t transfer = 0;
   int64_t at_ns = 0;
   absl::Status status;
+  size_t call = 0;  // which of them
 };
 
 class TransferInbox {
@@ -35,23 +37,31 @@ class TransferInbox {
   void Add(EndedCall ended);
   // In this order among each other and to the calls that ended.
   void Add(strategy::Event event);
+  // Run by the synchronizer's thread without its lock.
+  struct Task {
+    std::function<void()> run;
+  };
+  void Add(Task task);
   void WakeAt(int64_t at_ns);
   // From now on Take() waits no more.
   void Stop();
 
+  using Item = std::variant<EndedCall, strategy::Event, Task>;
   struct News {
-    std::vector<std::variant<EndedCall, strategy::Event>> items;  // in their order
-    size_t times_passed = 0;                                      // how many of the times have come
-    bool over = false;  // nothing is left, and nothing should be waited for
+    std::vector<Item> items;  // in their order
+    size_t times_passed = 0;  // how many of the times have come
+    bool over = false;        // nothing is left, and nothing should be waited for
   };
   // Waits for news, a while at most: there may be none.
   News Take();
 
  private:
+  void AddItem(Item item);
+
   const Clock& clock_;
   Mutex mutex_;
   CondVar wanted_;
-  std::vector<std::variant<EndedCall, strategy::Event>> items_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Item> items_ ABSL_GUARDED_BY(mutex_);
   std::vector<int64_t> wake_ups_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };

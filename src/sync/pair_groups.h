@@ -1,0 +1,59 @@
+// The groups of two in which one worker moves values to another: for what it pushes to a server and
+// pulls from it, and for exchanges with neighbours.
+//
+// Each pair has a group for each purpose and direction, because each of these starts its calls in an
+// order of its own. Their keys are made of pair, purpose and a number, so both find the same group
+// whatever others they have made; one that breaks is replaced by one with the next number.
+//
+// Not thread-safe.
+#ifndef SYNCOPATE_SYNC_PAIR_GROUPS_H_
+#define SYNCOPATE_SYNC_PAIR_GROUPS_H_
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "syncopate/syncopate.h"
+
+namespace syncopate::sync {
+
+// Of one worker towards another. In its group `from` has rank 0 and `to` rank 1.
+struct Pair {
+  enum class Purpose : uint8_t { kServing, kExchange };
+  Purpose purpose = Purpose::kServing;
+  int from = 0;  // who asks to be served; who sends
+  int to = 0;    // who serves; who receives
+
+  friend auto operator<=>(const Pair&, const Pair&) = default;
+};
+
+class PairGroups {
+ public:
+  // `worker` must outlive it.
+  explicit PairGroups(Worker& worker) : worker_(worker) {}
+
+  // The pair's group, which is made if there is none. The other one makes the same.
+  absl::StatusOr<Group> Get(const Pair& pair);
+  // Of which number that group is.
+  uint64_t NumberOf(const Pair& pair) const;
+  // The group of this number, as the other one said; one of an earlier number is let go.
+  absl::StatusOr<Group> Get(const Pair& pair, uint64_t number);
+  // The group of this number is broken.
+  void Drop(const Pair& pair, uint64_t number);
+
+ private:
+  struct Entry {
+    uint64_t number = 0;
+    std::optional<Group> group = {};
+  };
+  absl::StatusOr<Group> Make(const Pair& pair, uint64_t number);
+
+  Worker& worker_;
+  std::map<Pair, Entry> groups_;
+};
+
+}  // namespace syncopate::sync
+
+#endif  // SYNCOPATE_SYNC_PAIR_GROUPS_H_
