@@ -79,7 +79,7 @@ refuses ' lab exec: there is no option --labb; did you mean --lab? ' lab exec --
 # their words later, and need root for that.
 for command in launch bench 'bench train' plan doctor lab 'lab up' 'lab down' 'lab list' 'lab topology' \
   'lab status' 'lab check' 'lab exec' 'lab run' 'lab undo' 'lab scenario' probe reproduce 'reproduce forest' \
-  'reproduce asc-wfbp' report train replay program 'program check' 'program run'; do
+  'reproduce asc-wfbp' report train replay simulate program 'program check' 'program run'; do
   # shellcheck disable=SC2086  # the words of a command
   expect 0 out "$syncopate" $command --help
   # shellcheck disable=SC2086

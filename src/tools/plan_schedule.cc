@@ -100,10 +100,15 @@ absl::StatusOr<cost::CommunicationCosts> LoadCosts(const std::string& text) {
   return costs;
 }
 
-absl::StatusOr<ScheduleReport> MakeScheduleReport(const ScheduleArguments& arguments) {
+absl::StatusOr<ScheduleReport> MakeScheduleReport(
+    const ScheduleArguments& arguments, const std::optional<cost::CommunicationCosts>& costs) {
   ScheduleReport report;
   SYNCOPATE_ASSIGN_OR_RETURN(report.table, LoadTable(arguments));
-  SYNCOPATE_ASSIGN_OR_RETURN(report.costs, LoadCosts(arguments.costs));
+  if (costs) {
+    report.costs = *costs;
+  } else {
+    SYNCOPATE_ASSIGN_OR_RETURN(report.costs, LoadCosts(arguments.costs));
+  }
   SYNCOPATE_ASSIGN_OR_RETURN(const schedule::ScheduleOptions options, MakeOptions(arguments));
   report.options.overlap_forward = arguments.overlap_forward;
   std::vector<absl::string_view> planners;

@@ -3,6 +3,7 @@
 #ifndef SYNCOPATE_TOOLS_PLAN_SCHEDULE_H_
 #define SYNCOPATE_TOOLS_PLAN_SCHEDULE_H_
 
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -50,7 +51,10 @@ struct ScheduleReport {
 // "1.4ms,1.7ns,1.5" (start-up, a byte, gamma of 2, 3, ... at once), or a JSON file.
 absl::StatusOr<cost::CommunicationCosts> LoadCosts(const std::string& text);
 
-absl::StatusOr<ScheduleReport> MakeScheduleReport(const ScheduleArguments& arguments);
+// `costs`: instead of those of the arguments.
+absl::StatusOr<ScheduleReport> MakeScheduleReport(
+    const ScheduleArguments& arguments,
+    const std::optional<cost::CommunicationCosts>& costs = std::nullopt);
 
 std::string FormatScheduleSummary(const ScheduleReport& report);
 // The transfers of each, and what holds each up.

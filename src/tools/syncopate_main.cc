@@ -10,6 +10,7 @@
 #include "tools/program_command.h"
 #include "tools/report_command.h"
 #include "tools/reproduce_command.h"
+#include "tools/simulate_command.h"
 #include "tools/train_command.h"
 #include "tools/train_replay.h"
 
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
       "  syncopate program check mine.txt\n"
       "  syncopate reproduce forest --figure 4\n"
       "  syncopate replay --model resnet-152 -n 4 --bytes-scale 0.05 --time-scale 0.1\n"
+      "  syncopate simulate --model resnet-152 -n 64 --costs 1.4ms,1.7ns\n"
       "  syncopate report runs/first --html first.html\n"
       "syncopate COMMAND --help tells more about a command.");
 
@@ -45,5 +47,6 @@ int main(int argc, char** argv) {
   syncopate::tools::AddReportCommand(app, exit_code);
   syncopate::tools::AddTrainCommand(app, exit_code);
   syncopate::tools::AddReplayCommand(app, exit_code);
+  syncopate::tools::AddSimulateCommand(app, exit_code);
   return syncopate::tools::RunCommandLine(app, argc, argv, exit_code);
 }
