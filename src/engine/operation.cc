@@ -185,7 +185,8 @@ bool Operation::past_cache() const {
 
 // Of data as large as the cache, little is still there when it is read again: do not let it push
 // out the rest.
-void Operation::Copy(void* to, const void* from, size_t bytes) const {
+void Operation::Copy(void* to, const void* from, size_t bytes, CopyStage stage) const {
+  CountCopy(stage, bytes);
   if (past_cache()) {
     StreamCopy(to, from, bytes);
   } else {
@@ -198,8 +199,9 @@ void Operation::CopyIn(uint64_t begin, uint64_t count, double factor) {
   const std::byte* from = static_cast<const std::byte*>(spec_.data) + offset;
   void* to = staged_ + offset;
   if (factor == 1) {
-    Copy(to, from, count * element_bytes());
+    Copy(to, from, count * element_bytes(), CopyStage::kStaged);
   } else {
+    CountCopy(CopyStage::kStaged, count * element_bytes());
     const FoldSource source = {.data = from, .factor = factor};
     Fold(spec_.type, FoldOp::kSum, {&source, 1}, {&to, 1}, count);
   }
@@ -208,6 +210,7 @@ void Operation::CopyIn(uint64_t begin, uint64_t count, double factor) {
 // What peers will read as soon as the start gate passes is put where they reach it.
 Operation::Outcome Operation::Stage() {
   if (shape_ == Shape::kOneShot) {
+    CountCopy(CopyStage::kStaged, data_bytes());
     std::memcpy(scratch_, spec_.data, data_bytes());
   } else if (shape_ == Shape::kExchange && staged_ != nullptr) {
     const uint64_t count = std::min(kQuantumBytes / element_bytes(), program().elements() - moved_);
@@ -409,7 +412,9 @@ Operation::Outcome Operation::CopyOut() {
   if ((copies || divides) && moved_ < end) {
     const uint64_t count = std::min(kQuantumBytes / element_bytes(), end - moved_);
     std::byte* to = static_cast<std::byte*>(spec_.data) + moved_ * element_bytes();
-    if (copies) Copy(to, work_ + moved_ * element_bytes(), count * element_bytes());
+    if (copies) {
+      Copy(to, work_ + moved_ * element_bytes(), count * element_bytes(), CopyStage::kCopied);
+    }
     if (divides) Divide(spec_.type, to, count, contributions);
     moved_ += count;
     outcome = Outcome::kWorked;

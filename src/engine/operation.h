@@ -26,6 +26,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "base/copy_count.h"
 #include "engine/compiled_program.h"
 #include "engine/fold_journal.h"
 #include "engine/kernels.h"
@@ -140,7 +141,7 @@ class Operation {
   bool TakeIn(Space space, uint32_t chunk, uint32_t count, uint64_t& budget);
   // Notes that the copy of a run has been written, so the caller's data is not taken in any more.
   void Overwritten(Space space, uint32_t chunk, uint32_t count);
-  void Copy(void* to, const void* from, size_t bytes) const;
+  void Copy(void* to, const void* from, size_t bytes, CopyStage stage) const;
   bool past_cache() const;  // all members' data together is larger than what stays in the cache
   Outcome Stage();
   Outcome EnterStart();

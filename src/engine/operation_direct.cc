@@ -16,6 +16,7 @@ Operation::Outcome Operation::WorkOneShot() {
                        .factor = factors_[static_cast<size_t>(member)]});
   }
   void* destination = spec_.data;
+  CountCopy(CopyStage::kFolded, data_bytes());
   Fold(spec_.type, fold_op(), sources, {&destination, 1}, program().elements());
   FinishWork();
   return Outcome::kWorked;
@@ -38,8 +39,9 @@ void Operation::FoldShare(int member, uint64_t begin, uint64_t count) {
     sources.push_back({.data = memory_[static_cast<size_t>(from)] + begin * element_bytes(),
                        .factor = factors_[static_cast<size_t>(from)]});
   }
-  Fold(spec_.type, fold_op(), sources, Destinations(member, begin), count, &NotesOf(member).journal,
-       begin);
+  const absl::InlinedVector<void*, 8> destinations = Destinations(member, begin);
+  CountCopy(CopyStage::kFolded, count * element_bytes() * destinations.size());
+  Fold(spec_.type, fold_op(), sources, destinations, count, &NotesOf(member).journal, begin);
 }
 
 // The acquire pairs with the release of the folding member: results below the position are visible.
@@ -58,7 +60,8 @@ bool Operation::TakeResults() {
     if (upto <= taken) continue;
     const size_t offset = taken * element_bytes();
     Copy(static_cast<std::byte*>(spec_.data) + offset,
-         memory_[static_cast<size_t>(member)] + offset, (upto - taken) * element_bytes());
+         memory_[static_cast<size_t>(member)] + offset, (upto - taken) * element_bytes(),
+         CopyStage::kCopied);
     taken = upto;
     any = true;
   }

@@ -127,6 +127,10 @@ Operation::Outcome Operation::PollStep(uint32_t index, uint64_t& budget) {
   const size_t offset = moved * element_bytes();
   void* destination = here + offset;
   const FoldSource sources[2] = {{.data = own + offset}, {.data = there + offset}};
+  // What has come to its place already stays there.
+  if (reduces || destination != sources[1].data) {
+    CountCopy(reduces ? CopyStage::kFolded : CopyStage::kCopied, count * element_bytes());
+  }
   Fold(spec_.type, fold_op(), absl::MakeSpan(sources).subspan(reduces ? 0 : 1), {&destination, 1},
        count);
   moved += count;

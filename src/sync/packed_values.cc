@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/copy_count.h"
 #include "base/status.h"
 
 namespace syncopate::sync {
@@ -36,6 +37,7 @@ std::vector<TensorLayout::Range> PackedValues::RangesOf(const StartTransfer& sta
 
 void PackedValues::PackGradient(int tensor, double share) {
   const double factor = share > 0 && ScalesWell(layout_.type(tensor)) ? share : 1;
+  CountCopy(CopyStage::kPacked, layout_.BytesOf(tensor));
   replica_.Pack(Content::kGradients, tensor, factor,
                 At(Content::kGradients) + layout_.Offset(tensor));
 }
@@ -54,6 +56,7 @@ void PackedValues::PackPart(const StartTransfer& start, int tensor) {
     from = std::max(from, start.begin);
     to = std::min(to, start.end);
   }
+  CountCopy(CopyStage::kPacked, to - from);
   if (to - from == bytes) {
     replica_.Pack(Content::kParameters, tensor, 1, memory + at);
   } else {

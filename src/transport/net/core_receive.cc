@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/copy_count.h"
 #include "base/log.h"
 #include "transport/net/core.h"
 
@@ -257,6 +258,7 @@ bool Core::TakeResult(NetGroup& group, NetOperation& operation) {
       std::find_if(operation.results.begin(), operation.results.end(),
                    [](const auto& entry) { return entry.second.got >= entry.second.total; });
   if (whole != operation.results.end() && whole->second.total > 0) {
+    CountCopy(CopyStage::kReceived, whole->second.total);
     std::memcpy(operation.spec.data, whole->second.buffer.bytes.get(), whole->second.total);
   }
   for (auto& [rank, incoming] : operation.results) GiveBack(incoming);

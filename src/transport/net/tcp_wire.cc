@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/copy_count.h"
 #include "transport/net/tcp_wire_internal.h"
 
 namespace syncopate::transport::net {
@@ -232,6 +233,7 @@ bool TcpWire::Parse(Lane& lane) {
     lane.missing = header->payload_bytes;
     const size_t here = std::min(lane.missing, lane.end - lane.begin);
     if (here > 0 && !lane.dropping) {
+      CountCopy(CopyStage::kReceived, here);
       std::memcpy(lane.place, lane.staging.data() + lane.begin, here);
       lane.place += here;
     }

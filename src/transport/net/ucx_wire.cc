@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/bytes.h"
+#include "base/copy_count.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "transport/net/handshake.h"
@@ -338,6 +339,7 @@ void UcxWire::Deliver(int rank, const FrameHeader& header, const std::byte* payl
   if (header.payload_bytes > 0) {
     std::byte* place = handler_.Place(rank, header);
     if (place == nullptr) return;
+    CountCopy(CopyStage::kReceived, header.payload_bytes);
     std::memcpy(place, payload, header.payload_bytes);
   }
   handler_.Arrived(rank, header);
