@@ -76,7 +76,7 @@ void Write(std::string& out, const Outcome& answer) {
 }
 void Read(ByteReader& reader, Outcome& answer) {
   answer.round = ReadId(reader);
-  answer.accepted = reader.Read<uint8_t>() != 0;
+  answer.accepted = ReadTruth(reader);
   answer.from = ReadPosition(reader);
   answer.title = ReadTitle(reader);
   answer.reason = ReadSized(reader, limits::kServiceErrorBytesMax);
@@ -195,7 +195,7 @@ absl::StatusOr<AgreementReport> DecodeReport(absl::string_view bytes) {
   for (uint32_t i = 0; i < count && reader.ok(); ++i) {
     AgreementReport::Entry& entry = report.entries.emplace_back();
     entry.title = ReadTitle(reader);
-    entry.in_force = reader.Read<uint8_t>() != 0;
+    entry.in_force = ReadTruth(reader);
     entry.from = ReadPosition(reader);
     entry.value = ReadSized(reader, limits::kAgreementValueBytesMax);
     if (!entry.value.empty() && entry.value.size() != entry.title.bytes) Refuse(reader);

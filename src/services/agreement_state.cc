@@ -89,7 +89,7 @@ absl::Status Agreement::Load(absl::string_view state) {
     const std::string kind = value.title.kind;
     in_force_[kind] = std::move(value);
   }
-  if (reader.Read<uint8_t>() != 0) {
+  if (ReadTruth(reader)) {
     round_.emplace();
     round_->id = ReadId(reader);
     round_->proposal = read_proposal();

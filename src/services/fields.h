@@ -42,6 +42,12 @@ inline uint64_t ReadUpTo(ByteReader& reader, uint64_t max) {
   return reader.ok() ? value : 0;
 }
 
+inline bool ReadTruth(ByteReader& reader) {
+  const auto value = reader.Read<uint8_t>();
+  if (value > 1) Refuse(reader);
+  return value == 1;
+}
+
 inline void AppendRank(std::string& out, int rank) { Append(out, static_cast<uint16_t>(rank)); }
 
 inline int ReadRank(ByteReader& reader) {

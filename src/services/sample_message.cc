@@ -142,7 +142,7 @@ absl::StatusOr<SampleAnswer> DecodeSampleAnswer(absl::string_view bytes) {
     const uint32_t count = ReadCount(reader, limits::kRangesGrantedMax, kRangeBytes);
     for (uint32_t i = 0; i < count; ++i) grant.ranges.push_back(ReadRange(reader));
     grant.done = ReadUpTo(reader, limits::kEpochsMax);
-    grant.over = reader.Read<uint8_t>() != 0;
+    grant.over = ReadTruth(reader);
   } else if (type == 2) {
     auto& summary = answer.emplace<SummaryAnswer>();
     summary.done = reader.Read<uint64_t>();

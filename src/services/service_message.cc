@@ -66,7 +66,7 @@ void Read(ByteReader& reader, Change& change) {
   change.kind = static_cast<Change::Kind>(kind);
   change.rank = ReadRank(reader);
   change.order = reader.Read<uint64_t>();
-  change.may_host = reader.Read<uint8_t>() != 0;
+  change.may_host = ReadTruth(reader);
 }
 
 void Write(std::string& out, const LoggedRequest& event) {

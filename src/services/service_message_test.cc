@@ -156,5 +156,14 @@ TEST(SampleMessageTest, ManyOrEmptyRangesAreRefused) {
       DecodeSampleReport(EncodeSampleReport(SampleReport{0, {{0, {{4, 4}, {2, 1}}}}, {}})).ok());
 }
 
+// A truth is 0 or 1; anything else would be written otherwise than it was read.
+TEST(ServiceMessageTest, ATruthThatIsNeitherIsRefused) {
+  const Change change = {.kind = Change::Kind::kJoined, .rank = 5, .order = 2, .may_host = true};
+  std::string bytes = EncodeMessage({4, EventMessage{2, 5, change}});
+  ASSERT_EQ(bytes.back(), 1);
+  bytes.back() = 2;
+  EXPECT_FALSE(DecodeMessage(bytes).ok());
+}
+
 }  // namespace
 }  // namespace syncopate::services

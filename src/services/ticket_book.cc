@@ -70,7 +70,7 @@ absl::Status TicketBook::Load(ByteReader& reader) {
       const auto ticket = reader.Read<uint64_t>();
       Entry& entry = asker.entries[ticket];
       entry.service = reader.Read<uint16_t>();
-      entry.answered = reader.Read<uint8_t>() != 0;
+      entry.answered = ReadTruth(reader);
       if (!entry.answered) continue;
       entry.answer = {.to = rank, .ticket = ticket};
       entry.answer.code = static_cast<absl::StatusCode>(reader.Read<uint8_t>());
