@@ -72,7 +72,20 @@ class PlayedReplica : public Replica {
     return 0;
   }
 
+  absl::Status SetBatch(uint64_t samples) override {
+    batch_ = samples;
+    batch_was_set_ = true;
+    return absl::OkStatus();
+  }
+  absl::Status SetProgress(const strategy::SetProgress& progress) override {
+    stops_ |= progress.stop;
+    return absl::OkStatus();
+  }
+
   const absl::Status& status() const { return status_; }
+  uint64_t batch() const { return batch_; }
+  bool batch_was_set() const { return batch_was_set_; }
+  bool stops() const { return stops_; }
 
  private:
   static double ValueOf(int rank) { return 1 + rank; }
@@ -83,6 +96,9 @@ class PlayedReplica : public Replica {
   double factor_ = 1;
   std::vector<float> values_;
   absl::Status status_;
+  uint64_t batch_ = 1;
+  bool batch_was_set_ = false;
+  bool stops_ = false;
 };
 
 }  // namespace
@@ -110,7 +126,7 @@ class Replay::Impl {
     values.schedule = std::make_shared<Schedule>(schedule);
     SYNCOPATE_ASSIGN_OR_RETURN(
         synchronizer_,
-        MakeSynchronizer(worker, table_, replica_, "bsp", values,
+        MakeSynchronizer(worker, table_, replica_, options_.strategy, values,
                          {.timeout = options_.timeout, .recorder = options_.recorder}));
     return absl::OkStatus();
   }
@@ -119,9 +135,9 @@ class Replay::Impl {
     std::vector<double> seconds;
     int64_t begin_ns = NowNs();
     PlayedTime time(begin_ns);
-    for (int i = 0; i < iterations; ++i) {
+    for (int i = 0; i < iterations && !replica_.stops(); ++i) {
       SYNCOPATE_RETURN_IF_ERROR(Play(time));
-      if (!options_.overlap_forward || i + 1 == iterations) {
+      if (!options_.overlap_forward || i + 1 == iterations || replica_.stops()) {
         SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Finish());
         time.Held(NowNs());
       }
@@ -138,7 +154,11 @@ class Replay::Impl {
  private:
   // One iteration, without waiting for its transfers.
   absl::Status Play(PlayedTime& time) {
-    SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Begin(1, static_cast<uint64_t>(size_)));
+    // Batches that a strategy has set are known to nobody else.
+    const uint64_t samples = replica_.batch();
+    const double work = static_cast<double>(samples);
+    SYNCOPATE_RETURN_IF_ERROR(
+        synchronizer_->Begin(samples, replica_.batch_was_set() ? 0 : static_cast<uint64_t>(size_)));
     const int iteration = static_cast<int>(synchronizer_->iterations() - 1);
     int64_t phase_ns = NowNs();
     for (int t = 0; t < table_.size(); ++t) {
@@ -146,13 +166,13 @@ class Replay::Impl {
       SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Need(t));
       const int64_t after_ns = NowNs();
       if (after_ns - before_ns > kHeldNs) time.Held(after_ns);
-      time.Work(table_.tensors[static_cast<size_t>(t)].forward_seconds);
+      time.Work(work * table_.tensors[static_cast<size_t>(t)].forward_seconds);
     }
     Record(SpanKind::kForward, iteration, phase_ns);
     SYNCOPATE_RETURN_IF_ERROR(synchronizer_->BackwardBegins());
     phase_ns = NowNs();
     for (int t = table_.size() - 1; t >= 0; --t) {
-      time.Work(table_.tensors[static_cast<size_t>(t)].backward_seconds);
+      time.Work(work * table_.tensors[static_cast<size_t>(t)].backward_seconds);
       SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Gradient(t));
     }
     Record(SpanKind::kBackward, iteration, phase_ns);

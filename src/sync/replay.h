@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,10 +25,11 @@ struct ReplayOptions {
   bool overlap_forward = false;
   absl::Duration timeout = absl::Minutes(5);
   observe::Recorder* recorder = nullptr;  // null: nothing is recorded
+  std::string strategy = "bsp";           // of the registry
 };
 
 // One worker's part; all workers of the job make one with the same arguments and call the same
-// functions in the same order. BSP. Not thread-safe.
+// functions in the same order. Not thread-safe.
 class Replay {
  public:
   // `worker` must outlive it.
@@ -40,9 +42,10 @@ class Replay {
   // From the next iteration on.
   absl::Status SetSchedule(const Schedule& schedule);
 
-  // Plays `iterations` and waits for the end of all transfers. How long each took here, in
-  // seconds: from the begin of its forward to the begin of the next one's, the last one's to the
-  // end of all transfers.
+  // Plays `iterations`, or fewer if the strategy ends the job, and waits for the end of all transfers.
+  // How long each took here, in seconds: from the begin of its forward to the begin of the next one's,
+  // the last one's to the end of all transfers. A worker whose strategy gives it a batch of k samples
+  // computes k times as long as for the first ones, which are of one sample.
   absl::StatusOr<std::vector<double>> Run(int iterations);
 
   int64_t iteration() const;  // the last one that was played; -1: none

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "observe/breakdown.h"
 #include "schedule/planners.h"
+#include "strategy/registry.h"
 #include "worker/worker_testing.h"
 
 namespace syncopate::sync {
@@ -97,6 +98,51 @@ TEST(ReplaySchedulesTest, AScheduleOfAnotherModelIsRefused) {
     Schedule schedule = *schedule::MakeSchedule("wfbp", Table(0, 0), Costs());
     schedule.transfers.pop_back();
     EXPECT_FALSE(Replay::Make(worker, Table(0, 0), schedule, {}).ok());
+  });
+}
+
+// Gives its worker a batch of 5 samples after the first iteration and ends the job after the third.
+class Grows : public strategy::Strategy {
+ public:
+  std::string name() const override { return "replay-grows"; }
+  void Step(double, const strategy::Event& event,
+            std::vector<strategy::Command>& commands) override {
+    if (const auto* e = std::get_if<strategy::IterationBegan>(&event)) {
+      iteration_ = e->iteration;
+      EXPECT_EQ(e->samples, iteration_ == 0 ? 1u : 5u);
+    }
+    if (const auto* e = std::get_if<strategy::ForwardNeeds>(&event)) {
+      commands.push_back(strategy::Proceed{e->tensor});
+    }
+    if (std::holds_alternative<strategy::BackwardEnded>(event)) {
+      commands.push_back(strategy::SetBatch{5});
+      commands.push_back(strategy::SetProgress{.stop = iteration_ == 2});
+    }
+    if (std::holds_alternative<strategy::Drain>(event)) commands.push_back(strategy::Drained{});
+  }
+
+ private:
+  int64_t iteration_ = 0;
+};
+
+TEST(ReplayStrategyTest, BatchesSetTheWorkAndAStopEndsIt) {
+  static const absl::Status added =
+      strategy::AddStrategy({.name = "replay-grows",
+                             .moves = strategy::Moves::kParameters,
+                             .make = [](const strategy::StrategyOptions&)
+                                 -> absl::StatusOr<std::unique_ptr<strategy::Strategy>> {
+                               return std::make_unique<Grows>();
+                             }});
+  ASSERT_TRUE(added.ok()) << added;
+  const TensorTable table = Table(1e-4, 2e-4);
+  worker::RunWorkers(1, [&](Worker& worker) {
+    const auto replay = Replay::Make(worker, table, *schedule::MakeSchedule("none", table, Costs()),
+                                     {.overlap_forward = true, .strategy = "replay-grows"});
+    ASSERT_TRUE(replay.ok()) << replay.status();
+    const auto seconds = (*replay)->Run(100);
+    ASSERT_TRUE(seconds.ok()) << seconds.status();
+    ASSERT_EQ(seconds->size(), 3u);
+    EXPECT_GE(seconds->at(1), 5 * 3e-3 - 1e-4);  // ten tensors, five samples
   });
 }
 

@@ -9,6 +9,7 @@
 
 #include "torch/torch_replica.h"
 #include "train/optimizer.h"
+#include "train/worker_course.h"
 
 namespace syncopate::train {
 
@@ -16,11 +17,20 @@ namespace syncopate::train {
 // at once, since that needs the norm of the whole gradient. Not thread-safe.
 class StepReplica final : public torch::TorchReplica {
  public:
-  // The optimizer must outlive it. Without clipping `clip_norm` is 0.
-  StepReplica(std::vector<at::Tensor> tensors, Optimizer& optimizer, double clip_norm)
-      : TorchReplica(std::move(tensors)), optimizer_(optimizer), clip_norm_(clip_norm) {}
+  // Optimizer and course must outlive it. Without clipping `clip_norm` is 0.
+  StepReplica(std::vector<at::Tensor> tensors, Optimizer& optimizer, double clip_norm,
+              WorkerCourse& course)
+      : TorchReplica(std::move(tensors)),
+        optimizer_(optimizer),
+        clip_norm_(clip_norm),
+        course_(course) {}
 
   void SetRate(double rate) { rate_ = rate; }
+
+  absl::Status SetBatch(uint64_t samples) override { return course_.SetBatch(samples); }
+  absl::Status SetProgress(const strategy::SetProgress& progress) override {
+    return course_.SetProgress(progress);
+  }
 
  protected:
   void StepWith(int tensor, const at::Tensor& gradient, double rate_factor) override;
@@ -28,6 +38,7 @@ class StepReplica final : public torch::TorchReplica {
  private:
   Optimizer& optimizer_;
   const double clip_norm_;
+  WorkerCourse& course_;
   double rate_ = 0;
   std::vector<std::pair<int, at::Tensor>> held_;  // until all are there to be clipped
 };

@@ -148,14 +148,13 @@ class Trainer {
   Dataset data_;
   std::shared_ptr<Model> model_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<WorkerCourse> course_;
   std::unique_ptr<StepReplica> steps_;
   std::unique_ptr<adapt::ScheduleKeeper> keeper_;
   std::unique_ptr<sync::DecisionLog> log_;  // null: none is wanted
   std::unique_ptr<sync::Synchronizer> synchronizer_;
   std::unique_ptr<torch::GradientHooks> hooks_;
   std::vector<std::vector<int>> tensors_of_layer_;
-  std::vector<int64_t> batches_;  // by worker
   LearningRate rate_;
   int64_t iterations_ = 0;  // in all
 
@@ -166,10 +165,11 @@ class Trainer {
   std::string config_;
   absl::Status failure_;  // the first error of a hook
 
-  int64_t iteration_ = 0;  // done so far
-  bool training_ = false;  // the forward pass that runs is one of training
-  bool sending_ = false;   // gradients that get ready are complete
-  double loss_ = 0;        // of this worker's last batch
+  int64_t iteration_ = 0;   // done so far
+  bool training_ = false;   // the forward pass that runs is one of training
+  bool sending_ = false;    // gradients that get ready are complete
+  double loss_ = 0;         // of this worker's last batch
+  int64_t last_batch_ = 0;  // how many samples it had
   std::optional<Evaluation> evaluation_;
   bool evaluated_ = false;  // after the last iteration
   std::optional<bool> reached_;
@@ -205,13 +205,12 @@ absl::Status Trainer::Prepare() {
   at::manual_seed(MixSeed(options_.seed, static_cast<uint64_t>(worker_.rank())));
   SYNCOPATE_ASSIGN_OR_RETURN(optimizer_,
                              MakeOptimizer(options_.optimizer, model_->ParameterTensors()));
-  sampler_ = std::make_unique<Sampler>(data_.train.samples, options_.seed);
   // Unless batches are given, the global batch is cut evenly, and the first ranks get the
   // remainder.
-  batches_ = options_.batches;
-  for (int rank = 0; batches_.size() < static_cast<size_t>(worker_.size()); ++rank) {
-    batches_.push_back(options_.batch / worker_.size() +
-                       (rank < options_.batch % worker_.size() ? 1 : 0));
+  std::vector<int64_t> batches = options_.batches;
+  for (int rank = 0; batches.size() < static_cast<size_t>(worker_.size()); ++rank) {
+    batches.push_back(options_.batch / worker_.size() +
+                      (rank < options_.batch % worker_.size() ? 1 : 0));
   }
   if (options_.batch > data_.train.samples) {
     return absl::InvalidArgumentError(absl::StrCat("--batch ", options_.batch, ": ", options_.data,
@@ -222,7 +221,17 @@ absl::Status Trainer::Prepare() {
           ? options_.iterations
           : std::max<int64_t>(
                 1, std::llround(options_.epochs *
-                                static_cast<double>(sampler_->BatchesInEpoch(options_.batch))));
+                                static_cast<double>(data_.train.samples / options_.batch)));
+  SYNCOPATE_ASSIGN_OR_RETURN(const strategy::StrategyEntry* entry,
+                             strategy::FindStrategy(options_.strategy));
+  SYNCOPATE_ASSIGN_OR_RETURN(WorkerCourse course,
+                             WorkerCourse::Make({.data = entry->data,
+                                                 .rank = worker_.rank(),
+                                                 .batches = batches,
+                                                 .samples = data_.train.samples,
+                                                 .seed = options_.seed,
+                                                 .iterations = iterations_}));
+  course_ = std::make_unique<WorkerCourse>(std::move(course));
   rate_ = options_.rate;
   rate_.iterations = iterations_;
 
@@ -250,8 +259,8 @@ absl::Status Trainer::Prepare() {
     named.push_back({parameter.name, parameter.tensor});
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const TensorTable table, torch::TableOf(options_.model, named));
-  steps_ =
-      std::make_unique<StepReplica>(model_->ParameterTensors(), *optimizer_, options_.clip_norm);
+  steps_ = std::make_unique<StepReplica>(model_->ParameterTensors(), *optimizer_,
+                                         options_.clip_norm, *course_);
   SYNCOPATE_ASSIGN_OR_RETURN(keeper_, torch::MakeKeeper(worker_, table, options_.schedule,
                                                         {.overlap_forward = options_.clip_norm == 0,
                                                          .measure_first = options_.measure_first,
@@ -305,7 +314,7 @@ absl::Status Trainer::Resume() {
         absl::StrCat("its checkpoint is at iteration ", iteration_, ", and this job would end at ",
                      iterations_, "; ask for more by --iterations or --epochs")));
   }
-  return sampler_->SetPosition(checkpoint->sampler);
+  return course_->sampler().SetPosition(checkpoint->sampler);
 }
 
 // The workers of a host share one file. The first of them empties it, unless a run goes on, before
@@ -344,13 +353,13 @@ absl::Status Trainer::MakeFolder() {
 
 absl::Status Trainer::Iterate() {
   const int number = static_cast<int>(iteration_);
-  const int64_t samples = batches_[static_cast<size_t>(worker_.rank())];
-  SYNCOPATE_RETURN_IF_ERROR(
-      synchronizer_->Begin(static_cast<uint64_t>(samples), static_cast<uint64_t>(options_.batch)));
+  const int64_t samples = course_->batch();
+  SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Begin(static_cast<uint64_t>(samples),
+                                                 static_cast<uint64_t>(course_->all_samples())));
   SampleBatch picked;
   {
     const ScopedSpan span(&recorder_, SpanKind::kLoad, number);
-    SYNCOPATE_ASSIGN_OR_RETURN(picked, sampler_->Next(batches_, worker_.rank()));
+    SYNCOPATE_ASSIGN_OR_RETURN(picked, course_->Next());
   }
   // A batch is computed in parts to save memory. Gradients add up in .grad(), so they are complete,
   // and may be sent, only in the last part's backward pass.
@@ -378,7 +387,7 @@ absl::Status Trainer::Iterate() {
     if (part == 0) {
       // The forward pass has waited for every tensor, so all updates of the last iteration are
       // done: the rate may change and the gradients may be dropped.
-      steps_->SetRate(rate_.RateAt(iteration_));
+      steps_->SetRate(rate_.RateAt(course_->RateIteration(iteration_)));
       for (const at::Tensor& parameter : model_->ParameterTensors())
         parameter.mutable_grad() = at::Tensor();
     }
@@ -399,6 +408,7 @@ absl::Status Trainer::Iterate() {
                                               " is no number after iteration ", iteration_,
                                               "; try a smaller --lr or --clip"));
   }
+  last_batch_ = samples;
   ++iteration_;
   return absl::OkStatus();
 }
@@ -406,10 +416,10 @@ absl::Status Trainer::Iterate() {
 absl::Status Trainer::Loop() {
   loop_begin_ = reported_ = Now();
   said_ns_ = loop_begin_.at_ns;
-  while (iteration_ < iterations_ && !reached_.value_or(false)) {
+  while (!course_->Ended(iteration_) && !reached_.value_or(false)) {
     SYNCOPATE_RETURN_IF_ERROR(Iterate());
     evaluated_ = false;
-    if (iteration_ % options_.report_every == 0 || iteration_ == iterations_) {
+    if (iteration_ % options_.report_every == 0 || course_->Ended(iteration_)) {
       SYNCOPATE_RETURN_IF_ERROR(Report());
     } else if (first() && MonotonicClock().NowNs() - said_ns_ >= kSilenceNsMax) {
       SayProgress("");
@@ -446,7 +456,7 @@ absl::Status Trainer::Loop() {
 absl::Status Trainer::Report() {
   if (log_ != nullptr) SYNCOPATE_RETURN_IF_ERROR(At("--log", log_->status()));
   if (timeline_) SYNCOPATE_RETURN_IF_ERROR(timeline_->Append(recorder_.TakeNew()));
-  const double samples = static_cast<double>(batches_[static_cast<size_t>(worker_.rank())]);
+  const double samples = static_cast<double>(last_batch_);
   SYNCOPATE_ASSIGN_OR_RETURN(
       const std::vector<double> sums,
       side_->Sum({loss_ * samples, samples, static_cast<double>(synchronizer_->bytes_sent())}));
@@ -458,11 +468,12 @@ absl::Status Trainer::Report() {
   reported_ = now;
   SayProgress(absl::StrFormat("loss %.4f, %.1f ms an iteration, %.0f samples/s, ", loss, each * 1e3,
                               static_cast<double>(options_.batch) / each));
-  SYNCOPATE_RETURN_IF_ERROR(Append({.kind = "train",
-                                    .values = {{"loss", loss},
-                                               {"learning_rate", rate_.RateAt(iteration_ - 1)},
-                                               {"iteration_ms", each * 1e3}},
-                                    .text = ""}));
+  SYNCOPATE_RETURN_IF_ERROR(
+      Append({.kind = "train",
+              .values = {{"loss", loss},
+                         {"learning_rate", rate_.RateAt(course_->RateIteration(iteration_ - 1))},
+                         {"iteration_ms", each * 1e3}},
+              .text = ""}));
   if (!folder_) return absl::OkStatus();
   state_.iteration_seconds = each;
   state_.loss = loss;
@@ -528,7 +539,7 @@ absl::Status Trainer::Save() {
   checkpoint.model = options_.model;
   checkpoint.config = config_;
   checkpoint.iteration = iteration_;
-  checkpoint.sampler = sampler_->position();
+  checkpoint.sampler = course_->sampler().position();
   return SaveToSet(options_.run_folder, side_->exchange(), checkpoint);
 }
 

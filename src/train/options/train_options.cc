@@ -187,7 +187,7 @@ absl::Status TrainOptions::Validate(int workers) const {
   };
   const auto entry = syncopate::strategy::FindStrategy(strategy);
   if (!entry.ok()) return refuse("--strategy ", strategy, ": ", entry.status().message());
-  if (!(*entry)->lockstep || (*entry)->data != syncopate::strategy::DataMode::kInStep) {
+  if (!(*entry)->lockstep || (*entry)->data == syncopate::strategy::DataMode::kRanges) {
     return refuse("--strategy ", strategy, ": it does not run in lockstep, and training does");
   }
   SYNCOPATE_RETURN_IF_ERROR(CheckOneOf("--model", model, kModels));
