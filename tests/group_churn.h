@@ -27,7 +27,7 @@ struct ChurnOptions {
   uint64_t death_every = 0;
   // Memory is compared between this many groups and all.
   uint64_t first_mark = 1'000;
-  uint64_t elements = 4096;  // floats that a group averages
+  uint64_t elements = 1024;  // floats that a group averages
   // Rounds in which 1 MiB on a new group and on an old one are timed; 0: none.
   int timed_rounds = 200;
   absl::Duration limit = absl::Minutes(20);

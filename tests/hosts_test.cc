@@ -257,6 +257,38 @@ TEST_P(HostsTest, WhoDoesNotComeIsNamed) {
   });
 }
 
+// Calls of a kind run by a quick choice first and by their plan later, from the same call on for all: a
+// member that ran another program than the rest would fail.
+TEST_P(HostsTest, CallsChangeToTheirPlansTogether) {
+  RunAll([](Worker& worker) {
+    std::vector<int> everyone(static_cast<size_t>(worker.size()));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    absl::StatusOr<Group> keyed =
+        worker.NewGroup(everyone, {.maker = 1, .number = 1}, worker.Network().version);
+    REQUIRE(keyed.ok());
+    for (int i = 0; i < 20; ++i) {
+      // Workers are not equally quick, so their plans come at different calls.
+      if (worker.rank() == i % worker.size()) usleep(2000);
+      for (Group* group : {&worker.world(), &*keyed}) {
+        for (const uint64_t elements : {100u, 50'000u}) {
+          std::vector<float> data(elements, 1);
+          REQUIRE(group->AllReduce(Array::Of(data.data(), elements), ReduceOp::kSum).ok());
+          REQUIRE(data.front() == static_cast<float>(worker.size()));
+          REQUIRE(data.back() == static_cast<float>(worker.size()));
+        }
+      }
+    }
+    std::vector<float> data(50'000, 1);
+    Call call;
+    call.data = Array::Absent(data.size(), DataType::kFloat32);
+    REQUIRE(keyed->AwaitPlan(call).ok());
+    REQUIRE(keyed->AllReduce(Array::Of(data.data(), data.size()), ReduceOp::kSum).ok());
+    REQUIRE(data.back() == static_cast<float>(worker.size()));
+    REQUIRE(!worker.NewGroup(everyone, {.maker = 1, .number = 2}, /*version=*/99).ok());
+    return 0;
+  });
+}
+
 // What versions say is the business of other tests; here that they are there, also while calls run.
 TEST_P(HostsTest, TheNetworkIsKnown) {
   for (const char* upkeep : {"1", "0"}) {

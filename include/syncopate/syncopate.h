@@ -181,6 +181,12 @@ class Group {
   // Does what Start() and Wait() do, without waking another thread.
   absl::Status Run(const Call& call);
 
+  // Between hosts a call of a new kind (collective, size, ...) runs by a quick choice until all members
+  // have its plan, some calls later. This waits until all have it, each at most for the call's timeout, and
+  // changes to it: for what measures calls like this one. All members call it, in the order of the
+  // group's calls; it moves no data, and call.data.data may be null.
+  absl::Status AwaitPlan(const Call& call);
+
   // Everybody's data becomes the reduction of all; `weight` is for ReduceOp::kWeightedAverage.
   absl::Status AllReduce(Array data, ReduceOp op, double weight = 1) {
     return Run({.collective = Collective::kAllReduce, .data = data, .op = op, .weight = weight});
@@ -284,7 +290,7 @@ class Worker {
   // The same, by a key that whoever decided on the group has made: members that bring it meet at the
   // group's first operation, whatever groups each of them has made before. A key is used once in a job,
   // and all bring it with the same members in the same order. AlreadyExists if this worker has brought it
-  // before (of the keys that it has brought, the last 65,536 are remembered).
+  // before (65,536 blocks of 64 numbers of a maker are remembered, those that were begun last).
   //
   // `version` is that of the network (Network()) by which all of its programs are planned, the same for
   // all members; 0: the one that the job began with. FailedPrecondition if this worker does not plan by
@@ -294,10 +300,10 @@ class Worker {
   // and 8,192 with other hosts; ResourceExhausted beyond.
   absl::StatusOr<Group> NewGroup(std::vector<int> members, const GroupKey& key,
                                  uint64_t version = 0);
-  // The network as this worker knows it now. Changes are noticed from the transfers of the world
-  // group, and all workers come to the same versions, if not at the same moment. The world group's
-  // programs follow them, from the same call on for all; other groups keep to the version that the
-  // job began with. With SYNCOPATE_UPKEEP=0 the first version stays.
+  // The network as this worker knows it now. Changes are noticed from the traffic of all groups, in
+  // periods that calls of the world group make, and all workers come to the same versions, if not at the
+  // same moment. The world group's programs follow them, from the same call on for all; another group
+  // keeps to the version that it was made with. With SYNCOPATE_UPKEEP=0 the first version stays.
   NetworkVersion Network() const;
   // Workers that this one holds for dead or stuck, sorted.
   std::vector<int> Lost() const;

@@ -72,6 +72,12 @@ uint64_t NetworkWatch::BeforeCall(uint64_t bytes) {
   return planned_version_;
 }
 
+void NetworkWatch::BesideCall() {
+  const int at_once = ++under_way_;
+  MutexLock lock(&mutex_);
+  at_once_ = std::max(at_once_, at_once);
+}
+
 void NetworkWatch::Planned(uint64_t program_digest) {
   MutexLock lock(&mutex_);
   kind_ = Combine(kind_, program_digest);

@@ -52,9 +52,13 @@ class NetworkWatch {
   // To be called before each call of the world group, in their order; `bytes` is what it moves.
   // Returns the version of the topology to plan it by.
   uint64_t BeforeCall(uint64_t bytes);
+  // To be called before each call of any other group, in which this worker may be alone with some: such
+  // calls make no periods, since others do not see them, but what they bring is traffic as any other, and
+  // a period in which they run beside calls of the world group is compared with its like.
+  void BesideCall();
   // Tells which program that call runs.
   void Planned(uint64_t program_digest);
-  // The call has ended, or did not even start. Calls that run at once slow each other down, which
+  // A call of any group has ended, or did not even start. Calls that run at once slow each other down, which
   // is no change of the network. It takes no lock and may be called from anywhere.
   void Ended() { --under_way_; }
   // The caller waited `ns` for the call. Unless this is told of every call of a period, it is not

@@ -162,6 +162,22 @@ TEST(NetworkWatchTest, CallsThatRunAtOnceAreNoChange) {
   EXPECT_EQ(job.watches[0]->Newest().version, first);
 }
 
+TEST(NetworkWatchTest, CallsOfOtherGroupsBesideAreNoChange) {
+  Job job;
+  const uint64_t first = job.watches[0]->Newest().version;
+  for (int i = 0; i < 200; ++i) {
+    // Every 20 calls another group begins or ends to work beside, which takes bandwidth away.
+    const bool beside = i / 20 % 2 == 1;
+    job.slow_hop = beside ? 1 : -1;
+    for (int rank = 0; rank < kWorkers; ++rank) {
+      if (beside) job.watches[static_cast<size_t>(rank)]->BesideCall();
+      job.Call(rank);
+      if (beside) job.watches[static_cast<size_t>(rank)]->Ended();
+    }
+  }
+  EXPECT_EQ(job.watches[0]->Newest().version, first);
+}
+
 TEST(NetworkWatchTest, AFailedExchangeEndsItQuietly) {
   Job job;
   for (int i = 0; i < 30; ++i) job.CallAll();

@@ -81,6 +81,7 @@ absl::StatusOr<std::shared_ptr<EngineGroup>> Engine::MakeGroup(uint64_t key,
   }
   group->self = static_cast<int>(self - members.begin());
   SYNCOPATE_ASSIGN_OR_RETURN(group->port, transport_.OpenGroup(key, members));
+  group->key = key;
   group->members = std::move(members);
   return group;
 }

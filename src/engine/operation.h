@@ -38,6 +38,7 @@ namespace syncopate::engine {
 
 // A group as the engine sees it.
 struct EngineGroup {
+  uint64_t key = 0;          // the transport's
   std::vector<int> members;  // ranks in the job
   int self = 0;              // index in members
   std::unique_ptr<transport::GroupPort> port;

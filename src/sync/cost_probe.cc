@@ -233,8 +233,11 @@ class CostProbe {
   // Measures one point in about `limit` seconds, if that is enough for the least rows.
   absl::Status MeasurePoint(uint64_t bytes, int at_once, double limit) {
     const double begin = spent_;
-    // Programs are planned in the first of two short rows, which may take long and is no cost of
-    // later transfers. The second tells how long a row may be.
+    // The first calls of a kind run by a quick choice, which is no cost of later ones. Of two short rows
+    // the second tells how long a row may be.
+    SYNCOPATE_RETURN_IF_ERROR(worker_.world().AwaitPlan(
+        {.data =
+             Array::Absent(RowTable(bytes, 1, 1).tensors.front().elements, DataType::kFloat32)}));
     SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<double> trial, Rows(bytes, at_once, kRowLeast, 2));
     const RowPlan plan = RowsFor(bytes, at_once, trial[1], limit - (spent_ - begin));
     SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds,

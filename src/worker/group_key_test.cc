@@ -160,15 +160,17 @@ TEST(GroupKeyTest, SeveralThreadsMakeGroups) {
   });
 }
 
-TEST(UsedKeysTest, TheOldestIsForgottenFirst) {
+TEST(UsedKeysTest, TheOldestAreForgottenFirst) {
   UsedKeys keys(3);
-  for (uint64_t number = 1; number <= 4; ++number) keys.Add({.maker = 1, .number = number});
-  keys.Add({.maker = 1, .number = 4});
-  EXPECT_FALSE(keys.Contains({.maker = 1, .number = 1}));
-  for (uint64_t number = 2; number <= 4; ++number) {
-    EXPECT_TRUE(keys.Contains({.maker = 1, .number = number}));
+  for (uint64_t number = 0; number < 200; number += 3) keys.Add({.maker = 1, .number = number});
+  EXPECT_FALSE(keys.Contains({.maker = 1, .number = 63})) << "it was among the first 64";
+  for (uint64_t number = 64; number < 200; ++number) {
+    EXPECT_EQ(keys.Contains({.maker = 1, .number = number}), number % 3 == 0) << number;
   }
-  EXPECT_FALSE(keys.Contains({.maker = 2, .number = 3}));
+  EXPECT_FALSE(keys.Contains({.maker = 2, .number = 66}));
+  keys.Add({.maker = 2, .number = UINT64_MAX});
+  EXPECT_TRUE(keys.Contains({.maker = 2, .number = UINT64_MAX}));
+  EXPECT_TRUE(keys.Contains({.maker = 1, .number = 129}));
 }
 
 }  // namespace

@@ -1,14 +1,17 @@
 #include "worker/program_cache.h"
 
+#include <algorithm>
 #include <bit>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "plan/collective/planners.h"
 #include "plan/collective/quick_select.h"
-#include "plan/collective/select.h"
 
 namespace syncopate::worker {
 namespace {
@@ -28,7 +31,119 @@ uint64_t AlikeElements(const plan::ProgramKey& key) {
   return elements >> (digits - 2) << (digits - 2);
 }
 
+// By device: a number for the machine that it is on. A device that names no host is one by itself.
+int HostOf(const Topology& topology, int device) {
+  const int host = topology.nodes[static_cast<size_t>(device)].host;
+  return host >= 0 ? host : device;
+}
+
+// About how much memory a program takes.
+uint64_t BytesOf(const PlannedProgram& planned) {
+  uint64_t steps = planned.program->plan.size();
+  for (const std::vector<Step>& list : planned.program->program.steps) steps += list.size();
+  return 1024 + steps * (sizeof(Step) + 32);
+}
+
 }  // namespace
+
+// ---- plans to come
+
+bool ComingPlan::WaitUntil(int64_t deadline_ns) {
+  MutexLock lock(&mutex_);
+  while (!done()) {
+    const int64_t left_ns = deadline_ns - MonotonicClock().NowNs();
+    if (left_ns <= 0) return false;
+    finished_.WaitFor(&mutex_, std::chrono::nanoseconds(left_ns));
+  }
+  return true;
+}
+
+void ComingPlan::Finish(absl::StatusOr<PlannedProgram> result) {
+  MutexLock lock(&mutex_);
+  result_ = std::move(result);
+  done_.store(true, std::memory_order_release);
+  finished_.SignalAll();
+}
+
+const PlannedProgram* ProgramCache::Programs::Find(const plan::ProgramKey& key) const {
+  const auto found = programs_.find(key);
+  return found == programs_.end() ? nullptr : &found->second;
+}
+
+void ProgramCache::Programs::Add(const plan::ProgramKey& key, const PlannedProgram& planned) {
+  if (programs_.size() >= kProgramsMax || bytes_ >= kProgramBytesMax) {
+    programs_.clear();
+    bytes_ = 0;
+  }
+  if (programs_.emplace(key, planned).second) bytes_ += BytesOf(planned);
+}
+
+// ---- the cache
+
+ProgramCache::ProgramCache(int cores, std::optional<Network> network)
+    : cores_(cores),
+      placement_(network ? network->placement : std::vector<int>()),
+      first_(network ? std::make_shared<const Version>(network->topology) : nullptr),
+      stop_([this] { return stopping_.load(std::memory_order_relaxed); }) {}
+
+ProgramCache::~ProgramCache() {
+  std::thread thread;
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    thread.swap(thread_);
+    queued_.SignalAll();
+  }
+  if (thread.joinable()) thread.join();
+}
+
+std::shared_ptr<const ProgramCache::Version> ProgramCache::FindVersion(uint64_t version) {
+  if (first_ == nullptr || version == 0 || version == first_->topology.version) return first_;
+  for (const std::shared_ptr<const Version>& known : published_) {
+    if (known->topology.version == version) return known;
+  }
+  return nullptr;
+}
+
+absl::Status ProgramCache::CheckVersion(uint64_t version) {
+  if (first_ == nullptr && version != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("there is no version ", version, " of the network: the job is on one host"));
+  }
+  MutexLock lock(&mutex_);
+  if (first_ == nullptr || FindVersion(version) != nullptr) return absl::OkStatus();
+  std::vector<uint64_t> known = {first_->topology.version};
+  for (const auto& each : published_) known.push_back(each->topology.version);
+  return absl::FailedPreconditionError(absl::StrCat("this worker does not plan by version ",
+                                                    version, " of the network, but by versions ",
+                                                    absl::StrJoin(known, ", ")));
+}
+
+// A version that is not known any more is replaced by the newest: all workers forget the same ones.
+std::pair<plan::ProgramKey, std::shared_ptr<const ProgramCache::Version>> ProgramCache::Place(
+    const plan::ProgramKey& key) {
+  plan::ProgramKey placed = key;
+  placed.ranks.clear();
+  placed.network_version = 0;
+  if (first_ == nullptr || key.ranks.empty()) return {std::move(placed), nullptr};
+  std::shared_ptr<const Version> version;
+  {
+    MutexLock lock(&mutex_);
+    version = FindVersion(key.network_version);
+    if (version == nullptr) version = published_.back();
+  }
+  std::vector<int> placement;
+  bool one_host = true;
+  for (const int rank : key.ranks) {
+    placement.push_back(placement_[static_cast<size_t>(rank)]);
+    one_host = one_host && HostOf(version->topology, placement.back()) ==
+                               HostOf(version->topology, placement.front());
+  }
+  if (one_host) return {std::move(placed), nullptr};
+  placed.ranks = version->places.Canonical(placement);
+  placed.network_version = version->topology.version;
+  return {std::move(placed), std::move(version)};
+}
 
 // On one host the choice follows from fixed costs and the number of cores, without a topology.
 absl::StatusOr<Program> ProgramCache::PlanForHost(const plan::ProgramKey& key) const {
@@ -44,60 +159,45 @@ absl::StatusOr<Program> ProgramCache::PlanForHost(const plan::ProgramKey& key) c
   return plan::PlanBy(algorithm, key.request, options);
 }
 
-std::optional<std::vector<int>> ProgramCache::PlacementOf(const plan::ProgramKey& key) const {
-  if (!network_ || key.ranks.empty()) return std::nullopt;
-  std::vector<int> placement;
-  bool one_host = true;
-  const auto host_of = [&](int device) {
-    // A device that names no host is one by itself.
-    const int host = network_->topology.nodes[static_cast<size_t>(device)].host;
-    return host >= 0 ? host : device;
-  };
-  for (const int rank : key.ranks) {
-    placement.push_back(network_->placement[static_cast<size_t>(rank)]);
-    one_host = one_host && host_of(placement.back()) == host_of(placement.front());
-  }
-  if (one_host) return std::nullopt;
-  return placement;
-}
-
 absl::StatusOr<std::shared_ptr<const plan::Selection>> ProgramCache::ChoiceFor(
-    plan::ProgramKey key, const Topology& topology, const std::vector<int>& placement) {
+    plan::ProgramKey key, const Version& version) {
   // What does not bear on the choice is cleared, so that all such calls share one entry.
   key.request.elements = AlikeElements(key);
   key.self = 0;
   key.chunk_bytes = 0;
-  const auto found = choices_.find(key);
-  if (found != choices_.end()) return found->second;
-  SYNCOPATE_ASSIGN_OR_RETURN(plan::Selection selection,
-                             plan::SelectProgram(key.request, key.element_bytes, topology,
-                                                 placement, {.algorithm = key.algorithm}));
+  {
+    MutexLock lock(&mutex_);
+    const auto found = choices_.find(key);
+    if (found != choices_.end()) return found->second;
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      plan::Selection selection,
+      plan::SelectProgram(key.request, key.element_bytes, version.topology, key.ranks,
+                          {.algorithm = key.algorithm, .stop = stop_}));
   Log(LogLevel::kInfo, Name(key.request.collective), " of about ",
       key.request.elements * key.element_bytes, " bytes: ", selection.why);
   // The program is of the size that stands for others, and the other candidates lost: neither is
   // asked for again.
   selection.program = {};
   selection.candidates.resize(1);
-  // Clearing all is enough as a bound: what is still used is planned again.
-  if (choices_.size() >= kProgramsMax) choices_.clear();
   auto choice = std::make_shared<const plan::Selection>(std::move(selection));
+  MutexLock lock(&mutex_);
+  if (choices_.size() >= kProgramsMax) choices_.clear();
   choices_[key] = choice;
   return choice;
 }
 
-absl::StatusOr<PlannedProgram> ProgramCache::Plan(const plan::ProgramKey& key) {
-  const std::optional<std::vector<int>> placement = PlacementOf(key);
+absl::StatusOr<PlannedProgram> ProgramCache::Plan(const plan::ProgramKey& key,
+                                                  const Version* version) {
   PlannedProgram planned;
-  if (!placement || key.request.elements == 0) {
+  if (version == nullptr || key.request.elements == 0) {
     SYNCOPATE_ASSIGN_OR_RETURN(Program program, PlanForHost(key));
     SYNCOPATE_ASSIGN_OR_RETURN(planned.program,
                                engine::CompileProgram(std::move(program), key.self));
     return planned;
   }
-  const bool newer = published_ && key.network_version == published_->first;
-  const Topology& topology = newer ? published_->second : network_->topology;
   SYNCOPATE_ASSIGN_OR_RETURN(const std::shared_ptr<const plan::Selection> choice,
-                             ChoiceFor(key, topology, *placement));
+                             ChoiceFor(key, *version));
   absl::StatusOr<Program> program = plan::PlanAlike(*choice, key.request, key.chunk_bytes);
   planned.chunk_bytes =
       key.chunk_bytes > 0 ? key.chunk_bytes : choice->candidates.front().chunk_bytes;
@@ -105,7 +205,8 @@ absl::StatusOr<PlannedProgram> ProgramCache::Plan(const plan::ProgramKey& key) {
     // A planner from outside may serve the size that stands for those near it, and not this one.
     SYNCOPATE_ASSIGN_OR_RETURN(
         plan::Selection exact,
-        plan::SelectProgram(key.request, key.element_bytes, topology, *placement, {}));
+        plan::SelectProgram(key.request, key.element_bytes, version->topology, key.ranks,
+                            {.algorithm = "", .stop = stop_}));
     planned.chunk_bytes = exact.candidates.front().chunk_bytes;
     program = std::move(exact.program);
   }
@@ -115,44 +216,112 @@ absl::StatusOr<PlannedProgram> ProgramCache::Plan(const plan::ProgramKey& key) {
   return planned;
 }
 
-// Planning runs under the mutex: two threads that ask for the same program plan it once.
-absl::StatusOr<PlannedProgram> ProgramCache::Get(const plan::ProgramKey& key) {
+absl::StatusOr<PlannedProgram> ProgramCache::GetPlaced(
+    const plan::ProgramKey& key, const std::shared_ptr<const Version>& version) {
+  {
+    MutexLock lock(&mutex_);
+    if (const PlannedProgram* known = programs_.Find(key)) return *known;
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(PlannedProgram planned, Plan(key, version.get()));
   MutexLock lock(&mutex_);
-  const auto found = programs_.find(key);
-  if (found != programs_.end()) return found->second;
-  SYNCOPATE_ASSIGN_OR_RETURN(PlannedProgram planned, Plan(key));
-  if (programs_.size() >= kProgramsMax) programs_.clear();
-  programs_[key] = planned;
+  // Another thread may have planned it meanwhile. It is the same program.
+  if (const PlannedProgram* known = programs_.Find(key)) return *known;
+  programs_.Add(key, planned);
   return planned;
 }
 
-absl::Status ProgramCache::CheckVersion(uint64_t version) {
-  if (version == 0 || (network_ && version == network_->topology.version)) return absl::OkStatus();
-  if (!network_) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("there is no version ", version, " of the network: the job is on one host"));
-  }
-  MutexLock lock(&mutex_);
-  if (published_ && published_->first == version) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("this worker does not plan by version ", version,
-                   " of the network, but by version ", network_->topology.version,
-                   published_ ? absl::StrCat(" and version ", published_->first) : std::string()));
+absl::StatusOr<PlannedProgram> ProgramCache::Get(const plan::ProgramKey& key) {
+  const auto [placed, version] = Place(key);
+  return GetPlaced(placed, version);
 }
 
-// Programs of the version that is replaced are forgotten. Those of the first version stay: groups
-// that do not follow the network's versions are planned by it for the whole job.
-void ProgramCache::Publish(uint64_t version, const Topology& topology) {
-  MutexLock lock(&mutex_);
-  if (published_) {
-    absl::erase_if(programs_, [&](const auto& entry) {
-      return entry.first.network_version == published_->first;
-    });
-    absl::erase_if(choices_, [&](const auto& entry) {
-      return entry.first.network_version == published_->first;
-    });
+absl::StatusOr<PlannedProgram> ProgramCache::PlanByFormula(const plan::ProgramKey& key,
+                                                           const Version& version) {
+  std::vector<int> hosts;
+  for (const int device : key.ranks) hosts.push_back(HostOf(version.topology, device));
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      Program program, plan::PlanQuickly(key.request, key.element_bytes, version.figures, hosts));
+  PlannedProgram planned;
+  SYNCOPATE_ASSIGN_OR_RETURN(planned.program, engine::CompileProgram(std::move(program), key.self));
+  return planned;
+}
+
+absl::StatusOr<PlannedProgram> ProgramCache::GetQuick(const plan::ProgramKey& key) {
+  const auto [placed, version] = Place(key);
+  if (version == nullptr || key.request.elements == 0) return GetPlaced(placed, version);
+  {
+    MutexLock lock(&mutex_);
+    if (const PlannedProgram* known = quick_.Find(placed)) return *known;
   }
-  published_ = {version, topology};
+  SYNCOPATE_ASSIGN_OR_RETURN(PlannedProgram planned, PlanByFormula(placed, *version));
+  MutexLock lock(&mutex_);
+  quick_.Add(placed, planned);
+  return planned;
+}
+
+absl::StatusOr<ProgramCache::Offer> ProgramCache::Find(const plan::ProgramKey& key) {
+  const auto [placed, version] = Place(key);
+  const bool asked = !key.algorithm.empty() || key.chunk_bytes > 0;
+  Offer offer;
+  if (version == nullptr || key.request.elements == 0 || asked) {
+    SYNCOPATE_ASSIGN_OR_RETURN(offer.now, GetPlaced(placed, version));
+    return offer;
+  }
+  absl::StatusOr<PlannedProgram> quick = GetQuick(key);
+  if (!quick.ok()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(offer.now, GetPlaced(placed, version));
+    return offer;
+  }
+  offer.now = *std::move(quick);
+  offer.better = true;
+  return offer;
+}
+
+std::shared_ptr<ComingPlan> ProgramCache::Order(const plan::ProgramKey& key) {
+  const auto [placed, version] = Place(key);
+  MutexLock lock(&mutex_);
+  if (const PlannedProgram* known = programs_.Find(placed)) {
+    auto made = std::make_shared<ComingPlan>();
+    made->Finish(*known);
+    return made;
+  }
+  std::shared_ptr<ComingPlan>& coming = coming_[placed];
+  if (coming == nullptr) {
+    coming = std::make_shared<ComingPlan>();
+    queue_.push_back({.key = placed, .version = version, .plan = coming});
+    if (!thread_.joinable()) thread_ = std::thread([this] { MakePlans(); });
+    queued_.Signal();
+  }
+  return coming;
+}
+
+// A plan that nobody waits for any more, since its groups are gone, is not made.
+void ProgramCache::MakePlans() {
+  MutexLock lock(&mutex_);
+  while (!stopping_) {
+    if (queue_.empty()) {
+      queued_.Wait(&mutex_);
+      continue;
+    }
+    const Queued next = std::move(queue_.front());
+    queue_.pop_front();
+    const bool wanted = next.plan.use_count() > 2;  // more than here and in coming_
+    if (wanted) {
+      mutex_.Unlock();
+      next.plan->Finish(GetPlaced(next.key, next.version));
+      mutex_.Lock();
+    }
+    coming_.erase(next.key);
+  }
+}
+
+// The programs of versions that are forgotten go when the memory is needed.
+void ProgramCache::Publish(uint64_t version, const Topology& topology) {
+  auto published = std::make_shared<Version>(topology);
+  MutexLock lock(&mutex_);
+  if (version != topology.version) return;
+  published_.push_back(std::move(published));
+  if (published_.size() > kVersionsMax) published_.pop_front();
 }
 
 }  // namespace syncopate::worker

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -37,7 +36,10 @@
 #include "engine/engine.h"
 #include "syncopate/syncopate.h"
 #include "worker/algorithm_terms.h"
+#include "worker/call_plans.h"
+#include "worker/call_request.h"
 #include "worker/departures.h"
+#include "worker/engine_vote.h"
 #include "worker/job_services.h"
 #include "worker/mail_exchange.h"
 #include "worker/mailbox.h"
@@ -218,35 +220,92 @@ class OperationState {
 
 class GroupImpl {
  public:
-  // `version_in`: of the network, to plan by. `watch_in`: follows the versions of the network instead;
-  // `tuner_in`: refines plans. May be null.
+  // `version_in`: of the network, to plan by. `world_in`: it is the worker's world group, whose calls the
+  // network watch takes its periods from, and which follows its versions instead.
   GroupImpl(std::shared_ptr<WorkerImpl> worker_in, std::shared_ptr<engine::EngineGroup> group,
-            uint64_t version_in = 0, adapt::NetworkWatch* watch_in = nullptr,
-            adapt::ChunkTuner* tuner_in = nullptr)
+            uint64_t version_in = 0, bool world_in = false)
       : worker(std::move(worker_in)),
         members(group->members),
         self(group->self),
-        version(version_in),
-        watch(watch_in),
-        tuner(tuner_in),
-        group_(std::move(group)) {}
+        version(version_in != 0 || !worker->network ? version_in
+                                                    : worker->network->topology.version),
+        world(world_in),
+        watch(worker->watch.get()),
+        tuner(world ? worker->tuner.get() : nullptr),
+        group_(std::move(group)),
+        last_version_(version),
+        odd_(worker->network ? std::make_shared<std::atomic<bool>>(false) : nullptr),
+        votes_(worker->engine, worker->programs),
+        plans_(worker->programs, [this](bool yes) { return StartVote(yes); }) {}
 
   int size() const { return static_cast<int>(members.size()); }
+
+  // See Group::Run.
+  absl::Status Run(const Call& call) {
+    SYNCOPATE_ASSIGN_OR_RETURN(engine::OperationSpec spec, Prepare(call));
+    // Only a call that the caller waits for tells how much time was spent on calls.
+    if (watch == nullptr || !world) return worker->engine.Run(std::move(spec));
+    const int64_t begin_ns = MonotonicClock().NowNs();
+    absl::Status status = worker->engine.Run(std::move(spec));
+    watch->Waited(MonotonicClock().NowNs() - begin_ns);
+    return status;
+  }
+
+  // See Group::AwaitPlan.
+  absl::Status AwaitPlan(const Call& call) {
+    SYNCOPATE_RETURN_IF_ERROR(worker->CheckProcess());
+    Call without_data = call;
+    if (call.data.data == nullptr) without_data.data.data = this;  // it is not looked at
+    SYNCOPATE_RETURN_IF_ERROR(worker::CheckCall(without_data, size(), self));
+    if (!worker->network) return absl::OkStatus();
+    std::shared_ptr<worker::ComingPlan> coming;
+    {
+      MutexLock lock(&mutex_);
+      SYNCOPATE_RETURN_IF_ERROR(FindKind(call, last_version_));
+      if (last_ != nullptr) {
+        plans_.Order(*last_);
+        coming = last_->coming;
+      }
+    }
+    int32_t ready = coming == nullptr ? 1 : 0;
+    if (coming != nullptr && coming->WaitUntil(MonotonicClock().NowNs() + TimeoutNs(call))) {
+      ready = coming->result().ok() ? 1 : 0;
+    }
+    // All members are between the same two calls here, so this is where they can change. Those that have
+    // planned wait for the others.
+    SYNCOPATE_RETURN_IF_ERROR(Run({.data = Array::Of(&ready, 1),
+                                   .op = ReduceOp::kMin,
+                                   .timeout = absl::Nanoseconds(2 * TimeoutNs(call))}));
+    if (ready == 0) {
+      return WithBlast(absl::DeadlineExceededError(absl::StrCat(
+                           Name(call.collective), ": not all members have planned it yet")),
+                       BlastRadius::kOperation);
+    }
+    MutexLock lock(&mutex_);
+    SYNCOPATE_RETURN_IF_ERROR(FindKind(call, last_version_));
+    if (last_ != nullptr && last_->coming == coming) worker::CallPlans::Switch(*last_);
+    return absl::OkStatus();
+  }
 
   // Operations under way keep the group until they end.
   void Close() {
     std::shared_ptr<engine::EngineGroup> closed;  // is let go of after the lock
     MutexLock lock(&mutex_);
     closed.swap(group_);
+    votes_.Close();
   }
 
   // From a call to what the engine starts. The watch counts calls between BeforeCall() and Ended(),
   // so a call that gets no program must be ended here.
   absl::StatusOr<engine::OperationSpec> Prepare(const Call& call) {
     SYNCOPATE_RETURN_IF_ERROR(worker->CheckProcess());
-    SYNCOPATE_RETURN_IF_ERROR(Check(call));
-    const uint64_t planned_by =
-        watch == nullptr ? version : watch->BeforeCall(call.data.elements * SizeOf(call.data.type));
+    SYNCOPATE_RETURN_IF_ERROR(worker::CheckCall(call, size(), self));
+    uint64_t planned_by = version;
+    if (watch != nullptr && world) {
+      planned_by = watch->BeforeCall(call.data.elements * SizeOf(call.data.type));
+    } else if (watch != nullptr) {
+      watch->BesideCall();
+    }
     std::shared_ptr<std::atomic<int64_t>> took;
     std::shared_ptr<engine::EngineGroup> group;
     absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> program =
@@ -255,22 +314,21 @@ class GroupImpl {
       if (watch != nullptr) watch->Ended();
       return program.status();
     }
-    if (watch != nullptr) watch->Planned((*program)->digest);
-    const int64_t timeout_ns =
-        call.timeout ? absl::ToInt64Nanoseconds(*call.timeout) : worker->timeout_ns;
+    if (watch != nullptr && world) watch->Planned((*program)->digest);
     const int64_t now_ns = MonotonicClock().NowNs();
     engine::OperationSpec spec{.group = std::move(group),
                                .program = *std::move(program),
                                .data = call.data.data,
                                .type = call.data.type,
                                .op = Reduces(call.collective) ? call.op : ReduceOp::kSum,
-                               .weight = IsActive(call) ? call.weight : 0,
+                               .weight = worker::IsActive(call, self) ? call.weight : 0,
                                .priority = call.priority,
-                               .deadline_ns = now_ns + timeout_ns};
-    if (took != nullptr || watch != nullptr) {
+                               .deadline_ns = now_ns + TimeoutNs(call)};
+    if (took != nullptr || watch != nullptr || odd_ != nullptr) {
       // The pointer to the watch stays valid: the engine is destroyed before it.
-      spec.completed = [took, now_ns, watch = watch,
+      spec.completed = [took, now_ns, watch = watch, odd = odd_,
                         ended = call.ended](const absl::Status& status) {
+        if (odd != nullptr && absl::IsFailedPrecondition(status)) odd->store(true);
         if (took != nullptr && status.ok()) took->store(MonotonicClock().NowNs() - now_ns);
         if (watch != nullptr) watch->Ended();
         if (ended) ended(status);
@@ -285,78 +343,18 @@ class GroupImpl {
   const std::vector<int> members;  // ranks of the job
   const int self;                  // this worker's place among them
   const uint64_t version;          // of the network, to plan by where it is not watched
-  // The worker's own, for its world group; null for other groups.
-  adapt::NetworkWatch* const watch;
-  adapt::ChunkTuner* const tuner;
+  const bool world;
+  adapt::NetworkWatch* const watch;  // the worker's own; null: the network is not watched
+  adapt::ChunkTuner* const tuner;    // the worker's own, for its world group; null: for no other
 
  private:
-  bool IsActive(const Call& call) const {
-    return call.active.empty() ||
-           std::find(call.active.begin(), call.active.end(), self) != call.active.end();
+  int64_t TimeoutNs(const Call& call) const {
+    return call.timeout ? absl::ToInt64Nanoseconds(*call.timeout) : worker->timeout_ns;
   }
 
-  // Refuses what the caller got wrong before any other worker hears of the call.
-  absl::Status Check(const Call& call) const {
-    auto refuse = [&](const auto&... why) {
-      return WithBlast(
-          absl::InvalidArgumentError(absl::StrCat(Name(call.collective), ": ", why...)),
-          BlastRadius::kOperation);
-    };
-    if (call.data.elements > limits::kElementsMax) {
-      return refuse(call.data.elements, " elements are more than the limit of ",
-                    limits::kElementsMax);
-    }
-    if (!call.active.empty()) {
-      if (call.collective != Collective::kAllReduce) {
-        return refuse("only an all-reduce can do without some of the workers' data");
-      }
-      std::vector<int> sorted = call.active;
-      std::sort(sorted.begin(), sorted.end());
-      if (sorted.front() < 0 || sorted.back() >= size()) {
-        return refuse("active rank ", sorted.front() < 0 ? sorted.front() : sorted.back(),
-                      " is not a rank of a group of ", size());
-      }
-      const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-      if (twice != sorted.end()) return refuse("active rank ", *twice, " stands there twice");
-    }
-    const bool active = IsActive(call);
-    if (active && call.data.elements > 0 && call.data.data == nullptr) {
-      return refuse("data is null");
-    }
-    if (HasRoot(call.collective) && (call.root < 0 || call.root >= size())) {
-      return refuse("root ", call.root, " is not a rank of a group of ", size());
-    }
-    if (call.collective == Collective::kSendReceive && (call.target < 0 || call.target >= size())) {
-      return refuse("target ", call.target, " is not a rank of a group of ", size());
-    }
-    if (Reduces(call.collective) && call.op == ReduceOp::kWeightedAverage) {
-      if (!IsFloating(call.data.type)) {
-        return refuse("a weighted average needs a floating type, not ", Name(call.data.type));
-      }
-      if (active && (!std::isfinite(call.weight) || call.weight < 0)) {
-        return refuse("weight ", call.weight, " is not a finite number of 0 or more");
-      }
-    }
-    if (HasBlocks(call.collective)) {
-      const uint64_t n = static_cast<uint64_t>(size());
-      if (call.block_elements.empty() && call.data.elements % n != 0) {
-        return refuse(call.data.elements, " elements cannot be cut into ", n,
-                      " equal blocks; give block_elements");
-      }
-      if (!call.block_elements.empty() &&
-          (call.block_elements.size() != n ||
-           std::accumulate(call.block_elements.begin(), call.block_elements.end(), uint64_t{0}) !=
-               call.data.elements)) {
-        return refuse("block_elements must have ", n, " entries that add up to the ",
-                      call.data.elements, " elements of data");
-      }
-    }
-    if (!call.algorithm.empty() && !call.program.empty()) {
-      return refuse("both an algorithm and a program are given; give one of the two");
-    }
-    if (call.timeout && *call.timeout <= absl::ZeroDuration())
-      return refuse("the timeout is not positive");
-    return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<worker::PlanVote>> StartVote(bool yes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return votes_.Start(*group_, yes, vote_timeout_ns_);
   }
 
   // `group` is set to what the call runs on; `took` to where the time of this call goes, if the tuner
@@ -364,7 +362,6 @@ class GroupImpl {
   absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> ProgramFor(
       const Call& call, uint64_t network_version, std::shared_ptr<engine::EngineGroup>& group,
       std::shared_ptr<std::atomic<int64_t>>& took) {
-    const uint64_t element_bytes = SizeOf(call.data.type);
     MutexLock lock(&mutex_);
     if (group_ == nullptr) {
       return WithBlast(absl::FailedPreconditionError(absl::StrCat(
@@ -372,36 +369,54 @@ class GroupImpl {
                        BlastRadius::kOperation);
     }
     group = group_;
+    last_version_ = network_version;
+    if (odd_ != nullptr && odd_->load(std::memory_order_relaxed)) plans_.Freeze();
+    SYNCOPATE_RETURN_IF_ERROR(FindKind(call, network_version));
+    if (last_own_ != nullptr) return last_own_;
+    if (!worker::CallPlans::IsSettled(*last_, network_version)) {
+      vote_timeout_ns_ = TimeoutNs(call);
+      SYNCOPATE_RETURN_IF_ERROR(plans_.BeforeCall(*last_, network_version));
+    }
+    return Refined(*last_, took);
+  }
+
+  // Sets last_ to the kind of this call, or last_own_ to the program that it brings.
+  absl::Status FindKind(const Call& call, uint64_t network_version)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const uint64_t element_bytes = SizeOf(call.data.type);
     // Training makes the same call again and again, so the last one is compared field by field
     // before a key is built and hashed.
     const bool same =
-        last_.program != nullptr && last_key_.request.collective == call.collective &&
-        last_key_.request.elements == call.data.elements &&
-        last_key_.network_version == network_version && last_key_.element_bytes == element_bytes &&
+        (last_ != nullptr || last_own_ != nullptr) && last_request_.collective == call.collective &&
+        last_request_.elements == call.data.elements && last_element_bytes_ == element_bytes &&
         last_algorithm_ == call.algorithm && last_text_ == call.program &&
-        (!HasRoot(call.collective) || last_key_.request.root == call.root) &&
-        (call.collective != Collective::kSendReceive || last_key_.request.target == call.target) &&
+        (!HasRoot(call.collective) || last_request_.root == call.root) &&
+        (call.collective != Collective::kSendReceive || last_request_.target == call.target) &&
         last_blocks_ == call.block_elements && last_active_ == call.active;
-    if (same) return Refined(took);
+    if (same) return absl::OkStatus();
+    const plan::ProgramKey key = KeyOf(call, network_version);
+    last_ = nullptr;
+    last_own_ = nullptr;
+    if (call.program.empty()) {
+      SYNCOPATE_ASSIGN_OR_RETURN(last_, plans_.KindOf(key));
+    } else {
+      SYNCOPATE_ASSIGN_OR_RETURN(const worker::PlannedProgram own,
+                                 worker->own_programs.Get(key, call.program));
+      last_own_ = own.program;
+    }
+    last_request_ = key.request;
+    last_element_bytes_ = element_bytes;
+    last_algorithm_ = call.algorithm;
+    last_text_ = call.program;
+    last_blocks_ = call.block_elements;
+    last_active_ = call.active;
+    return absl::OkStatus();
+  }
+
+  plan::ProgramKey KeyOf(const Call& call, uint64_t network_version) const {
+    const uint64_t element_bytes = SizeOf(call.data.type);
     plan::ProgramKey key;
-    key.request.collective = call.collective;
-    key.request.workers = size();
-    key.request.active = call.active;
-    std::sort(key.request.active.begin(), key.request.active.end());
-    if (call.active.empty()) {
-      key.request.active.resize(static_cast<size_t>(size()));
-      std::iota(key.request.active.begin(), key.request.active.end(), 0);
-    }
-    if (HasRoot(call.collective)) key.request.root = call.root;
-    if (call.collective == Collective::kSendReceive) key.request.target = call.target;
-    key.request.elements = call.data.elements;
-    if (HasBlocks(call.collective)) {
-      key.request.block_elements = call.block_elements;
-      if (call.block_elements.empty()) {
-        key.request.block_elements.assign(static_cast<size_t>(size()),
-                                          call.data.elements / static_cast<uint64_t>(size()));
-      }
-    }
+    key.request = worker::RequestOf(call, size());
     key.element_bytes = element_bytes;
     key.algorithm = call.algorithm;
     if (key.algorithm.empty()) {
@@ -411,43 +426,46 @@ class GroupImpl {
     key.self = self;
     key.ranks = members;
     key.network_version = network_version;
-    SYNCOPATE_ASSIGN_OR_RETURN(last_, call.program.empty()
-                                          ? worker->programs.Get(key)
-                                          : worker->own_programs.Get(key, call.program));
-    last_key_ = std::move(key);
-    last_algorithm_ = call.algorithm;
-    last_text_ = call.program;
-    last_blocks_ = call.block_elements;
-    last_active_ = call.active;
-    return Refined(took);
+    return key;
   }
 
-  // The last program with the sub-chunks that the tuner advises.
+  // What serves calls of this kind, with the sub-chunks that the tuner advises.
   absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> Refined(
-      std::shared_ptr<std::atomic<int64_t>>& took) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (tuner == nullptr || last_.chunk_bytes == 0) return last_.program;
-    adapt::ChunkTuner::Advice advice = tuner->BeforeCall(last_key_, last_.chunk_bytes);
+      const worker::CallPlans::Kind& kind, std::shared_ptr<std::atomic<int64_t>>& took)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (tuner == nullptr || kind.serving.chunk_bytes == 0) return kind.serving.program;
+    adapt::ChunkTuner::Advice advice = tuner->BeforeCall(kind.key, kind.serving.chunk_bytes);
     took = std::move(advice.took);
-    if (advice.chunk_bytes == 0) return last_.program;
-    plan::ProgramKey key = last_key_;
+    if (advice.chunk_bytes == 0) return kind.serving.program;
+    plan::ProgramKey key = kind.key;
     key.chunk_bytes = advice.chunk_bytes;
     absl::StatusOr<worker::PlannedProgram> planned = worker->programs.Get(key);
     if (planned.ok()) return planned->program;
     // The size may give too many steps, say. That is so on all workers, which then all run the
     // proposed program, and the size has no measurement.
     took = nullptr;
-    return last_.program;
+    return kind.serving.program;
   }
 
   Mutex mutex_;
   std::shared_ptr<engine::EngineGroup> group_ ABSL_GUARDED_BY(mutex_);  // null: closed
-  plan::ProgramKey last_key_ ABSL_GUARDED_BY(mutex_);
-  // The fields of the last call as it had them, before defaults were filled in.
+  uint64_t last_version_ ABSL_GUARDED_BY(mutex_);                       // of the last call
+  // Set when members made different calls: from then on they may count calls differently. Null on one
+  // host, where there is nothing to count for.
+  const std::shared_ptr<std::atomic<bool>> odd_;
+  int64_t vote_timeout_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // that of the call beside a vote
+  worker::EngineVotes votes_ ABSL_GUARDED_BY(mutex_);
+  worker::CallPlans plans_ ABSL_GUARDED_BY(mutex_);
+  // The last call: its kind, or the program that it brought.
+  worker::CallPlans::Kind* last_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::shared_ptr<const engine::CompiledProgram> last_own_ ABSL_GUARDED_BY(mutex_);
+  plan::CollectiveRequest last_request_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_element_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Its fields as it had them, before defaults were filled in.
   std::string last_algorithm_ ABSL_GUARDED_BY(mutex_);
   std::string last_text_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> last_blocks_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> last_active_ ABSL_GUARDED_BY(mutex_);
-  worker::PlannedProgram last_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace internal
@@ -467,6 +485,8 @@ int Group::rank() const { return impl_->self; }
 int Group::size() const { return impl_->size(); }
 const std::vector<int>& Group::members() const { return impl_->members; }
 
+absl::Status Group::AwaitPlan(const Call& call) { return impl_->AwaitPlan(call); }
+
 void Group::Close() {
   if (!impl_->worker->made_here.InChild()) impl_->Close();
 }
@@ -479,15 +499,7 @@ Handle Group::Start(const Call& call) {
       .worker = impl_->worker, .operation = std::move(operation), .refusal = spec.status()}));
 }
 
-absl::Status Group::Run(const Call& call) {
-  SYNCOPATE_ASSIGN_OR_RETURN(engine::OperationSpec spec, impl_->Prepare(call));
-  // Only a call that the caller waits for tells how much time was spent on calls.
-  if (impl_->watch == nullptr) return impl_->worker->engine.Run(std::move(spec));
-  const int64_t begin_ns = MonotonicClock().NowNs();
-  absl::Status status = impl_->worker->engine.Run(std::move(spec));
-  impl_->watch->Waited(MonotonicClock().NowNs() - begin_ns);
-  return status;
-}
+absl::Status Group::Run(const Call& call) { return impl_->Run(call); }
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   const Environment environment = ProcessEnvironment();
@@ -518,7 +530,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
                              IsOn(environment, "SYNCOPATE_TUNE", /*otherwise=*/true));
   if (network && tune) impl->TuneChunks();
   auto group = internal::Share(
-      new internal::GroupImpl(impl, std::move(world), 0, impl->watch.get(), impl->tuner.get()));
+      new internal::GroupImpl(impl, std::move(world), /*version_in=*/0, /*world_in=*/true));
   return std::unique_ptr<Worker>(new Worker(std::move(impl), Group(std::move(group))));
 }
 

@@ -49,6 +49,15 @@ uint64_t Steps(uint64_t workers, const PlannerOptions&) {
   return 8 * workers * static_cast<uint64_t>(std::bit_width(workers));
 }
 
+// Workers beyond a power of two fold their data in first, and get the result last.
+MessageCost CostByMessages(int workers) {
+  const int rounds = std::bit_width(static_cast<unsigned>(workers)) - 1;
+  const bool folds = !std::has_single_bit(static_cast<unsigned>(workers));
+  const double shares = static_cast<double>(1 << rounds);
+  return {.rounds = 2.0 * rounds + (folds ? 2 : 0),
+          .sent = 2 * (shares - 1) / shares + (folds ? 1 : 0)};
+}
+
 }  // namespace
 
 void RegisterHalvingDoubling(PlannerRegistry& registry) {
@@ -57,7 +66,8 @@ void RegisterHalvingDoubling(PlannerRegistry& registry) {
                 .summary = "partners exchange halves: least traffic in few rounds, powers of two",
                 .preference = 50,
                 .plan = PlanHalvingDoublingAllReduce,
-                .steps = Steps});
+                .steps = Steps,
+                .by_messages = CostByMessages});
 }
 
 }  // namespace syncopate::plan

@@ -72,16 +72,22 @@ uint64_t Steps(uint64_t workers, uint64_t phases, const PlannerOptions& options)
 }  // namespace
 
 void RegisterRing(PlannerRegistry& registry) {
-  const auto add = [&](Collective collective, uint64_t phases, std::string summary, Planner plan) {
+  const auto add = [&](Collective collective, int phases, std::string summary, Planner plan) {
     registry.Add({.name = "ring",
                   .collective = collective,
                   .summary = std::move(summary),
                   .preference = 10,
                   .plan = std::move(plan),
                   .variants = Orders,
-                  .steps = [phases](uint64_t workers, const PlannerOptions& options) {
-                    return Steps(workers, phases, options);
-                  }});
+                  .steps =
+                      [phases](uint64_t workers, const PlannerOptions& options) {
+                        return Steps(workers, static_cast<uint64_t>(phases), options);
+                      },
+                  .by_messages =
+                      [phases](int workers) {
+                        const double rounds = phases * (workers - 1);
+                        return MessageCost{.rounds = rounds, .sent = rounds / workers};
+                      }});
   };
   add(Collective::kAllReduce, 2, "around a ring: least traffic, neighbours only, many rounds",
       PlanRingAllReduce);

@@ -73,6 +73,12 @@ struct Variant {
   bool finer = false;
 };
 
+// What a program costs that runs step by step between hosts, roughly.
+struct MessageCost {
+  double rounds = 0;  // messages that follow each other
+  double sent = 0;    // bytes that the busiest worker sends, for each byte of its data
+};
+
 struct PlannerInfo {
   std::string name;  // also Program::algorithm of what it makes
   Collective collective = Collective::kAllReduce;
@@ -94,6 +100,9 @@ struct PlannerInfo {
   // What it costs where the engine runs it as a whole in memory that all workers share. Without it
   // the engine runs it step by step.
   std::function<InPlaceCost(int workers)> in_place = {};
+  // What it costs between hosts, with equal links and one piece. Without it the quick choice
+  // (plan/collective/quick_choice.h) takes it only if it is the first of its collective.
+  std::function<MessageCost(int workers)> by_messages = {};
   // The choice of its collective on one host, if no planner of the collective has `in_place`.
   bool for_hosts = false;
   // Its variants differ in how they cut the data, so PlannerOptions::pieces is not tried.

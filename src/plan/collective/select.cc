@@ -101,6 +101,7 @@ void Selector::TimeOnHost(const PlannerInfo& planner, Candidate& candidate) cons
 absl::StatusOr<bool> Selector::TryOne(const PlannerInfo& planner, const Variant& variant,
                                       std::shared_ptr<const PlannerOptions> options, int pieces,
                                       std::optional<Digest>* first) {
+  if (options_.stop && options_.stop()) return absl::CancelledError("planning was given up");
   Candidate candidate;
   candidate.algorithm = planner.name;
   candidate.variant = variant.name;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct SelectOptions {
   uint64_t chunk_bytes = 0;
   // Settings that only one planner understands; null: none.
   std::shared_ptr<const PlannerData> data = {};
+  // Asked before each program that is made: true gives up, with Cancelled. Empty: never.
+  std::function<bool()> stop = {};
 };
 
 struct Candidate {

@@ -10,6 +10,8 @@ namespace syncopate::transport::shm {
 namespace {
 
 constexpr int kLetGoTagShift = 48;
+// Entries whose first page is taken from the system at the start.
+constexpr int kReadyEntries = 32;
 // Kept entries that are looked at when a group is made, while there are free ones.
 constexpr size_t kKeptLookedAt = 4;
 
@@ -29,9 +31,9 @@ std::atomic<uint64_t>& GonePlace(Control& control, uint64_t key) {
 void Prepare(GroupEntry& entry, uint64_t key) {
   entry.failure.store(0, std::memory_order_relaxed);
   entry.let_go.store(LetGoTag(key) << kLetGoTagShift, std::memory_order_relaxed);
-  for (Slot& slot : entry.slots) {
-    slot.sequence.store(0, std::memory_order_relaxed);
-    for (GateWord& gate : slot.gates) {
+  for (int slot = 0; slot < kSlots; ++slot) {
+    entry.sequences[slot].word.store(0, std::memory_order_relaxed);
+    for (GateWord& gate : entry.gates[slot]) {
       // Release: a reader that still looks here for the previous group sees with this that its key
       // is gone.
       gate.word.store(FirstGeneration(key) << kGenerationShift, std::memory_order_release);
@@ -65,6 +67,13 @@ void TellLetGo(GroupEntry& entry, uint64_t key, int member) {
   while (seen >> kLetGoTagShift == LetGoTag(key) &&
          !entry.let_go.compare_exchange_weak(seen, seen | uint64_t{1} << member,
                                              std::memory_order_release)) {
+  }
+}
+
+// Writing takes the pages from the system now, and not in the first calls of the first groups.
+GroupEntries::GroupEntries(Peers& peers) : peers_(peers) {
+  for (int entry = 0; entry < kReadyEntries; ++entry) {
+    peers.own().groups[entry].failure.store(0, std::memory_order_relaxed);
   }
 }
 

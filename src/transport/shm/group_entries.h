@@ -41,7 +41,7 @@ void TellLetGo(GroupEntry& entry, uint64_t key, int member);
 class GroupEntries {
  public:
   // `peers` must outlive it.
-  explicit GroupEntries(Peers& peers) : peers_(peers) {}
+  explicit GroupEntries(Peers& peers);
 
   // An entry for the group, which the others find from now on. AlreadyExists if it has one,
   // ResourceExhausted if there is none left.

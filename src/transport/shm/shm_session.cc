@@ -77,7 +77,7 @@ class ShmSession final : public Session {
     slot.heap_flag = heap_flag;
     slot.steps = spec.steps;
     slot.staged = spec.staged ? 1 : 0;
-    slot.sequence.store(sequence_ + 1, std::memory_order_release);
+    SequenceOf(port.self_).store(sequence_ + 1, std::memory_order_release);
     port.free_for_[slot_index_] = ShmGroupPort::kBusy;
   }
 
@@ -192,6 +192,9 @@ class ShmSession final : public Session {
     if (slot == nullptr) slot = &port_.EntryOf(member)->slots[slot_index_];
     return *slot;
   }
+  std::atomic<uint64_t>& SequenceOf(int member) {
+    return port_.EntryOf(member)->sequences[slot_index_].word;
+  }
 
   // The group's first member has let go of it without this session. It lets go only when all sessions
   // that it has opened have passed, so where this member has not entered the finish gate, the first
@@ -214,7 +217,7 @@ class ShmSession final : public Session {
   }
 
   std::atomic<uint64_t>& WordIn(GroupEntry& entry, Gate gate) const {
-    return entry.slots[slot_index_].gates[static_cast<int>(gate)].word;
+    return entry.gates[slot_index_][static_cast<int>(gate)].word;
   }
 
   // Writes down why the group is at its end, unless it stands there already, and returns what stands
@@ -261,7 +264,7 @@ class ShmSession final : public Session {
     Slot& slot = SlotOf(member);
     // The slot's next session starts only when this one is over for its owner: then every flag had
     // been up.
-    if (slot.sequence.load(std::memory_order_acquire) != sequence_ + 1) return true;
+    if (SequenceOf(member).load(std::memory_order_acquire) != sequence_ + 1) return true;
     return FlagOf(member, step).load(std::memory_order_acquire) == slot.generation;
   }
 

@@ -1,0 +1,32 @@
+// The choice for calls between hosts that cannot wait for SelectProgram(): by a formula, in less time than
+// a call takes, from two numbers that stand for the whole network. Planners say how many messages follow
+// each other in their programs and how much the busiest worker sends (PlannerInfo::by_messages); where
+// none of a collective does, the first of its list is taken, which is a sound choice where nothing is
+// known. It is a pure function: workers with the same topology choose the same program.
+#ifndef SYNCOPATE_PLAN_COLLECTIVE_QUICK_CHOICE_H_
+#define SYNCOPATE_PLAN_COLLECTIVE_QUICK_CHOICE_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "model/topology.h"
+#include "plan/collective/request.h"
+
+namespace syncopate::plan {
+
+// A network in two numbers.
+struct NetworkFigures {
+  double message_seconds = 0;  // of a small message on the longest way
+  double bandwidth = 0;        // bytes/s of the slowest link
+};
+NetworkFigures FiguresOf(const Topology& topology);
+
+// `hosts` has for each worker a number of the host that it is on; those of one host become neighbours
+// where the planner has any.
+absl::StatusOr<Program> PlanQuickly(const CollectiveRequest& request, uint64_t bytes_per_element,
+                                    const NetworkFigures& network, absl::Span<const int> hosts);
+
+}  // namespace syncopate::plan
+
+#endif  // SYNCOPATE_PLAN_COLLECTIVE_QUICK_CHOICE_H_
