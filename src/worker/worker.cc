@@ -119,6 +119,14 @@ class WorkerImpl {
     return absl::OkStatus();
   }
 
+  // The group of all workers. It is made whoever is gone already: a worker may have done its work and
+  // left before another one is here, which is no error unless that one needs it in a call.
+  absl::StatusOr<std::shared_ptr<engine::EngineGroup>> MakeWorld() {
+    std::vector<int> everyone(static_cast<size_t>(job.size));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    return engine.MakeGroup(KeyOf("world"), everyone);
+  }
+
   // The same members may make several groups. They make them in the same order, so the instance gives
   // each the same name on all of them.
   absl::StatusOr<std::shared_ptr<engine::EngineGroup>> MakeGroup(const std::vector<int>& members) {
@@ -179,11 +187,14 @@ class WorkerImpl {
   worker::UsedKeys used_keys ABSL_GUARDED_BY(mutex){limits::kClosedGroupsMax};
 
  private:
+  static uint64_t KeyOf(const std::string& name) {
+    return DigestOf(name).low | 1;  // 0 means no group
+  }
   // `name` is the same on all members, and no other group's. If the group cannot be, members that have
   // made it before they knew need not wait for this one.
   absl::StatusOr<std::shared_ptr<engine::EngineGroup>> OpenGroup(const std::string& name,
                                                                  const std::vector<int>& members) {
-    const uint64_t key = DigestOf(name).low | 1;  // 0 means no group
+    const uint64_t key = KeyOf(name);
     if (absl::Status status = CheckMembers(members); !status.ok()) {
       if (absl::IsFailedPrecondition(status)) transport->Renounce(key);
       return status;
@@ -519,9 +530,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   }
   auto impl = internal::Share(new internal::WorkerImpl(std::move(started), network,
                                                        std::move(rules), std::move(service_order)));
-  std::vector<int> everyone(static_cast<size_t>(impl->job.size));
-  std::iota(everyone.begin(), everyone.end(), 0);
-  SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> world, impl->MakeGroup(everyone));
+  SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> world, impl->MakeWorld());
   // The watch and the tuner are only of use between hosts.
   SYNCOPATE_ASSIGN_OR_RETURN(const bool upkeep,
                              IsOn(environment, "SYNCOPATE_UPKEEP", /*otherwise=*/true));

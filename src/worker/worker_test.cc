@@ -427,6 +427,17 @@ TEST(WorkerErrorTest, MemberThatLeftIsNamed) {
   });
 }
 
+TEST(WorkerStartTest, WorkersThatLeaveAtOnceKeepNobodyFromStarting) {
+  for (int job = 0; job < 40; ++job) {
+    RunWorkers(4, [](Worker& worker) {
+      if (worker.rank() != 3) return;
+      const absl::Status status = worker.world().Barrier();
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("left the job"));
+    });
+  }
+}
+
 TEST(WorkerStartTest, MissingPeersAreNamed) {
   const auto worker = Worker::Start({.job = Job{"alone-" + std::to_string(getpid()), 0, 2, 0, 2},
                                      .timeout = absl::Milliseconds(50),
