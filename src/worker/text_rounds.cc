@@ -54,8 +54,9 @@ std::vector<int> TextRounds::Receivers(uint64_t round) const {
   const Round& begun = rounds_.at(round);
   std::vector<int> all;
   for (int rank = 0; rank < size_; ++rank) {
-    // Whoever this worker needs a text from needs this worker's.
-    if (Needs(begun, rank) && !gone_.contains(rank)) all.push_back(rank);
+    // Whoever this worker needs a text from needs this worker's: also one that is held for gone here
+    // since something that it sent could not be read.
+    if (Needs(begun, rank)) all.push_back(rank);
   }
   return all;
 }
