@@ -198,9 +198,15 @@ TEST(JobServicesTest, ARequestMayTakeAParcel) {
 }
 
 // What a worker has adopted, and waits for.
-struct Adopted {
+// Its kind holds it: the worker may adopt values until its end.
+struct Adopted : std::enable_shared_from_this<Adopted> {
   std::mutex mutex;
   std::vector<std::tuple<uint64_t, std::string, int64_t>> values;
+
+  size_t Count() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return values.size();
+  }
 
   LiveAgreement::Kind KindOf(uint64_t salt = 0) {
     return {.name = "pace",
@@ -212,9 +218,9 @@ struct Adopted {
                   checked(digest);
                 },
             .adopt =
-                [this](uint64_t version, std::string value, int64_t from) {
-                  std::lock_guard<std::mutex> lock(mutex);
-                  values.emplace_back(version, std::move(value), from);
+                [self = shared_from_this()](uint64_t version, std::string value, int64_t from) {
+                  std::lock_guard<std::mutex> lock(self->mutex);
+                  self->values.emplace_back(version, std::move(value), from);
                 }};
   }
 };
@@ -227,11 +233,11 @@ TEST(JobServicesTest, AllUseAnAgreedValueFromTheSamePointOn) {
   std::map<int64_t, std::string> used;  // by position
   int values = 0;
   RunWorkers(kWorkers, [&](Worker& worker) {
-    Adopted adopted;
+    const auto adopted = std::make_shared<Adopted>();
     absl::StatusOr<LiveAgreement*> agreement = ServicesOf(worker).Agreement();
     ASSERT_TRUE(agreement.ok());
-    ASSERT_TRUE((*agreement)->Register(adopted.KindOf()).ok());
-    EXPECT_EQ((*agreement)->Register(adopted.KindOf()).code(), absl::StatusCode::kAlreadyExists);
+    ASSERT_TRUE((*agreement)->Register(adopted->KindOf()).ok());
+    EXPECT_EQ((*agreement)->Register(adopted->KindOf()).code(), absl::StatusCode::kAlreadyExists);
     ASSERT_TRUE(worker.world().Barrier().ok());
     uint64_t version = 0;
     for (int64_t position = 1; position <= kPositions; ++position) {
@@ -240,8 +246,8 @@ TEST(JobServicesTest, AllUseAnAgreedValueFromTheSamePointOn) {
       ASSERT_TRUE(reached.ok()) << reached;
       std::string value;
       {
-        std::lock_guard<std::mutex> lock(adopted.mutex);
-        for (const auto& [number, bytes, from] : adopted.values) {
+        std::lock_guard<std::mutex> lock(adopted->mutex);
+        for (const auto& [number, bytes, from] : adopted->values) {
           if (from <= position) value = bytes;
           version = std::max(version, number);
         }
@@ -262,17 +268,17 @@ TEST(JobServicesTest, AllUseAnAgreedValueFromTheSamePointOn) {
       if (position % 16 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(worker.rank()));
     }
     ASSERT_TRUE(worker.world().Barrier().ok());
-    std::lock_guard<std::mutex> lock(mutex);
-    values = std::max(values, static_cast<int>(adopted.values.size()));
+    std::scoped_lock lock(mutex, adopted->mutex);
+    values = std::max(values, static_cast<int>(adopted->values.size()));
   });
   EXPECT_GE(values, 3);
 }
 
 TEST(JobServicesTest, ADigestThatDiffersIsToldWithBoth) {
   RunWorkers(2, [](Worker& worker) {
-    Adopted adopted;
+    const auto adopted = std::make_shared<Adopted>();
     LiveAgreement& agreement = **ServicesOf(worker).Agreement();
-    ASSERT_TRUE(agreement.Register(adopted.KindOf(static_cast<uint64_t>(worker.rank()))).ok());
+    ASSERT_TRUE(agreement.Register(adopted->KindOf(static_cast<uint64_t>(worker.rank()))).ok());
     const std::string value = "v";
     if (worker.rank() == 0) {
       Awaited<absl::StatusOr<int64_t>> decided;
@@ -289,16 +295,16 @@ TEST(JobServicesTest, ADigestThatDiffersIsToldWithBoth) {
       EXPECT_EQ(agreement.Propose("speed", 1, {}, "", {}).code(), absl::StatusCode::kNotFound);
     }
     ASSERT_TRUE(worker.world().Barrier().ok());
-    EXPECT_TRUE(adopted.values.empty());
+    EXPECT_EQ(adopted->Count(), 0u);
   });
 }
 
 // A worker waits at the end of its 64, and no longer than it is told to.
 TEST(JobServicesTest, AWorkerWaitsAtTheEndOfItsSixtyFour) {
   RunWorkers(2, [](Worker& worker) {
-    Adopted adopted;
+    const auto adopted = std::make_shared<Adopted>();
     LiveAgreement& agreement = **ServicesOf(worker).Agreement();
-    LiveAgreement::Kind kind = adopted.KindOf();
+    LiveAgreement::Kind kind = adopted->KindOf();
     std::mutex mutex;
     LiveAgreement::Checked hold;  // of rank 1, which takes its time
     std::atomic<bool> asked{false};
@@ -327,7 +333,7 @@ TEST(JobServicesTest, AWorkerWaitsAtTheEndOfItsSixtyFour) {
       }
       EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
       EXPECT_THAT(status.message(), HasSubstr("pace 1"));
-      EXPECT_TRUE(adopted.values.empty());
+      EXPECT_EQ(adopted->Count(), 0u);
     }
     ASSERT_TRUE(worker.world().Barrier().ok());
     if (worker.rank() == 1) {
@@ -335,8 +341,8 @@ TEST(JobServicesTest, AWorkerWaitsAtTheEndOfItsSixtyFour) {
       hold(DigestOf(value));
     }
     EXPECT_TRUE(agreement.Reach(kind.scale, 10'000'100, In(60)).ok());
-    std::lock_guard<std::mutex> lock(adopted.mutex);
-    EXPECT_EQ(adopted.values.size(), 1u);
+    std::lock_guard<std::mutex> lock(adopted->mutex);
+    EXPECT_EQ(adopted->values.size(), 1u);
   });
 }
 

@@ -145,19 +145,17 @@ void LiveService::Handle(const Mail& mail) {
 }
 
 void LiveService::TakeRequests() {
-  std::deque<Request> requests;
+  std::deque<std::pair<uint64_t, std::string>> requests;  // by tag
   {
+    // At once, since Ask() counts both.
     MutexLock lock(&mutex_);
-    requests = std::exchange(requests_, {});
-  }
-  for (Request& request : requests) {
-    const uint64_t tag = next_tag_++;
-    {
-      MutexLock lock(&mutex_);
-      answered_[tag] = std::move(request.answered);
+    for (Request& request : std::exchange(requests_, {})) {
+      answered_[next_tag_] = std::move(request.answered);
+      requests.emplace_back(next_tag_++, std::move(request.bytes));
     }
-    const absl::StatusOr<uint64_t> ticket =
-        host_->Ask(0, tag, std::move(request.bytes), clock_.NowNs());
+  }
+  for (auto& [tag, bytes] : requests) {
+    const absl::StatusOr<uint64_t> ticket = host_->Ask(0, tag, std::move(bytes), clock_.NowNs());
     if (ticket.ok()) continue;
     if (const Answered answered = TakeAnswered(tag)) answered(ticket.status());
   }

@@ -85,8 +85,11 @@ void Mailbox::Begin() {
   if (begun_) return;  // without the mutex: handlers come here
   MutexLock lock(&begin_mutex_);
   if (begun_ || stopped_) return;
-  transport_.SetControlWork([this] { Work(); });
+  // Before the work is set: its handlers come here too, and must not wait for this mutex, which Stop()
+  // holds while it waits for them.
   begun_ = true;
+  transport_.SetControlWork([this] { Work(); });
+  transport_.WakeControl();  // for what others wanted done in between
 }
 
 void Mailbox::Stop() {
