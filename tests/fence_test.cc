@@ -99,10 +99,11 @@ int SumUntilLost(Worker& worker, Report& report) {
     report.longest_ns = std::max<int64_t>(report.longest_ns, NowNs() - begin_ns);
   }
   if (status.ok()) return 0;
-  report.noticed_ns[rank] = NowNs();
+  const int64_t noticed_ns = NowNs();
   report.suspect[rank] = GetSuspect(status).value_or(-2);
   std::snprintf(report.status[rank].data(), report.status[rank].size(), "%s",
                 status.ToString().c_str());
+  report.noticed_ns[rank] = noticed_ns;  // last: whoever sees it reads the others
   if (GetBlast(status) == BlastRadius::kJob) return 9;  // it is the lost one
   std::vector<int> survivors;
   for (int other = 0; other < kWorkers; ++other) {
