@@ -103,7 +103,7 @@ int SumUntilLost(Worker& worker, Report& report) {
   report.suspect[rank] = GetSuspect(status).value_or(-2);
   std::snprintf(report.status[rank].data(), report.status[rank].size(), "%s",
                 status.ToString().c_str());
-  report.noticed_ns[rank] = noticed_ns;  // last: whoever sees it reads the others
+  report.noticed_ns[rank] = noticed_ns;                 // last: whoever sees it reads the others
   if (GetBlast(status) == BlastRadius::kJob) return 9;  // it is the lost one
   std::vector<int> survivors;
   for (int other = 0; other < kWorkers; ++other) {
