@@ -44,12 +44,14 @@ class BenchLabTest : public ::testing::Test {
     std::filesystem::remove(file_);
   }
 
-  void Start(const std::vector<std::string>& words) {
+  void Start(const std::vector<std::string>& words,
+             const std::vector<std::string>& variables = {}) {
     std::vector<std::string> command = {SYNCOPATE_BINARY, "bench", "allreduce", "--lab", file_};
     command.insert(command.end(), words.begin(), words.end());
-    process_.emplace(command,
-                     Subprocess::Options{.environment = {absl::StrCat("MARK=", marker_),
-                                                         absl::StrCat("TMPDIR=", folder_)}});
+    std::vector<std::string> environment = {absl::StrCat("MARK=", marker_),
+                                            absl::StrCat("TMPDIR=", folder_)};
+    environment.insert(environment.end(), variables.begin(), variables.end());
+    process_.emplace(command, Subprocess::Options{.environment = environment});
   }
 
   // A benchmark that has printed its first row and is far from the end of its second.
@@ -106,6 +108,15 @@ TEST_F(BenchLabTest, SomeAreActiveAndTheOthersHelp) {
   EXPECT_EQ(row.at("active"), nlohmann::json({0, 3}));
   EXPECT_EQ(row.at("wrong"), 0);
   EXPECT_GT(row.at("percent_of_bound"), 0);
+}
+
+TEST_F(BenchLabTest, WhatItsWorkersRefuseIsBadUsage) {
+  Start({"-b", "4K", "-e", "4K", "--rounds", "1"},
+        {"SYNCOPATE_SECURE=1", "SYNCOPATE_TRANSPORT=ucx"});
+  EXPECT_EQ(process_->Wait(), 2);
+  EXPECT_THAT(process_->err(), HasSubstr("only tcp can be encrypted"));
+  EXPECT_TRUE(WaitUntilNoneIsLeft(marker_));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
 TEST_F(BenchLabTest, CtrlCTakesTheLabDown) {

@@ -2,6 +2,7 @@
 // pass to its update, on one host and between hosts: what docs/tour.md says.
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -20,14 +21,17 @@ namespace syncopate::sync {
 namespace {
 
 constexpr int kWorkers = 4;
-constexpr int kIterations = 3;
+constexpr int kIterations = 20;
 constexpr uint64_t kElements = uint64_t{1} << 20;
 constexpr uint64_t kBytes = kElements * sizeof(float);
 
 struct Report {
   // By worker and stage, of one iteration.
   std::array<std::array<std::atomic<uint64_t>, kCopyStages>, kWorkers> copied{};
-  std::array<std::atomic<int>, kWorkers> hops{};
+  // Thread changes of one gradient: where the training thread computed when the transfer ended, and the
+  // least where it waited.
+  std::array<std::atomic<int>, kWorkers> hops_computing{};
+  std::array<std::atomic<int>, kWorkers> hops_waiting{};
 };
 
 // Notes which thread does what, and is the training framework whose memory is packed.
@@ -42,33 +46,57 @@ class Watcher : public Replica, public Witness {
     return 0;
   }
   void Decided(const strategy::Decision& decision) override {
-    if (std::holds_alternative<strategy::TransferDone>(decision.event)) Note();
+    if (!std::holds_alternative<strategy::TransferDone>(decision.event)) return;
+    Note();
+    ended_ = true;
   }
+  bool ended() const { return ended_; }
   void Note() {
     const std::lock_guard lock(mutex_);
     threads_.push_back(std::this_thread::get_id());
   }
-  // How often the thread changes from one note to the next, since the last call.
-  int TakeHops() {
+  // How often the thread changes from one note to the next, since the last call; `engine` is at it
+  // between the first and the second.
+  int TakeHops(std::thread::id engine) {
     const std::lock_guard lock(mutex_);
+    if (!threads_.empty()) threads_.insert(threads_.begin() + 1, engine);
     int hops = 0;
     for (size_t i = 1; i < threads_.size(); ++i) hops += threads_[i] != threads_[i - 1] ? 1 : 0;
     threads_.clear();
+    ended_ = false;
     return hops;
   }
 
  private:
   std::mutex mutex_;
   std::vector<std::thread::id> threads_;
+  std::atomic<bool> ended_{false};
 };
 
-absl::Status Iterate(Synchronizer& synchronizer) {
-  for (const absl::Status& status :
-       {synchronizer.Begin(1, kWorkers), synchronizer.Need(0), synchronizer.BackwardBegins(),
-        synchronizer.Gradient(0), synchronizer.EndBackward(), synchronizer.Finish()}) {
+// `computes`: the training thread makes no call until the transfer has ended.
+absl::Status Iterate(Synchronizer& synchronizer, const Watcher& watcher, bool computes) {
+  for (const absl::Status& status : {synchronizer.Begin(1, kWorkers), synchronizer.Need(0),
+                                     synchronizer.BackwardBegins(), synchronizer.Gradient(0)}) {
     if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (computes && !watcher.ended() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  if (const absl::Status status = synchronizer.EndBackward(); !status.ok()) return status;
+  return synchronizer.Finish();
+}
+
+// The thread that drives the engine tells of the end of a call; one of the test's own shows which it is.
+absl::StatusOr<std::thread::id> EngineThread(Worker& worker) {
+  std::atomic<std::thread::id> engine{};
+  float one = 1;
+  Call call{.collective = Collective::kAllReduce, .data = Array::Of(&one, 1)};
+  call.ended = [&](const absl::Status&) { engine = std::this_thread::get_id(); };
+  Handle handle = worker.world().Start(call);
+  while (!handle.Done()) std::this_thread::yield();
+  if (const absl::Status status = handle.Wait(); !status.ok()) return status;
+  return engine.load();
 }
 
 // One tensor, one transfer an iteration; the first iterations make the group's memory.
@@ -87,26 +115,24 @@ int Body(Worker& worker, Report& report) {
     for (size_t stage = 0; stage < kCopyStages; ++stage) {
       before[stage] = CopiedBytes(static_cast<CopyStage>(stage));
     }
-    watcher.TakeHops();
-    if (const absl::Status status = Iterate(**synchronizer); !status.ok()) {
+    watcher.TakeHops({});
+    const bool computes = i % 2 == 0;
+    if (const absl::Status status = Iterate(**synchronizer, watcher, computes); !status.ok()) {
       std::fprintf(stderr, "%s\n", status.ToString().c_str());
       return 12;
     }
-    // The engine's thread tells of the end of a call; a call of the test's own shows which it is.
-    const std::thread::id own = std::this_thread::get_id();
-    std::atomic<bool> elsewhere{false};
-    float one = 1;
-    Call call{.collective = Collective::kAllReduce, .data = Array::Of(&one, 1)};
-    call.ended = [&](const absl::Status&) { elsewhere = std::this_thread::get_id() != own; };
-    Handle handle = worker.world().Start(call);
-    while (!handle.Done()) std::this_thread::yield();
-    if (!handle.Wait().ok()) return 13;
+    const absl::StatusOr<std::thread::id> engine = EngineThread(worker);
+    if (!engine.ok() || *engine == std::this_thread::get_id()) return 13;
     const size_t rank = static_cast<size_t>(worker.rank());
     for (size_t stage = 0; stage < kCopyStages; ++stage) {
       report.copied[rank][stage] = CopiedBytes(static_cast<CopyStage>(stage)) - before[stage];
     }
-    // To the engine's thread, to the one that tells the strategy, and back.
-    report.hops[rank] = watcher.TakeHops() + (elsewhere ? 1 : 0);
+    const int hops = watcher.TakeHops(*engine);
+    if (computes) {
+      report.hops_computing[rank] = hops;
+    } else if (i == 1 || hops < report.hops_waiting[rank]) {
+      report.hops_waiting[rank] = hops;
+    }
     if (const absl::Status status = worker.world().Barrier(); !status.ok()) return 14;
   }
   return 0;
@@ -122,13 +148,22 @@ void Print(const char* where, const Report& report) {
   for (int rank = 0; rank < kWorkers; ++rank) {
     std::printf(
         "%s, rank %d: packed %.3f, staged %.3f, folded %.3f, copied %.3f, received %.3f; "
-        "%d hops\n",
+        "%d hops, %d where it waits\n",
         where, rank, Times(report, rank, CopyStage::kPacked),
         Times(report, rank, CopyStage::kStaged), Times(report, rank, CopyStage::kFolded),
         Times(report, rank, CopyStage::kCopied), Times(report, rank, CopyStage::kReceived),
-        report.hops[static_cast<size_t>(rank)].load());
+        report.hops_computing[static_cast<size_t>(rank)].load(),
+        report.hops_waiting[static_cast<size_t>(rank)].load());
   }
   std::fflush(stdout);
+}
+
+// A training thread that computes: to the engine's thread, to the control thread, which tells the
+// strategy, and back. One that waits tells it itself, unless the machine has kept it from waiting in
+// time; it has several tries.
+void ExpectHops(const Report& report, int rank) {
+  EXPECT_EQ(report.hops_computing[static_cast<size_t>(rank)], 3);
+  EXPECT_EQ(report.hops_waiting[static_cast<size_t>(rank)], 2);
 }
 
 // Packing is the only copy of a gradient; the fold of all of them writes each result where it is read.
@@ -143,7 +178,7 @@ TEST(CopiesTest, OnOneHostAGradientIsCopiedOnceAndWrittenOnceAsTheResult) {
     EXPECT_NEAR(Times(*report, rank, CopyStage::kFolded), 1, 1e-2);
     EXPECT_NEAR(Times(*report, rank, CopyStage::kCopied), 0, 1e-4);
     EXPECT_NEAR(Times(*report, rank, CopyStage::kReceived), 0, 1e-6);
-    EXPECT_EQ(report->hops[static_cast<size_t>(rank)], 3);
+    ExpectHops(*report, rank);
   }
 }
 
@@ -165,7 +200,7 @@ TEST(CopiesTest, BetweenHostsThereIsTheCopyThatAFailedAverageNeeds) {
     EXPECT_NEAR(Times(*report, rank, CopyStage::kFolded), 1 - part, 1e-3);
     EXPECT_NEAR(Times(*report, rank, CopyStage::kCopied), (1 - part) + 1, 1e-3);
     EXPECT_LE(Times(*report, rank, CopyStage::kReceived), 2 * (1 - part));
-    EXPECT_EQ(report->hops[static_cast<size_t>(rank)], 3);
+    ExpectHops(*report, rank);
   }
 }
 

@@ -3,7 +3,8 @@
 // a survivor is answered once and soon, survivors hold the same decisions, and every sample is counted
 // once. Each strike first proves that it met the rank that it was meant for.
 //
-// More by hand, half of them in shared memory and half over TCP on the loopback, with a table:
+// More by hand, half of them in shared memory, half over TCP on the loopback and as many over UCX, with a
+// table:
 //
 //   SYNCOPATE_TEST_KILLS=50 SYNCOPATE_TEST_STOPS=10 build/release/tests/live_services_test
 #include <sys/wait.h>
@@ -39,6 +40,8 @@ constexpr uint64_t kSamples = 240, kEpochsMax = 1 << 14;
 constexpr uint64_t kSumsMax = 1 << 20;
 constexpr uint64_t kVersionsMax = 1 << 14;
 constexpr uint64_t kBatch = 4;
+// So few that workers come to the end of them all the time.
+constexpr uint8_t kFurther = 4;
 constexpr int64_t kSecondNs = 1'000'000'000;
 
 int64_t NowNs() { return MonotonicClock().NowNs(); }
@@ -164,14 +167,15 @@ class Asker {
     return agreement_
         ->Register({.name = "value",
                     .scale = worker::LiveAgreement::Scale::kIteration,
+                    .further = kFurther,
                     .check = check,
-                    .adopt = adopt})
+                    .adopt = adopt},
+                   0)
         .ok();
   }
 
   bool Agree(int64_t position) {
-    const absl::Status reached =
-        agreement_->Reach(worker::LiveAgreement::Scale::kIteration, position, In(30));
+    const absl::Status reached = agreement_->Reach("value", position, In(30));
     if (!reached.ok()) return Fault("the agreement", reached);
     position_ = position;
     if (position % 8 != 0 || proposals_ > 0) return true;
@@ -240,7 +244,7 @@ class LiveServicesTest : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<Forked> Start(const HostWorkers::Body& body) {
     const std::string way = GetParam();
     if (way == "shm") return std::make_unique<WorkerProcesses>(kSize, body);
-    setenv("SYNCOPATE_TRANSPORT", "tcp", 1);
+    setenv("SYNCOPATE_TRANSPORT", way == "ucx" ? "ucx" : "tcp", 1);
     std::unique_ptr<Forked> workers = way == "tcp_and_shm"
                                           ? HostWorkers::OnLoopback(kSize / 2, 2, body)
                                           : HostWorkers::OnLoopback(kSize, 1, body);
@@ -388,8 +392,7 @@ TEST_P(LiveServicesTest, AnswersComeOnceAndSoonWhileHostsAndStandbysGo) {
     Play({kLeaveHost, kKillHost, kKillStandby}, waits);
     return Print(way, waits);
   }
-  // In shared memory and over TCP half of them each; in every job a standby goes besides, or a host
-  // leaves.
+  // Each way has half of them; in every job a standby goes besides, or a host leaves.
   int kills = (FromEnvironment("SYNCOPATE_TEST_KILLS", 4) + 1) / 2;
   int stops = (FromEnvironment("SYNCOPATE_TEST_STOPS", 2) + 1) / 2;
   for (int job = 0; (kills > 0 || stops > 0) && !HasFailure(); ++job) {
@@ -403,7 +406,8 @@ TEST_P(LiveServicesTest, AnswersComeOnceAndSoonWhileHostsAndStandbysGo) {
   Print(way, waits);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LiveServicesTest, ::testing::Values("shm", "tcp", "tcp_and_shm"),
+INSTANTIATE_TEST_SUITE_P(All, LiveServicesTest,
+                         ::testing::Values("shm", "tcp", "ucx", "tcp_and_shm"),
                          [](const auto& way) { return std::string(way.param); });
 
 }  // namespace

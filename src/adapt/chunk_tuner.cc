@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "base/median.h"
 #include "base/parse.h"
+#include "base/status.h"
 
 namespace syncopate::adapt {
 namespace {
@@ -14,8 +18,54 @@ namespace {
 constexpr double kWorthwhile = 0.97;
 constexpr uint64_t kChunkMin = 8 << 10;
 constexpr uint64_t kChunkMax = 2 << 20;
+constexpr int kDecider = 0;  // the rank that compares times
+
+// A name for the calls of a key that is the same on all workers.
+Digest DigestOfKey(const plan::ProgramKey& key) {
+  const plan::CollectiveRequest& request = key.request;
+  return DigestOf(absl::StrCat(
+      static_cast<int>(request.collective), " ", request.workers, " ", request.root, " ",
+      request.target, " ", request.elements, " ", key.element_bytes, " ", key.network_version, " ",
+      key.algorithm, " ", absl::StrJoin(request.active, ","), " ",
+      absl::StrJoin(request.block_elements, ","), " ", absl::StrJoin(key.ranks, ",")));
+}
 
 }  // namespace
+
+// Sizes on their way are count:u32, then as many (name:u64 u64, bytes:u64).
+std::string ChunkTuner::Encode(const Sizes& sizes) {
+  std::string out;
+  Append(out, static_cast<uint32_t>(sizes.size()));
+  for (const auto& [name, bytes] : sizes) {
+    Append(out, name.first);
+    Append(out, name.second);
+    Append(out, bytes);
+  }
+  return out;
+}
+
+absl::StatusOr<ChunkTuner::Sizes> ChunkTuner::Decode(absl::string_view bytes) {
+  ByteReader reader(bytes);
+  const auto count = reader.Read<uint32_t>();
+  if (count > kTunedMax) return absl::InvalidArgumentError(absl::StrCat(count, " sub-chunk sizes"));
+  Sizes sizes;
+  for (uint32_t i = 0; i < count && reader.ok(); ++i) {
+    const auto high = reader.Read<uint64_t>();
+    const auto low = reader.Read<uint64_t>();
+    const auto size = reader.Read<uint64_t>();
+    if (reader.ok() && (size < kChunkMin || size > kChunkMax)) {
+      return absl::InvalidArgumentError(absl::StrCat("sub-chunks of ", size, " bytes"));
+    }
+    sizes[{high, low}] = size;
+  }
+  if (!reader.AtEnd()) return absl::InvalidArgumentError("no list of sub-chunk sizes");
+  return sizes;
+}
+
+absl::StatusOr<Digest> ChunkTuner::DigestOfSizes(absl::string_view bytes) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const Sizes sizes, Decode(bytes));
+  return DigestOf(Encode(sizes));
+}
 
 std::vector<uint64_t> ChunkTuner::SizesAround(uint64_t proposed, uint64_t bytes) {
   std::vector<uint64_t> sizes = {proposed};
@@ -25,7 +75,8 @@ std::vector<uint64_t> ChunkTuner::SizesAround(uint64_t proposed, uint64_t bytes)
   return sizes;
 }
 
-ChunkTuner::Advice ChunkTuner::BeforeCall(const plan::ProgramKey& key, uint64_t proposed) {
+ChunkTuner::Advice ChunkTuner::BeforeCall(int64_t call, const plan::ProgramKey& key,
+                                          uint64_t proposed) {
   const uint64_t bytes = key.request.elements * key.element_bytes;
   if (proposed == 0 || bytes < kBytesLeast) return {};
   MutexLock lock(&mutex_);
@@ -35,36 +86,58 @@ ChunkTuner::Advice ChunkTuner::BeforeCall(const plan::ProgramKey& key, uint64_t 
     found = tuned_.emplace(key, std::make_unique<Call>()).first;
     found->second->sizes = SizesAround(proposed, bytes);
     found->second->took.resize(found->second->sizes.size());
+    const Digest name = DigestOfKey(key);
+    found->second->name = {name.high, name.low};
   }
-  Call& call = *found->second;
-  if (call.decided) return {.chunk_bytes = call.chosen, .took = nullptr};
-  const uint64_t number = call.calls++;
-  const uint64_t trials = kTrials * call.sizes.size();
+  TakeSizes(call);
+  Call& tuned = *found->second;
+  const uint64_t number = tuned.calls++;
+  const uint64_t trials = kTrials * tuned.sizes.size();
   if (number < kCallsBefore) return {};
-  if (number < kCallsBefore + trials) {
-    const size_t size = (number - kCallsBefore) % call.sizes.size();
-    auto took = std::make_shared<std::atomic<int64_t>>(0);
-    call.took[size].push_back(took);
-    return {.chunk_bytes = size == 0 ? 0 : call.sizes[size], .took = std::move(took)};
-  }
+  if (number < kCallsBefore + trials) return Try(tuned, number - kCallsBefore);
   if (number == kCallsBefore + trials) {
-    std::vector<int64_t> mine;
-    for (const auto& all : call.took) {
-      std::vector<int64_t> known;
-      for (size_t i = 1; i < all.size(); ++i) {
-        if (const int64_t ns = all[i]->load(); ns > 0) known.push_back(ns);
-      }
-      mine.push_back(known.empty() ? 0 : MedianOf(std::move(known)));
-    }
-    call.records = exchange_.Start({.what = "times of sub-chunks", .text = EncodeNumbers(mine)});
-    call.took.clear();
+    agreement_.Begin(call);
+    Report(tuned);
   }
-  if (number == kCallsBefore + trials + kSwitchCalls) Decide(call);
-  return {.chunk_bytes = call.chosen, .took = nullptr};
+  if (tuned.records != nullptr && tuned.records->Done()) Decide(tuned);
+  const auto chosen = in_force_.find(tuned.name);
+  return {.chunk_bytes = chosen == in_force_.end() ? 0 : chosen->second, .took = nullptr};
+}
+
+void ChunkTuner::TakeSizes(int64_t call) {
+  for (const ValueAgreement::Value& value : agreement_.TakeNew()) {
+    absl::StatusOr<Sizes> sizes = Decode(value.bytes);
+    if (sizes.ok()) coming_.emplace_back(value.from, *std::move(sizes));
+  }
+  while (!coming_.empty() && coming_.front().first <= call) {
+    in_force_ = std::move(coming_.front().second);
+    coming_.pop_front();
+  }
+}
+
+ChunkTuner::Advice ChunkTuner::Try(Call& call, uint64_t trial) {
+  const size_t size = trial % call.sizes.size();
+  auto took = std::make_shared<std::atomic<int64_t>>(0);
+  call.took[size].push_back(took);
+  return {.chunk_bytes = size == 0 ? 0 : call.sizes[size], .took = std::move(took)};
+}
+
+void ChunkTuner::Report(Call& call) {
+  std::vector<int64_t> mine;
+  for (const auto& all : call.took) {
+    std::vector<int64_t> known;
+    for (size_t i = 1; i < all.size(); ++i) {
+      if (const int64_t ns = all[i]->load(); ns > 0) known.push_back(ns);
+    }
+    mine.push_back(known.empty() ? 0 : MedianOf(std::move(known)));
+  }
+  call.took.clear();
+  auto records = exchange_.Start(
+      {.what = "times of sub-chunks", .text = EncodeNumbers(mine), .root = kDecider});
+  if (exchange_.rank() == kDecider) call.records = std::move(records);
 }
 
 void ChunkTuner::Decide(Call& call) {
-  call.decided = true;
   // If the records could not be exchanged, a worker is lost, and the group with it.
   const absl::StatusOr<std::vector<std::string>> texts =
       std::exchange(call.records, nullptr)->Wait();
@@ -82,12 +155,14 @@ void ChunkTuner::Decide(Call& call) {
   if (slowest[0] == INT64_MAX) return;
   const size_t best =
       static_cast<size_t>(std::min_element(slowest.begin(), slowest.end()) - slowest.begin());
-  if (static_cast<double>(slowest[best]) < kWorthwhile * static_cast<double>(slowest[0])) {
-    call.chosen = call.sizes[best];
-  }
+  const bool worthwhile =
+      static_cast<double>(slowest[best]) < kWorthwhile * static_cast<double>(slowest[0]);
   Log(LogLevel::kInfo, "sub-chunks of ", FormatBytes(call.sizes[best]), " are the quickest of ",
       sizes, " sizes; proposed were ", FormatBytes(call.sizes[0]),
-      call.chosen == 0 ? ", which stay" : "");
+      worthwhile ? "" : ", which stay");
+  if (!worthwhile) return;
+  proposed_[call.name] = call.sizes[best];
+  agreement_.Propose(++version_, Encode(proposed_));
 }
 
 }  // namespace syncopate::adapt

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "adapt/job_exchange_testing.h"
+#include "adapt/value_agreement_testing.h"
 #include "gtest/gtest.h"
 
 namespace syncopate::adapt {
@@ -15,8 +16,8 @@ namespace {
 
 constexpr int kWorkers = 3;
 constexpr uint64_t kProposed = 64 << 10;
-constexpr uint64_t kLast =  // the call at which they decide
-    ChunkTuner::kCallsBefore + 3 * ChunkTuner::kTrials + ChunkTuner::kSwitchCalls;
+constexpr uint64_t kLast =  // the first call after the last before all use what is decided
+    ChunkTuner::kCallsBefore + 3 * ChunkTuner::kTrials + ChunkTuner::kCallsFurther + 2;
 
 plan::ProgramKey KeyOf(uint64_t elements) {
   plan::ProgramKey key;
@@ -31,16 +32,22 @@ class ChunkTunerTest : public ::testing::Test {
   ChunkTunerTest() {
     for (int rank = 0; rank < kWorkers; ++rank) {
       exchanges_.push_back(std::make_unique<BoardExchange>(board_, rank));
-      tuners_.push_back(std::make_unique<ChunkTuner>(*exchanges_.back()));
+      agreements_.push_back(std::make_unique<InstantAgreement>(agreed_, rank));
+      tuners_.push_back(std::make_unique<ChunkTuner>(*exchanges_.back(), *agreements_.back()));
     }
   }
 
   // One call of all workers; the size that they used. `ns`: what each takes with which size.
   uint64_t Call(const std::map<uint64_t, int64_t>& ns, std::optional<int> slow = std::nullopt) {
     uint64_t used = 0;
+    ++calls_;
     for (int rank = 0; rank < kWorkers; ++rank) {
+      agreements_[static_cast<size_t>(rank)]->Reach(calls_);
+      // What is the worker's own does not matter to what all call it.
+      plan::ProgramKey key = KeyOf(1 << 20);
+      key.self = rank;
       const ChunkTuner::Advice advice =
-          tuners_[static_cast<size_t>(rank)]->BeforeCall(KeyOf(1 << 20), kProposed);
+          tuners_[static_cast<size_t>(rank)]->BeforeCall(calls_, key, kProposed);
       const uint64_t size = advice.chunk_bytes == 0 ? kProposed : advice.chunk_bytes;
       EXPECT_TRUE(rank == 0 || size == used) << size << " " << used;
       used = size;
@@ -55,7 +62,10 @@ class ChunkTunerTest : public ::testing::Test {
 
   Board board_{kWorkers};
   std::vector<std::unique_ptr<BoardExchange>> exchanges_;
+  AgreedValues agreed_{kWorkers, ChunkTuner::kCallsFurther};
+  std::vector<std::unique_ptr<InstantAgreement>> agreements_;
   std::vector<std::unique_ptr<ChunkTuner>> tuners_;
+  int64_t calls_ = 0;
   int trials_ = 0;
 };
 
@@ -103,12 +113,23 @@ TEST_F(ChunkTunerTest, WithoutTheOthersTheProposalStays) {
   board_.Break(0);
   for (uint64_t call = 0; call < kLast; ++call) Call(ns);
   EXPECT_EQ(Call(ns), kProposed);
+  EXPECT_EQ(agreed_.proposals(), 0);
+}
+
+TEST_F(ChunkTunerTest, WhatIsNoListOfSizesIsRefused) {
+  EXPECT_FALSE(ChunkTuner::DigestOfSizes("").ok());
+  EXPECT_TRUE(ChunkTuner::DigestOfSizes(std::string(4, '\0')).ok());
+  EXPECT_FALSE(ChunkTuner::DigestOfSizes(std::string(5, '\0')).ok());
+  EXPECT_FALSE(ChunkTuner::DigestOfSizes(std::string(4, '\xff')).ok());
+  std::string one_of_no_size(28, '\0');
+  one_of_no_size[0] = 1;
+  EXPECT_FALSE(ChunkTuner::DigestOfSizes(one_of_no_size).ok());
 }
 
 TEST_F(ChunkTunerTest, SmallCallsAndOtherAlgorithmsAreLeftAlone) {
   for (int call = 0; call < 40; ++call) {
-    EXPECT_EQ(tuners_[0]->BeforeCall(KeyOf(1000), kProposed).took, nullptr);
-    EXPECT_EQ(tuners_[0]->BeforeCall(KeyOf(1 << 20), 0).took, nullptr);
+    EXPECT_EQ(tuners_[0]->BeforeCall(call, KeyOf(1000), kProposed).took, nullptr);
+    EXPECT_EQ(tuners_[0]->BeforeCall(call, KeyOf(1 << 20), 0).took, nullptr);
   }
 }
 

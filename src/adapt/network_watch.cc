@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "base/bytes.h"
 #include "base/digest.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -20,6 +21,8 @@ constexpr size_t kRecordWords = kAtOnceWord + 2;
 // With many workers a period is longer, so that records stay below 1/256 of what they are about.
 constexpr uint64_t kRecordShare = 256;
 constexpr uint64_t kTracedBytesMin = 16 << 10;
+constexpr uint32_t kReasonBytesMax = 4096;
+constexpr int kDetector = 0;  // the rank that looks for changes
 
 uint64_t Combine(uint64_t kind, uint64_t digest) {
   const uint64_t both[] = {kind, digest};
@@ -39,11 +42,36 @@ absl::StatusOr<std::vector<int64_t>> DecodeRecord(absl::string_view text, size_t
   return record;
 }
 
+// A version on its way is reason:u32 as many bytes, then the topology.
+std::string EncodeVersion(absl::string_view reason, const Topology& topology) {
+  reason = reason.substr(0, kReasonBytesMax);
+  std::string out;
+  Append(out, static_cast<uint32_t>(reason.size()));
+  absl::StrAppend(&out, reason, ToJson(topology));
+  return out;
+}
+
+absl::StatusOr<std::pair<std::string, Topology>> DecodeVersion(absl::string_view bytes) {
+  ByteReader reader(bytes);
+  const auto length = reader.Read<uint32_t>();
+  if (length > kReasonBytesMax) return absl::InvalidArgumentError("its reason is too long");
+  std::string reason(reader.ReadBytes(length));
+  if (!reader.ok()) return absl::InvalidArgumentError("it is too short");
+  SYNCOPATE_ASSIGN_OR_RETURN(Topology topology, ParseTopology(reader.ReadBytes(reader.left())));
+  return std::make_pair(std::move(reason), std::move(topology));
+}
+
 }  // namespace
+
+absl::StatusOr<Digest> NetworkWatch::DigestOfVersion(absl::string_view bytes) {
+  const auto version = DecodeVersion(bytes);
+  if (!version.ok()) return At("a version of the network", version.status());
+  return syncopate::DigestOf(version->second);
+}
 
 NetworkWatch::NetworkWatch(const Topology& topology, const std::vector<int>& placement,
                            std::function<std::vector<transport::Traffic>()> take_traffic,
-                           JobExchange& exchange,
+                           JobExchange& exchange, ValueAgreement& agreement,
                            std::function<void(uint64_t, const Topology&)> new_plans,
                            const Clock& clock)
     : workers_(placement.size()),
@@ -51,25 +79,64 @@ NetworkWatch::NetworkWatch(const Topology& topology, const std::vector<int>& pla
           std::max(kPeriodBytes, kRecordShare * workers_ * kRecordWords * sizeof(int64_t))),
       take_traffic_(std::move(take_traffic)),
       exchange_(exchange),
+      agreement_(agreement),
       new_plans_(std::move(new_plans)),
       clock_(clock),
-      upkeep_(topology, placement),
-      reason_(topology.source),
+      newest_number_(topology.version),
+      newest_{.version = topology.version,
+              .reason = topology.source,
+              .topology_json = ToJson(topology)},
       planned_version_(topology.version),
-      begin_ns_(clock.NowNs()) {}
+      begin_ns_(clock.NowNs()) {
+  if (exchange.rank() == kDetector) upkeep_.emplace(topology, placement);
+}
 
-uint64_t NetworkWatch::BeforeCall(uint64_t bytes) {
+uint64_t NetworkWatch::BeforeCall(int64_t call, uint64_t bytes) {
   const int at_once = ++under_way_;
   MutexLock lock(&mutex_);
-  if (ended_) return planned_version_;
-  // A call that is still under way belongs to the period that ends and to the next one.
-  at_once_ = std::max(at_once_, at_once);
-  if (bytes_ >= period_bytes_) {
-    EndPeriod();
-    at_once_ = at_once;
+  if (!ended_) {
+    // A call that is still under way belongs to the period that ends and to the next one.
+    at_once_ = std::max(at_once_, at_once);
+    if (bytes_ >= period_bytes_) {
+      EndPeriod(call);
+      at_once_ = at_once;
+    }
+    bytes_ += bytes;
   }
-  bytes_ += bytes;
+  // A version that was agreed on counts for all, also where the watch has ended meanwhile.
+  TakeVersions();
+  bool switched = false;
+  while (!switches_.empty() && switches_.front().from <= call) {
+    planned_version_ = switches_.front().topology.version;
+    switched = true;
+    new_plans_(planned_version_, switches_.front().topology);
+    switches_.pop_front();
+  }
+  if (switched) {
+    Log(LogLevel::kInfo, "programs are planned by network version ", planned_version_,
+        " from call ", call, " on");
+  }
   return planned_version_;
+}
+
+bool NetworkWatch::WouldWait() {
+  MutexLock lock(&mutex_);
+  // The call would end a period, which comes to those that are under way.
+  if (ended_ || bytes_ < period_bytes_) return false;
+  Learn(kPeriodsAheadMax);
+  return unknown_.size() >= kPeriodsAheadMax;
+}
+
+void NetworkWatch::TakeVersions() {
+  for (ValueAgreement::Value& value : agreement_.TakeNew()) {
+    auto version = DecodeVersion(value.bytes);
+    if (!version.ok()) continue;  // it has passed DigestOfVersion()
+    newest_ = {.version = version->second.version,
+               .reason = std::move(version->first),
+               .topology_json = ToJson(version->second)};
+    newest_number_ = newest_.version;
+    switches_.push_back({.from = value.from, .topology = std::move(version->second)});
+  }
 }
 
 void NetworkWatch::BesideCall() {
@@ -90,23 +157,15 @@ void NetworkWatch::Waited(int64_t ns) {
   waited_ns_ += ns;
 }
 
-void NetworkWatch::EndPeriod() {
+void NetworkWatch::EndPeriod(int64_t call) {
+  agreement_.Begin(call);
   unknown_.push_back(
       {.kind = kind_,
-       .records = exchange_.Start({.what = "traffic", .text = EncodeNumbers(TakeRecord())})});
+       .records = exchange_.Start(
+           {.what = "traffic", .text = EncodeNumbers(TakeRecord()), .root = kDetector})});
   ++period_;
   bytes_ = kind_ = 0;
-  // A switch due at period_ came from period_ - kSwitchPeriods, so all up to that one must be known
-  // here. This is the only place that may wait for another worker.
-  Learn(period_ >= kSwitchPeriods ? period_ - kSwitchPeriods + 1 : 0);
-  bool switched = false;
-  while (!ended_ && !switches_.empty() && switches_.front().period <= period_) {
-    planned_version_ = switches_.front().topology.version;
-    switched = true;
-    new_plans_(planned_version_, switches_.front().topology);
-    switches_.pop_front();
-  }
-  if (switched) Log(LogLevel::kInfo, "programs are planned by network version ", planned_version_);
+  Learn(kPeriodsAheadMax);
 }
 
 NetworkWatch::Record NetworkWatch::TakeRecord() {
@@ -134,24 +193,22 @@ NetworkWatch::Record NetworkWatch::TakeRecord() {
   return record;
 }
 
-// The periods are shown strictly in order: all detectors must see the same sequence to make the
-// same versions.
-void NetworkWatch::Learn(uint64_t needed) {
+// The periods are shown strictly in order.
+void NetworkWatch::Learn(size_t ahead) {
   while (!ended_ && !unknown_.empty()) {
-    const uint64_t period = period_ - unknown_.size();
     Period& first = unknown_.front();
-    if (period >= needed && !first.records->Done()) return;
+    if (unknown_.size() <= ahead && !first.records->Done()) return;
     const absl::StatusOr<std::vector<std::string>> texts = first.records->Wait();
     if (!texts.ok()) return End(texts.status());
-    std::vector<Record> all;
-    for (const std::string& text : *texts) {
-      absl::StatusOr<Record> record = DecodeRecord(text, workers_);
-      if (!record.ok()) {
-        return End(At(absl::StrCat("worker ", all.size()), record.status()));
+    if (upkeep_) {
+      std::vector<Record> all;
+      for (const std::string& text : *texts) {
+        absl::StatusOr<Record> record = DecodeRecord(text, workers_);
+        if (!record.ok()) return End(At(absl::StrCat("worker ", all.size()), record.status()));
+        all.push_back(*std::move(record));
       }
-      all.push_back(*std::move(record));
+      Show(period_ - unknown_.size(), first.kind, all);
     }
-    Show(period, first.kind, all);
     unknown_.pop_front();
   }
 }
@@ -179,7 +236,7 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const std::vector<Record
   // is the one that the network took.
   const double seconds =
       static_cast<double>(*std::min_element(lengths.begin(), lengths.end())) / 1e9;
-  if (exchange_.rank() == 0 && LogEnabled(LogLevel::kTrace)) {
+  if (LogEnabled(LogLevel::kTrace)) {
     std::string line = absl::StrCat("period ", period, ", ", FormatSeconds(seconds), ":");
     for (const probe::TrafficSample& sample : samples) {
       if (sample.bytes < kTracedBytesMin) continue;
@@ -190,14 +247,10 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const std::vector<Record
   }
   // Periods with more calls at once are slower, so they are compared only with their like.
   if (at_once > 1) kind = Combine(kind, static_cast<uint64_t>(at_once));
-  std::optional<probe::TopologyChange> change = upkeep_.Observe(period, kind, seconds, samples);
+  std::optional<probe::TopologyChange> change = upkeep_->Observe(period, kind, seconds, samples);
   if (!change) return;
-  reason_ = change->reason;
-  if (exchange_.rank() == 0) {
-    Log(LogLevel::kWarn, "network version ", change->topology.version, ": ", change->reason);
-  }
-  // Other workers may learn of this later; kSwitchPeriods gives them the time to do so.
-  switches_.push_back({.period = period + kSwitchPeriods, .topology = std::move(change->topology)});
+  Log(LogLevel::kWarn, "network version ", change->topology.version, ": ", change->reason);
+  agreement_.Propose(change->topology.version, EncodeVersion(change->reason, change->topology));
 }
 
 void NetworkWatch::End(const absl::Status& why) {
@@ -208,10 +261,9 @@ void NetworkWatch::End(const absl::Status& why) {
 
 NetworkVersion NetworkWatch::Newest() {
   MutexLock lock(&mutex_);
-  Learn(0);
-  return {.version = upkeep_.topology().version,
-          .reason = reason_,
-          .topology_json = ToJson(upkeep_.topology())};
+  Learn(SIZE_MAX);
+  TakeVersions();
+  return newest_;
 }
 
 }  // namespace syncopate::adapt

@@ -1,15 +1,14 @@
 // Keeps the topology of a job on several hosts current while it runs: what the job's own transfers
-// achieve goes through the detector of probe/upkeep.h, the same on every worker.
+// achieve goes through the detector of probe/upkeep.h, on rank 0.
 //
 // A *period* is a run of calls of the world group that move 1 MiB or more in all; its end is the
-// same call on all workers. After it every worker sends all others a small record of what has come
-// from whom in it and how quickly. Nobody waits for that: whenever a worker has the records of all,
-// it shows them to its detector, period by period. All detectors see the same, so all make the same
-// versions of the topology without a leader, each a little earlier or later.
+// same call on all workers. After it every worker sends rank 0 a small record of what has come from
+// whom in it and how quickly. Nobody waits for that, unless it is kPeriodsAheadMax periods ahead of
+// rank 0, or rank 0 of another one. Whenever rank 0 has the records of all, it shows them to the
+// detector, period by period.
 //
-// Programs must change at the same call everywhere, so a version that period k brought about counts
-// for planning from period k + kSwitchPeriods on. Only a worker that is so far ahead of another one
-// waits there until it knows period k.
+// Programs must change at the same call everywhere, so a version that the detector makes is proposed
+// to all workers, and counts for planning from the call on that they agree on (value_agreement.h).
 #ifndef SYNCOPATE_ADAPT_NETWORK_WATCH_H_
 #define SYNCOPATE_ADAPT_NETWORK_WATCH_H_
 
@@ -18,14 +17,19 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "adapt/job_exchange.h"
+#include "adapt/value_agreement.h"
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/mutex.h"
 #include "model/topology.h"
 #include "probe/upkeep.h"
@@ -38,20 +42,28 @@ namespace syncopate::adapt {
 class NetworkWatch {
  public:
   static constexpr uint64_t kPeriodBytes = 1 << 20;
-  static constexpr uint64_t kSwitchPeriods = 16;
+  static constexpr size_t kPeriodsAheadMax = 16;
+  // How many calls a worker may make while it does not know whether a version is agreed on. Small ones
+  // take a tenth of a millisecond, and so do a question and its answer.
+  static constexpr uint8_t kCallsFurther = 16;
   static constexpr size_t kPeersMax = 8;  // of a worker, in a period
 
   // `placement` has for each rank the device of `topology` that it is on.
   // `take_traffic` returns what has come from each other worker since it was last called.
   // `new_plans` is told the version and its topology before any call is to be planned by it.
-  // `exchange` is used by this watch alone, and outlives it.
+  // `exchange` and `agreement` are used by this watch alone, and outlive it. What is agreed on has passed
+  // DigestOfVersion().
   NetworkWatch(const Topology& topology, const std::vector<int>& placement,
                std::function<std::vector<transport::Traffic>()> take_traffic, JobExchange& exchange,
-               std::function<void(uint64_t, const Topology&)> new_plans, const Clock& clock);
+               ValueAgreement& agreement, std::function<void(uint64_t, const Topology&)> new_plans,
+               const Clock& clock);
 
-  // To be called before each call of the world group, in their order; `bytes` is what it moves.
-  // Returns the version of the topology to plan it by.
-  uint64_t BeforeCall(uint64_t bytes);
+  // To be called before each call of the world group, in their order, when the agreement has let this
+  // worker reach it; `call` is its number, `bytes` what it moves. Returns the version of the topology to
+  // plan it by.
+  uint64_t BeforeCall(int64_t call, uint64_t bytes);
+  // Whether BeforeCall() would have to wait for another worker now.
+  bool WouldWait();
   // To be called before each call of any other group, in which this worker may be alone with some: such
   // calls make no periods, since others do not see them, but what they bring is traffic as any other, and
   // a period in which they run beside calls of the world group is compared with its like.
@@ -65,41 +77,52 @@ class NetworkWatch {
   // known how much of the period was spent on calls, and all of it counts.
   void Waited(int64_t ns);
 
-  // The newest version.
+  // The newest version that has been agreed on.
   NetworkVersion Newest();
+  // Its number, as far as the last call knew; from anywhere, without a lock.
+  uint64_t NewestNumber() const { return newest_number_; }
+
+  // The digest of a version as it is proposed, or why it is none.
+  static absl::StatusOr<Digest> DigestOfVersion(absl::string_view bytes);
 
  private:
   struct Period {
     uint64_t kind = 0;  // a digest of the programs that ran in it
     std::unique_ptr<JobExchange::Round> records;
   };
+  // A version that has been agreed on.
   struct Switch {
-    uint64_t period = 0;  // the first that is planned by it
+    int64_t from = 0;  // the first call that is planned by it
     Topology topology;
   };
 
-  void EndPeriod() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndPeriod(int64_t call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What this worker saw in a period, in words (network_watch.cc).
   using Record = std::vector<int64_t>;
   Record TakeRecord() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Shows the detector the periods whose records are here; waits for those before `needed`.
-  void Learn(uint64_t needed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets go of the periods whose records have arrived; on rank 0 the detector sees them. Waits while
+  // there are more than `ahead` others.
+  void Learn(size_t ahead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `all`: by rank.
   void Show(uint64_t period, uint64_t kind, const std::vector<Record>& all)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes over what has been agreed on.
+  void TakeVersions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t workers_;
   const uint64_t period_bytes_;
   const std::function<std::vector<transport::Traffic>()> take_traffic_;
   JobExchange& exchange_;
+  ValueAgreement& agreement_;
   const std::function<void(uint64_t, const Topology&)> new_plans_;
   const Clock& clock_;
 
   std::atomic<int> under_way_{0};  // calls
+  std::atomic<uint64_t> newest_number_;
   Mutex mutex_;
-  probe::Upkeep upkeep_ ABSL_GUARDED_BY(mutex_);
-  std::string reason_ ABSL_GUARDED_BY(mutex_);
+  std::optional<probe::Upkeep> upkeep_ ABSL_GUARDED_BY(mutex_);  // on rank 0
+  NetworkVersion newest_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t planned_version_ ABSL_GUARDED_BY(mutex_);
   // The period that is under way: its number, the bytes of its calls, the digest of their programs,
@@ -113,7 +136,7 @@ class NetworkWatch {
   uint64_t waited_calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t waited_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t begin_ns_ ABSL_GUARDED_BY(mutex_);
-  // The last periods before period_, in order, whose records the detector has not seen.
+  // The last periods before period_, in order, whose records are under way.
   std::deque<Period> unknown_ ABSL_GUARDED_BY(mutex_);
   std::deque<Switch> switches_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,5 +1,5 @@
-// Several workers in one process that watch the same network: they come to the same versions, at
-// whatever time each gets to know what the others saw, and change their plans at the same call.
+// Several workers in one process that watch the same network: rank 0 notices changes, at whatever time
+// it gets to know what the others saw, and all change their plans at the same call.
 #include "adapt/network_watch.h"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "adapt/job_exchange_testing.h"
+#include "adapt/value_agreement_testing.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "gmock/gmock.h"
@@ -31,8 +32,10 @@ class Job {
     const std::vector<int> placement = *PlaceInOrder(network, kWorkers);
     for (int rank = 0; rank < kWorkers; ++rank) {
       exchanges.push_back(std::make_unique<BoardExchange>(board, rank));
+      agreements.push_back(std::make_unique<InstantAgreement>(agreed, rank));
       watches.push_back(std::make_unique<NetworkWatch>(
           network, placement, [this, rank] { return TrafficOf(rank); }, *exchanges.back(),
+          *agreements.back(),
           [this, rank](uint64_t version, const Topology&) {
             switches[static_cast<size_t>(rank)].push_back({calls_[rank], version});
           },
@@ -43,8 +46,9 @@ class Job {
   // The next call of this worker; the version that it is planned by.
   uint64_t Call(int rank, uint64_t bytes = kMiB, uint64_t digest = 7) {
     if (rank == 0) clock_.AdvanceNs(55'000'000);
-    const uint64_t version = watches[static_cast<size_t>(rank)]->BeforeCall(bytes);
-    ++calls_[rank];
+    const int call = ++calls_[rank];
+    agreements[static_cast<size_t>(rank)]->Reach(call);
+    const uint64_t version = watches[static_cast<size_t>(rank)]->BeforeCall(call, bytes);
     watches[static_cast<size_t>(rank)]->Planned(digest);
     watches[static_cast<size_t>(rank)]->Waited(slow_hop >= 0 ? 105'000'000 : 55'000'000);
     if (ends) watches[static_cast<size_t>(rank)]->Ended();
@@ -58,6 +62,8 @@ class Job {
   bool ends = true;   // calls end before the next one begins
   Board board{kWorkers};
   std::vector<std::unique_ptr<BoardExchange>> exchanges;
+  AgreedValues agreed{kWorkers, NetworkWatch::kCallsFurther};
+  std::vector<std::unique_ptr<InstantAgreement>> agreements;
   std::vector<std::unique_ptr<NetworkWatch>> watches;
   std::map<size_t, std::vector<std::pair<int, uint64_t>>> switches;  // by rank: call, version
 
@@ -102,7 +108,7 @@ TEST(NetworkWatchTest, PlansChangeAtTheSameCallHoweverFarAheadAWorkerIs) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Job job;
     Random random(seed);
-    constexpr int kCalls = 80;
+    constexpr int kCalls = 100;
     int done[kWorkers] = {};
     std::vector<uint64_t> planned[kWorkers];
     const auto least = [&] { return *std::min_element(done, done + kWorkers); };
@@ -110,7 +116,7 @@ TEST(NetworkWatchTest, PlansChangeAtTheSameCallHoweverFarAheadAWorkerIs) {
       const int rank = static_cast<int>(random.Below(kWorkers));
       // As far ahead as a worker can be without waiting.
       if (done[rank] == kCalls ||
-          done[rank] >= least() + static_cast<int>(NetworkWatch::kSwitchPeriods) - 1) {
+          done[rank] >= least() + static_cast<int>(NetworkWatch::kPeriodsAheadMax) - 1) {
         continue;
       }
       job.slow_hop = done[rank] >= 30 ? 2 : -1;
@@ -124,6 +130,40 @@ TEST(NetworkWatchTest, PlansChangeAtTheSameCallHoweverFarAheadAWorkerIs) {
       EXPECT_EQ(job.switches[rank], job.switches[0]);
     }
   }
+}
+
+// A worker that asks before each call goes as far ahead as it can without waiting, and no further: a
+// wait would fail here, since the others run on the same thread.
+TEST(NetworkWatchTest, SaysWhenACallWouldWait) {
+  Job job;
+  constexpr int kAhead = static_cast<int>(NetworkWatch::kPeriodsAheadMax);
+  int done = 0;
+  for (; !job.watches[1]->WouldWait() && done < 10 * kAhead; ++done) job.Call(1);
+  EXPECT_EQ(done, kAhead + 1);  // the last one has not ended its period
+  EXPECT_TRUE(job.watches[1]->WouldWait());
+  for (int rank = 0; rank < kWorkers; ++rank) {
+    EXPECT_FALSE(rank != 1 && job.watches[static_cast<size_t>(rank)]->WouldWait());
+    for (int i = 0; rank != 1 && i < 2; ++i) job.Call(rank);
+  }
+  // The period that it waited for is known, and one more may begin.
+  EXPECT_FALSE(job.watches[1]->WouldWait());
+  job.Call(1);
+  EXPECT_TRUE(job.watches[1]->WouldWait());
+}
+
+TEST(NetworkWatchTest, AVersionTravelsWithItsReason) {
+  Job job;
+  for (int i = 0; i < 30; ++i) job.CallAll();
+  job.slow_hop = 2;
+  for (int i = 0; i < 20; ++i) job.CallAll();
+  EXPECT_EQ(job.agreed.proposals(), 1);
+  EXPECT_FALSE(NetworkWatch::DigestOfVersion("").ok());
+  EXPECT_FALSE(NetworkWatch::DigestOfVersion(std::string(4, '\xff')).ok());
+  EXPECT_FALSE(NetworkWatch::DigestOfVersion(std::string(4, '\0') + "{}").ok());
+  const NetworkVersion newest = job.watches[3]->Newest();
+  const auto digest = NetworkWatch::DigestOfVersion(std::string(4, '\0') + newest.topology_json);
+  ASSERT_TRUE(digest.ok()) << digest.status();
+  EXPECT_EQ(*digest, DigestOf(*ParseTopology(newest.topology_json)));
 }
 
 TEST(NetworkWatchTest, SmallCallsMakeAPeriodTogether) {

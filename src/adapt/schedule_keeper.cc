@@ -99,7 +99,8 @@ absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(
   const bool can_plan = !schedule::PlansByMeasurements(keeper->planner_) ||
                         (keeper->table_.backward_seconds() > 0 && keeper->costs_known_);
   SYNCOPATE_ASSIGN_OR_RETURN(keeper->schedule_,
-                             keeper->Plan(can_plan ? keeper->planner_ : kUntilProfiled));
+                             keeper->PlanFirst(can_plan ? keeper->planner_ : kUntilProfiled));
+  keeper->planned_ = keeper->schedule_;
   keeper->reason_ = can_plan               ? "planned before the first iteration"
                     : keeper->costs_known_ ? "buckets until profiled"
                                            : "buckets until profiled and costs are measured";
@@ -144,7 +145,7 @@ bool ScheduleKeeper::LooksAfter(int64_t iteration) const {
 
 // Rank 0 plans alone, since another processor may round differently. A refusal is sent as text in
 // place of the schedule, so that no worker waits for one.
-absl::StatusOr<Schedule> ScheduleKeeper::Plan(absl::string_view planner) {
+absl::StatusOr<Schedule> ScheduleKeeper::PlanFirst(absl::string_view planner) {
   std::string text;
   if (exchange_.rank() == 0) {
     const absl::StatusOr<Schedule> made =
@@ -188,18 +189,20 @@ void ScheduleKeeper::Keep(const IterationTimes& times, absl::Span<const EndedTra
 }
 
 absl::StatusOr<std::optional<Schedule>> ScheduleKeeper::AfterIteration(
-    int64_t iteration, const IterationTimes& times, absl::Span<const EndedTransfer> transfers) {
+    int64_t iteration, const IterationTimes& times, absl::Span<const EndedTransfer> transfers,
+    const std::shared_ptr<const Schedule>& used) {
   const size_t tensors = static_cast<size_t>(table_.size());
   if (times.forward.size() != tensors || times.backward.size() != tensors) {
     return absl::InvalidArgumentError(absl::StrCat(
         "schedule keeper: times of ", times.backward.size(), " tensors for a table of ", tensors));
   }
+  if (used != nullptr && *used != schedule_) Used(*used);
   // The first iteration sets things up; its times say nothing about the others.
   if (iteration > 0 || policy_.first_look == 1) Keep(times, transfers);
   if (!LooksAfter(iteration)) return std::nullopt;
 
   // From here on every decision rests on `profile`, which all workers have agreed on: all of them
-  // measure, plan and return early together, or the exchanges below would not match.
+  // measure and return early together, or the exchanges below would not match.
   SYNCOPATE_ASSIGN_OR_RETURN(const Profile profile, Exchange());
   forwards_.clear();
   readies_.clear();
@@ -228,13 +231,34 @@ absl::StatusOr<std::optional<Schedule>> ScheduleKeeper::AfterIteration(
   table_ = table;
   // Another schedule has other errors of prediction: the ratio must be learned anew.
   usual_ratio_ = 1;
-  SYNCOPATE_ASSIGN_OR_RETURN(Schedule schedule, Plan(planner_));
-  if (DigestOf(schedule) == DigestOf(schedule_)) {
+  return PlanNext();
+}
+
+bool ScheduleKeeper::PlansAgain() const { return schedule::PlansByMeasurements(planner_); }
+
+// Rank 0 plans alone, since another processor may round differently. A plan that cannot be made leaves
+// everything as it is.
+std::optional<Schedule> ScheduleKeeper::PlanNext() {
+  if (exchange_.rank() != 0) return std::nullopt;
+  absl::StatusOr<Schedule> schedule =
+      schedule::MakeSchedule(planner_, table_, costs_, policy_.planning);
+  if (!schedule.ok()) {
+    absl::StrAppend(&reason_, "; it cannot be planned: ", schedule.status().message());
+    return std::nullopt;
+  }
+  // What was planned last may still be on its way.
+  if (DigestOf(*schedule) == DigestOf(planned_)) {
     absl::StrAppend(&reason_, "; the plan is the same");
     return std::nullopt;
   }
-  schedule_ = std::move(schedule);
-  return schedule_;
+  planned_ = *std::move(schedule);
+  return planned_;
+}
+
+// How long the transfers of another schedule took says nothing.
+void ScheduleKeeper::Used(const Schedule& schedule) {
+  schedule_ = schedule;
+  transfers_.clear();
 }
 
 absl::StatusOr<ScheduleKeeper::Profile> ScheduleKeeper::Exchange() {

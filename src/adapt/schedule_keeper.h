@@ -1,11 +1,12 @@
 // Keeps the schedule of a training job right while it runs: profiles the first iterations, plans,
 // looks again from time to time, and plans anew when the model's times or the network's costs have
-// changed, at the same iteration on all workers.
+// changed.
 //
 // After which iterations it looks is fixed, so all workers look after the same ones; between looks
-// nothing is sent. At a look the workers take the slowest one's times for each tensor; rank 0 plans
-// and tells the others, and all compare the digest of what they got. Whether transfers take as long
-// as the plan says is looked at too: if not, the costs are measured again.
+// nothing is sent. At a look the workers take the slowest one's times for each tensor, and rank 0
+// plans. From which iteration on all use what it planned is for them to agree on, which is no business
+// of the keeper's: it is told which schedule an iteration had. Whether transfers take as long as the
+// plan says is looked at too: if not, the costs are measured again.
 //
 // Training stands still while costs are measured. All measurements together, the first one
 // included, take at most a small part of the time since the keeper was made (KeeperPolicy): a
@@ -70,19 +71,22 @@ class ScheduleKeeper {
       JobExchange& exchange, TensorTable table, std::string planner,
       std::optional<cost::CommunicationCosts> costs, KeeperPolicy policy = {});
 
-  // The schedule to begin with: the planner's if it needs neither times nor costs or both are
-  // known, else buckets.
+  // The schedule in use. To begin with it is the planner's, if that needs neither times nor costs or
+  // both are known, else buckets.
   const Schedule& schedule() const { return schedule_; }
 
   // Whether AfterIteration(iteration) looks. If so, nothing of this worker may be under way when it
   // is called: the training loop waits for its transfers first.
   bool LooksAfter(int64_t iteration) const;
 
-  // After every iteration, from 0: its times and the transfers that ended since the last call. The
-  // schedule from the next iteration on, if it is another one.
-  absl::StatusOr<std::optional<Schedule>> AfterIteration(int64_t iteration,
-                                                         const IterationTimes& times,
-                                                         absl::Span<const EndedTransfer> transfers);
+  // After every iteration, from 0: its times, the transfers that ended since the last call, and the
+  // schedule that it had (null: schedule()), the same on all workers. On rank 0 the schedule that is to
+  // come next, if there is another one.
+  absl::StatusOr<std::optional<Schedule>> AfterIteration(
+      int64_t iteration, const IterationTimes& times, absl::Span<const EndedTransfer> transfers,
+      const std::shared_ptr<const Schedule>& used);
+  // Whether it may ever plan another schedule than the first.
+  bool PlansAgain() const;
 
   // As at the last plan: with the profile, and the costs.
   const TensorTable& table() const { return table_; }
@@ -112,8 +116,12 @@ class ScheduleKeeper {
   std::string PutOff(double elapsed) const;  // for people
   absl::StatusOr<cost::CommunicationCosts> Measure(double budget_seconds, int64_t iteration);
 
-  // Rank 0's plan, on all workers.
-  absl::StatusOr<Schedule> Plan(absl::string_view planner);
+  // Rank 0's plan to begin with, on all workers.
+  absl::StatusOr<Schedule> PlanFirst(absl::string_view planner);
+  // On rank 0: what is to come next, if it is another one.
+  std::optional<Schedule> PlanNext();
+  // The iteration had this schedule.
+  void Used(const Schedule& schedule);
   void Keep(const IterationTimes& times, absl::Span<const EndedTransfer> transfers);
   // The medians of what was kept, agreed on by all workers.
   absl::StatusOr<Profile> Exchange();
@@ -141,6 +149,7 @@ class ScheduleKeeper {
   const int64_t begin_ns_;
   double measuring_seconds_ = 0;  // the workers agree on it at each look
   Schedule schedule_;
+  Schedule planned_;  // on rank 0: the last one
   bool profiled_ = false;
   double usual_ratio_ = 1;  // of measured to predicted transfer times
   std::string reason_;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 
 #include "absl/strings/match.h"
 #include "adapt/job_exchange_testing.h"
+#include "adapt/value_agreement_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "schedule/timeline.h"
@@ -64,23 +66,58 @@ std::vector<EndedTransfer> TransfersAt(const ScheduleKeeper& keeper,
   return transfers;
 }
 
-// Which schedules come after which iterations, on every worker.
+// Which schedules rank 0 plans after which iterations, and from when on every worker has them.
 class Log {
  public:
-  void Add(int rank, int64_t iteration, const Schedule& schedule) {
+  void Plan(int rank, int64_t iteration) {
+    EXPECT_EQ(rank, 0) << "only rank 0 plans";
     const std::lock_guard lock(mutex_);
-    log_[rank].emplace_back(iteration, ToText(schedule));
+    planned_.push_back(iteration);
   }
+  void Use(int rank, int64_t from, const std::string& schedule) {
+    const std::lock_guard lock(mutex_);
+    used_[rank].emplace_back(from, schedule);
+  }
+  // After which iterations there was a plan.
   std::vector<int64_t> Iterations() {
-    std::vector<int64_t> iterations;
-    for (const auto& [iteration, text] : log_[0]) iterations.push_back(iteration);
-    for (int rank = 1; rank < kWorkers; ++rank) EXPECT_EQ(log_[rank], log_[0]);
-    return iterations;
+    for (int rank = 0; rank < kWorkers; ++rank) {
+      EXPECT_EQ(used_[rank].size(), planned_.size());
+      EXPECT_EQ(used_[rank], used_[0]);
+    }
+    return planned_;
   }
 
  private:
   std::mutex mutex_;
-  std::map<int, std::vector<std::pair<int64_t, std::string>>> log_;
+  std::vector<int64_t> planned_;
+  std::map<int, std::vector<std::pair<int64_t, std::string>>> used_;  // by rank
+};
+
+// One worker's schedules: what rank 0 plans counts from an iteration on that nobody has begun.
+class Course {
+ public:
+  Course(AgreedValues& agreed, int rank) : rank_(rank), agreement_(agreed, rank) {}
+
+  // The schedule of this iteration; null: the one to begin with.
+  std::shared_ptr<const Schedule> Begin(int64_t iteration, Log* log = nullptr) {
+    agreement_.Reach(iteration);
+    for (const ValueAgreement::Value& value : agreement_.TakeNew()) {
+      coming_.emplace_back(value.from, std::make_shared<Schedule>(*ParseSchedule(value.bytes)));
+      if (log != nullptr) log->Use(rank_, value.from, value.bytes);
+    }
+    for (const auto& [from, schedule] : coming_) {
+      if (from <= iteration) used_ = schedule;
+    }
+    return used_;
+  }
+  void Propose(const Schedule& schedule) { agreement_.Propose(++version_, ToText(schedule)); }
+
+ private:
+  const int rank_;
+  InstantAgreement agreement_;
+  std::vector<std::pair<int64_t, std::shared_ptr<const Schedule>>> coming_;
+  std::shared_ptr<const Schedule> used_;
+  uint64_t version_ = 0;
 };
 
 constexpr int64_t kMinuteNs = 60'000'000'000;
@@ -92,7 +129,9 @@ std::vector<int64_t> NewSchedules(
     const std::function<cost::CommunicationCosts(int64_t iteration)>& costs,
     int* measured = nullptr) {
   Log log;
+  AgreedValues agreed(kWorkers, /*further=*/0);
   RunRanks(kWorkers, [&](JobExchange& worker) {
+    Course course(agreed, worker.rank());
     KeeperPolicy policy = Policy();
     ManualClock clock;
     policy.clock = &clock;
@@ -106,14 +145,15 @@ std::vector<int64_t> NewSchedules(
     EXPECT_EQ((*keeper)->schedule().planner, "bucket");
     for (now = 0; now < 20; ++now) {
       clock.AdvanceNs(kMinuteNs);
+      const std::shared_ptr<const Schedule> used = course.Begin(now, &log);
       const auto made = (*keeper)->AfterIteration(now, times(worker.rank(), now),
-                                                  TransfersAt(**keeper, costs(now)));
+                                                  TransfersAt(**keeper, costs(now)), used);
       ASSERT_TRUE(made.ok()) << made.status();
-      EXPECT_TRUE(!made->has_value() || (*keeper)->LooksAfter(now));
-      if (*made) {
-        EXPECT_EQ(**made, (*keeper)->schedule());
-        log.Add(worker.rank(), now, **made);
-      }
+      EXPECT_TRUE(used == nullptr || (*keeper)->schedule() == *used);
+      if (!*made) continue;
+      EXPECT_TRUE((*keeper)->LooksAfter(now));
+      course.Propose(**made);
+      log.Plan(worker.rank(), now);
     }
   });
   return log.Iterations();
@@ -157,8 +197,10 @@ TEST(ScheduleKeeperTest, OtherCostsMakeAnotherPlan) {
 
 TEST(ScheduleKeeperTest, CostsThatProveToBeTheSameAreMeasuredOnlyOnce) {
   Log log;
+  AgreedValues agreed(kWorkers, /*further=*/0);
   int measured = 0;
   RunRanks(kWorkers, [&](JobExchange& worker) {
+    Course course(agreed, worker.rank());
     KeeperPolicy policy = Policy();
     ManualClock clock;
     policy.clock = &clock;
@@ -174,9 +216,12 @@ TEST(ScheduleKeeperTest, CostsThatProveToBeTheSameAreMeasuredOnlyOnce) {
       cost::CommunicationCosts slow = Costs();
       slow.a *= 2;
       slow.b *= 2;
-      const auto made = (*keeper)->AfterIteration(i, Times(1e-3), TransfersAt(**keeper, slow));
+      const auto made = (*keeper)->AfterIteration(i, Times(1e-3), TransfersAt(**keeper, slow),
+                                                  course.Begin(i, &log));
       ASSERT_TRUE(made.ok()) << made.status();
-      if (*made) log.Add(worker.rank(), i, **made);
+      if (!*made) continue;
+      course.Propose(**made);
+      log.Plan(worker.rank(), i);
     }
   });
   EXPECT_EQ(log.Iterations(), std::vector<int64_t>{2});
@@ -210,8 +255,9 @@ class MeasuringJob {
   std::vector<Measuring> Run() {
     std::mutex mutex;
     std::map<int, std::vector<Measuring>> all;
+    AgreedValues agreed(kWorkers, /*further=*/0);
     RunRanks(kWorkers, [&](JobExchange& worker) {
-      std::vector<Measuring> own = RunOne(worker);
+      std::vector<Measuring> own = RunOne(worker, agreed);
       const std::lock_guard lock(mutex);
       all[worker.rank()] = std::move(own);
     });
@@ -220,7 +266,8 @@ class MeasuringJob {
   }
 
  private:
-  std::vector<Measuring> RunOne(JobExchange& worker) {
+  std::vector<Measuring> RunOne(JobExchange& worker, AgreedValues& agreed) {
+    Course course(agreed, worker.rank());
     std::vector<Measuring> measurings;
     // The workers' clocks run differently; all are simulated everywhere to know the largest.
     ManualClock clocks[kWorkers];
@@ -259,8 +306,10 @@ class MeasuringJob {
       for (int rank = 0; rank < kWorkers; ++rank) {
         advance(clocks[rank], iteration_seconds * (1 + 0.01 * rank));
       }
-      const auto made = (*keeper)->AfterIteration(now, Times(1e-3), TransfersAt(**keeper, costs()));
+      const auto made = (*keeper)->AfterIteration(now, Times(1e-3), TransfersAt(**keeper, costs()),
+                                                  course.Begin(now));
       EXPECT_TRUE(made.ok()) << made.status();
+      if (made.ok() && *made) course.Propose(**made);
       if (worker.rank() == 0) look(now, static_cast<double>(own.NowNs()) * 1e-9, **keeper);
     }
     return measurings;
@@ -322,7 +371,9 @@ TEST(KeeperMeasuringTest, CanComeFirstWhateverItTakes) {
   job.policy.measure_first = true;
   job.look = [](int64_t iteration, double, const ScheduleKeeper& keeper) {
     EXPECT_FALSE(keeper.waits_for_costs());
-    EXPECT_EQ(keeper.schedule().planner, iteration < 2 ? "bucket" : "search");
+    // It is planned after iteration 2, and no worker begins iteration 8 without rank 0.
+    if (iteration > 2 && iteration <= 8) return;
+    EXPECT_EQ(keeper.schedule().planner, iteration <= 2 ? "bucket" : "search");
   };
   const std::vector<Measuring> measurings = job.Run();
   ASSERT_EQ(measurings.size(), 1u);  // and it counts: nothing else fits in 5 s
@@ -345,7 +396,7 @@ TEST(KeeperMeasuringTest, PlannersWithoutCostsAndSingleWorkersNeverMeasure) {
       ASSERT_TRUE(keeper.ok()) << keeper.status();
       for (int64_t i = 0; i < 20; ++i) {
         clock.AdvanceNs(kMinuteNs);
-        ASSERT_TRUE((*keeper)->AfterIteration(i, Times(1e-3), {}).ok());
+        ASSERT_TRUE((*keeper)->AfterIteration(i, Times(1e-3), {}, nullptr).ok());
       }
       EXPECT_FALSE((*keeper)->waits_for_costs());
       EXPECT_THAT((*keeper)->reason(), Not(HasSubstr("put off")));
@@ -379,7 +430,7 @@ TEST(ScheduleKeeperTest, PlannersWithoutTimesLookOnceForTheProfile) {
     EXPECT_EQ((*keeper)->schedule().planner, "wfbp");
     for (int64_t i = 0; i < 20; ++i) {
       EXPECT_EQ((*keeper)->LooksAfter(i), i == 2);
-      const auto made = (*keeper)->AfterIteration(i, Times(2e-3), {});
+      const auto made = (*keeper)->AfterIteration(i, Times(2e-3), {}, nullptr);
       ASSERT_TRUE(made.ok()) << made.status();
       EXPECT_FALSE(made->has_value());
     }

@@ -4,6 +4,7 @@
 #include "model/program.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -97,6 +98,27 @@ template <typename List>
 void AppendList(std::string& out, const List& list) {
   Append<uint64_t>(out, list.size());
   for (const auto& item : list) Append(out, item);
+}
+
+// All fields in one piece: a program has very many steps, and is digested while a call waits.
+void AppendStep(std::string& out, const Step& step) {
+  char bytes[3 + 4 * 4 + 8];
+  char* end = bytes;
+  const auto put = [&end](auto value) {
+    std::memcpy(end, &value, sizeof(value));
+    end += sizeof(value);
+  };
+  put(static_cast<uint8_t>(step.kind));
+  put(static_cast<uint8_t>(step.space));
+  put(static_cast<uint8_t>(step.source_space));
+  put(step.peer);
+  put(step.chunk);
+  put(step.source_chunk);
+  put(step.count);
+  put(uint64_t{step.after.size()});
+  out.append(bytes, sizeof(bytes));
+  out.append(reinterpret_cast<const char*>(step.after.data()),
+             step.after.size() * sizeof(step.after[0]));
 }
 
 std::string RunText(uint32_t chunk, uint32_t count) {
@@ -245,6 +267,9 @@ absl::Status Validate(const Program& program) {
 // planners that make the same program agree.
 Digest DigestOf(const Program& program) {
   std::string bytes;
+  size_t steps_of_all = 0;
+  for (const std::vector<Step>& steps : program.steps) steps_of_all += steps.size();
+  bytes.reserve(1024 + steps_of_all * 40);  // most steps wait for one or two
   Append(bytes, static_cast<uint8_t>(program.collective));
   Append(bytes, program.workers);
   AppendList(bytes, program.active);
@@ -255,16 +280,7 @@ Digest DigestOf(const Program& program) {
   AppendList(bytes, program.blocks);
   for (const std::vector<Step>& steps : program.steps) {
     Append<uint64_t>(bytes, steps.size());
-    for (const Step& step : steps) {
-      Append(bytes, static_cast<uint8_t>(step.kind));
-      Append(bytes, static_cast<uint8_t>(step.space));
-      Append(bytes, static_cast<uint8_t>(step.source_space));
-      Append(bytes, step.peer);
-      Append(bytes, step.chunk);
-      Append(bytes, step.source_chunk);
-      Append(bytes, step.count);
-      AppendList(bytes, step.after);
-    }
+    for (const Step& step : steps) AppendStep(bytes, step);
   }
   return DigestOf(absl::string_view(bytes));
 }

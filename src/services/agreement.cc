@@ -198,7 +198,7 @@ void Agreement::EndRoundIfAllAnswered(const ServiceContext& context, ServiceStep
   Conclude(context,
            {.round = round_->id,
             .accepted = true,
-            .from = furthest + static_cast<int64_t>(kUnitsFurther * title.unit) + 1,
+            .from = furthest + MarginOf(title) + 1,
             .title = title},
            step);
 }

@@ -1,10 +1,11 @@
 // The agreement service: "from this point on, all use v", without a barrier.
 //
 // A worker proposes a value of some kind. In a *round* the service asks every live worker for its
-// position; a worker that answers holds the value, and goes at most 64 units further without an
-// outcome. When all have answered, the value comes into force at
+// position; a worker that answers holds the value, and goes at most the kind's margin further without
+// an outcome: 64 units, or fewer if the kind says so. When all have answered, the value comes into
+// force at
 //
-//   from = max(positions) + 64 * unit + 1,
+//   from = max(positions) + margin + 1,
 //
 // which nobody has reached. All live workers get that outcome, or none does: it is part of the state
 // that the standby has before anybody is told, and of the reports from which the service is rebuilt.

@@ -30,20 +30,23 @@ absl::StatusOr<uint64_t> AgreementMember::Propose(ValueTitle title, std::string 
   return number;
 }
 
-void AgreementMember::Reached(Scale scale, int64_t position) {
-  int64_t& reached = positions_[static_cast<size_t>(scale)];
-  reached = std::max(reached, position);
+void AgreementMember::Reached(absl::string_view kind, int64_t position) {
+  const auto found = positions_.find(kind);
+  if (found == positions_.end()) {
+    positions_.emplace(kind, position);
+  } else {
+    found->second = std::max(found->second, position);
+  }
 }
 
-int64_t AgreementMember::Limit(Scale scale) const {
+int64_t AgreementMember::Limit(absl::string_view kind) const {
   int64_t limit = INT64_MAX;
-  if (asked_.has_value() && asked_->limit.has_value() && asked_->title.scale == scale) {
+  if (asked_.has_value() && asked_->limit.has_value() && asked_->title.kind == kind) {
     limit = *asked_->limit;
   }
-  for (const auto& [kind, value] : missing_) {
-    if (value.title.scale == scale) limit = std::min(limit, value.from - 1);
-  }
-  return limit;
+  if (missing_.empty()) return limit;
+  const auto missing = missing_.find(std::string(kind));
+  return missing == missing_.end() ? limit : std::min(limit, missing->second.from - 1);
 }
 
 std::vector<AgreementMember::Command> AgreementMember::TakeCommands() {
@@ -112,8 +115,9 @@ void AgreementMember::HaveValue(std::string value) {
 
 void AgreementMember::Checked(const ServiceId& round, const absl::StatusOr<Digest>& digest) {
   if (!asked_.has_value() || asked_->round != round || asked_->limit.has_value()) return;
-  const int64_t position = positions_[static_cast<size_t>(asked_->title.scale)];
-  asked_->limit = position + static_cast<int64_t>(kUnitsFurther * asked_->title.unit);
+  const auto reached = positions_.find(asked_->title.kind);
+  const int64_t position = reached == positions_.end() ? 0 : reached->second;
+  asked_->limit = position + MarginOf(asked_->title);
   Position told = {.round = round, .position = position, .digest = {}, .fault = ""};
   if (digest.ok()) {
     told.digest = *digest;

@@ -1,14 +1,17 @@
 // A worker's side of the agreement service (agreement.h), as a pure state machine: it listens, brings
 // values to their users, and says how far the worker may go.
 //
-//   loop: if position > member.Limit(scale), wait; use the values that Adopt said from `from` on.
+//   loop: if position > member.Limit(kind), wait; use the values that Adopt said from `from` on.
+//
+// A worker has a position for each kind: two kinds may count different things, such as the iterations
+// of two models.
 //
 // Not thread-safe.
 #ifndef SYNCOPATE_SERVICES_AGREEMENT_MEMBER_H_
 #define SYNCOPATE_SERVICES_AGREEMENT_MEMBER_H_
 
-#include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,7 +33,7 @@ class AgreementMember {
     uint64_t tag = 0;
     std::string bytes;
   };
-  // Read the value, compute its digest and call Checked(), soon: others wait at the end of their 64.
+  // Read the value, compute its digest and call Checked(), soon: others wait at the end of their margin.
   struct Check {
     ServiceId round;
     ValueTitle title;
@@ -54,10 +57,10 @@ class AgreementMember {
 
   // The number of the proposal. `title.bytes` is filled in.
   absl::StatusOr<uint64_t> Propose(ValueTitle title, std::string value);
-  // The worker is at `position` now. Never goes back.
-  void Reached(Scale scale, int64_t position);
+  // The worker is at `position` now, as this kind counts. Never goes back.
+  void Reached(absl::string_view kind, int64_t position);
   // The last position to which the worker may go before something else happens here.
-  int64_t Limit(Scale scale) const;
+  int64_t Limit(absl::string_view kind) const;
   // The digest that this worker computes for the value of a Check, or why it cannot use the value.
   void Checked(const ServiceId& round, const absl::StatusOr<Digest>& digest);
   void Answered(uint64_t tag, absl::StatusCode code, absl::string_view bytes);
@@ -98,8 +101,8 @@ class AgreementMember {
 
   std::vector<Command> commands_;
   ServiceId seen_;
-  std::array<int64_t, kScales> positions_ = {};
-  std::map<std::string, Held> in_force_;    // by kind
+  std::map<std::string, int64_t, std::less<>> positions_;  // by kind
+  std::map<std::string, Held> in_force_;                   // by kind
   std::map<std::string, Held> missing_;     // in force, by kind; bytes are being fetched
   std::optional<Asked> asked_;              // the round that is under way
   std::map<uint64_t, Held> proposals_;      // own ones, by number

@@ -139,14 +139,22 @@ absl::Status Validate(const ValueTitle& title) {
       value_checks::CheckPrintable("kind", title.kind, limits::kAgreementKindBytesMax);
   if (!kind.ok()) return kind;
   if (title.version == 0) return value_checks::Fault("version", "versions begin with 1");
-  if (title.unit == 0 || title.unit > limits::kPositionMax / 64) {
+  if (title.unit == 0 || title.unit > limits::kPositionMax / kUnitsFurtherMax) {
     return value_checks::Fault("unit", absl::StrCat(title.unit, " is out of range"));
+  }
+  if (title.further == 0 || title.further > kUnitsFurtherMax) {
+    return value_checks::Fault(
+        "further", absl::StrCat(title.further, " units; it is 1 to ", kUnitsFurtherMax));
   }
   if (title.bytes > limits::kAgreementValueBytesMax) {
     return value_checks::Fault("value", absl::StrCat(title.bytes, " bytes; the limit is ",
                                                      limits::kAgreementValueBytesMax));
   }
   return absl::OkStatus();
+}
+
+int64_t MarginOf(const ValueTitle& title) {
+  return static_cast<int64_t>(title.further * title.unit);
 }
 
 std::string Describe(const ValueTitle& title) {
@@ -158,6 +166,7 @@ void AppendTitle(std::string& out, const ValueTitle& title) {
   Append(out, title.version);
   Append(out, static_cast<uint8_t>(title.scale));
   Append(out, title.unit);
+  Append(out, title.further);
   AppendDigest(out, title.digest);
   Append(out, title.bytes);
 }
@@ -170,6 +179,7 @@ ValueTitle ReadTitle(ByteReader& reader) {
   if (scale >= kScales) Refuse(reader);
   title.scale = static_cast<Scale>(scale);
   title.unit = reader.Read<uint64_t>();
+  title.further = reader.Read<uint8_t>();
   title.digest = ReadDigest(reader);
   title.bytes = reader.Read<uint64_t>();
   if (reader.ok() && !Validate(title).ok()) Refuse(reader);

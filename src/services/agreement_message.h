@@ -21,7 +21,7 @@ enum class Scale : uint8_t { kCall = 0, kIteration = 1, kSamples = 2 };
 inline constexpr size_t kScales = 3;
 
 // Without an outcome a worker goes at most this many units further than the position it has told.
-inline constexpr uint64_t kUnitsFurther = 64;
+inline constexpr uint8_t kUnitsFurtherMax = 64;
 // Values up to this length travel with the question.
 inline constexpr uint64_t kInlineValueBytesMax = 2048;
 
@@ -30,13 +30,18 @@ struct ValueTitle {
   std::string kind;      // "topology", "schedule", ...
   uint64_t version = 0;  // from 1; grows with each value of the kind
   Scale scale = Scale::kCall;
-  uint64_t unit = 1;  // a worker goes at most 64 of them further without an outcome
+  // Without an outcome a worker goes at most `further` units further than the position it has told: as
+  // few as can be without waiting, since the value counts from a point on that lies beyond them.
+  uint64_t unit = 1;
+  uint8_t further = kUnitsFurtherMax;
   Digest digest = {};
   uint64_t bytes = 0;
 
   friend bool operator==(const ValueTitle&, const ValueTitle&) = default;
 };
 absl::Status Validate(const ValueTitle& title);
+// How many positions a worker goes at most without an outcome.
+int64_t MarginOf(const ValueTitle& title);
 std::string Describe(const ValueTitle& title);  // "schedule 3 (0123abcd...)"
 
 // Requests.
@@ -49,7 +54,7 @@ struct Propose {
 struct Listen {
   ServiceId seen;  // the last round whose end this worker knows; 0.0: none
 };
-// This worker holds the value of the round, is at `position`, and goes at most 64 units further
+// This worker holds the value of the round, is at `position`, and goes at most the kind's units further
 // without an outcome. Answered by Outcome or Welcome.
 struct Position {
   ServiceId round;
@@ -118,7 +123,7 @@ absl::StatusOr<AgreementReport> DecodeReport(absl::string_view bytes);
 void AppendTitle(std::string& out, const ValueTitle& title);
 ValueTitle ReadTitle(ByteReader& reader);
 // The least bytes of a title.
-inline constexpr size_t kTitleBytesMin = 4 + 8 + 1 + 8 + 16 + 8;
+inline constexpr size_t kTitleBytesMin = 4 + 8 + 1 + 8 + 1 + 16 + 8;
 
 }  // namespace syncopate::services
 

@@ -129,15 +129,15 @@ class Members {
 
 TEST(AgreementTest, AllUseAValueFromAPointThatNobodyHasReached) {
   Members members(3);
-  members[0].Reached(Scale::kIteration, 10);
-  members[1].Reached(Scale::kIteration, 30);
-  members[2].Reached(Scale::kCall, 1000);  // another scale
+  members[0].Reached("schedule", 10);
+  members[1].Reached("schedule", 30);
+  members[2].Reached("topology", 1000);  // another kind
   members.Propose(2, "schedule", 1, "value");
   for (int rank = 0; rank < 3; ++rank) {
     ASSERT_THAT(members.adopted_[rank], SizeIs(1));
     EXPECT_EQ(members.adopted_[rank][0].from, 30 + 64 + 1);
     EXPECT_EQ(members.adopted_[rank][0].value, "value");
-    EXPECT_EQ(members[rank].Limit(Scale::kIteration), INT64_MAX);
+    EXPECT_EQ(members[rank].Limit("schedule"), INT64_MAX);
   }
   ASSERT_THAT(members.decided_[2], SizeIs(1));
   EXPECT_TRUE(members.decided_[2][0].status.ok());
@@ -147,17 +147,33 @@ TEST(AgreementTest, AllUseAValueFromAPointThatNobodyHasReached) {
 TEST(AgreementTest, AWorkerGoesSixtyFourFurtherWithoutAnOutcome) {
   Members members(2);
   members.held_ = {1};
-  members[0].Reached(Scale::kIteration, 10);
+  members[0].Reached("schedule", 10);
   members.Propose(0, "schedule", 1, "value");
-  EXPECT_EQ(members[0].Limit(Scale::kIteration), 74);
-  EXPECT_EQ(members[0].Limit(Scale::kCall), INT64_MAX);
-  EXPECT_EQ(members[1].Limit(Scale::kIteration), INT64_MAX);  // it has promised nothing yet
-  members[0].Reached(Scale::kIteration, 74);
-  members[1].Reached(Scale::kIteration, 200);
+  EXPECT_EQ(members[0].Limit("schedule"), 74);
+  EXPECT_EQ(members[0].Limit("topology"), INT64_MAX);
+  EXPECT_EQ(members[1].Limit("schedule"), INT64_MAX);  // it has promised nothing yet
+  members[0].Reached("schedule", 74);
+  members[1].Reached("schedule", 200);
   members.Answer(1);
   members.Settle();
   EXPECT_EQ(members.adopted_[0][0].from, 265);
-  EXPECT_EQ(members[0].Limit(Scale::kIteration), INT64_MAX);
+  EXPECT_EQ(members[0].Limit("schedule"), INT64_MAX);
+}
+
+TEST(AgreementTest, AKindThatGoesLessFarComesSooner) {
+  Members members(2);
+  members.held_ = {1};
+  members[0].Reached("schedule", 10);
+  ValueTitle title = Title("schedule", 1, "value");
+  title.further = 2;
+  ASSERT_TRUE(members[0].Propose(title, "value").ok());
+  members.Settle();
+  EXPECT_EQ(members[0].Limit("schedule"), 12);
+  members[0].Reached("schedule", 12);
+  members.Answer(1);
+  members.Settle();
+  EXPECT_EQ(members.adopted_[0][0].from, 13);
+  EXPECT_EQ(members.adopted_[1][0].from, 13);
 }
 
 TEST(AgreementTest, ALongValueIsFetchedByThoseThatDoNotHaveIt) {
@@ -204,7 +220,7 @@ TEST(AgreementTest, AnotherDigestEndsTheRoundForAllAndShowsBoth) {
                     HasSubstr(DigestOf("other").ToString())));
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_THAT(members.adopted_[rank], IsEmpty());
-    EXPECT_EQ(members[rank].Limit(Scale::kIteration), INT64_MAX);
+    EXPECT_EQ(members[rank].Limit("schedule"), INT64_MAX);
   }
   members.held_.clear();
   members.Propose(2, "schedule", 1, "better");
@@ -262,7 +278,7 @@ TEST(AgreementTest, ProposalsWaitForEachOther) {
 
 TEST(AgreementTest, AJoinerIsWelcomedWithAllValuesInForce) {
   Members members(2);
-  members[0].Reached(Scale::kIteration, 5);
+  members[0].Reached("schedule", 5);
   members.Propose(0, "schedule", 1, "old");
   members.Propose(0, "schedule", 2, "new");
   members.Propose(1, "topology", 1, std::string(5000, 't'));
@@ -281,7 +297,7 @@ TEST(AgreementTest, AJoinerIsWelcomedWithAllValuesInForce) {
 TEST(AgreementTest, AnOutcomeThatOneHasHeardStaysWhenHostAndStandbyAreLost) {
   Members members(3);
   members.held_ = {2};
-  members[1].Reached(Scale::kIteration, 40);
+  members[1].Reached("schedule", 40);
   const std::string value(5000, 'v');
   members.Propose(0, "schedule", 1, value);
   // Of the last step only rank 1 hears.
@@ -306,7 +322,7 @@ TEST(AgreementTest, AnOutcomeThatOneHasHeardStaysWhenHostAndStandbyAreLost) {
     ASSERT_THAT(members.adopted_[rank], SizeIs(1)) << rank;
     EXPECT_EQ(members.adopted_[rank][0].from, 105);
     EXPECT_EQ(members.adopted_[rank][0].value, value);
-    EXPECT_EQ(members[rank].Limit(Scale::kIteration), INT64_MAX);
+    EXPECT_EQ(members[rank].Limit("schedule"), INT64_MAX);
   }
 }
 

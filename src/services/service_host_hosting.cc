@@ -42,10 +42,15 @@ void ServiceHost::TryRebuild(int64_t now_ns) {
   const absl::StatusOr<std::string> repeats =
       machine_.Rebuild(order_.incarnation(), order_.changes().size(), ServiceNow(now_ns), reports);
   if (!repeats.ok()) return End(repeats.status());
+  const std::vector<int> live = order_.LiveRanks();
+  // At the end of a job all go at once, which nobody need hear of.
+  const bool all_go = leaving_ && std::all_of(live.begin(), live.end(), [&](int rank) {
+                        return rank == rank_ || kept_leaving_.contains(rank);
+                      });
   commands_.push_back(Remark{
       .text = absl::StrCat("the host of the services and its standby were lost together; rank ",
                            rank_, " has rebuilt them", repeats->empty() ? "" : ": ", *repeats),
-      .important = true});
+      .important = !all_go});
   loaded_ = true;
   BeginHosting();
 }

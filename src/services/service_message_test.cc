@@ -97,6 +97,7 @@ const ValueTitle kTitle = {.kind = "schedule",
                            .version = 3,
                            .scale = Scale::kSamples,
                            .unit = 128,
+                           .further = 3,
                            .digest = {1, 2},
                            .bytes = 5};
 
@@ -127,6 +128,8 @@ TEST(AgreementMessageTest, BadTitlesAreRefused) {
   EXPECT_TRUE(refused([](ValueTitle& title) { title.version = 0; }));
   EXPECT_TRUE(refused([](ValueTitle& title) { title.unit = 0; }));
   EXPECT_TRUE(refused([](ValueTitle& title) { title.unit = UINT64_MAX; }));
+  EXPECT_TRUE(refused([](ValueTitle& title) { title.further = 0; }));
+  EXPECT_TRUE(refused([](ValueTitle& title) { title.further = 65; }));
   EXPECT_TRUE(refused([](ValueTitle& title) { title.scale = static_cast<Scale>(3); }));
   EXPECT_TRUE(refused([](ValueTitle& title) { title.bytes = 6; }));  // it has 5
   EXPECT_FALSE(

@@ -464,7 +464,10 @@ class ServiceWorld {
     const size_t bytes = random_.Below(3) == 0 ? random_.Below(6000) : random_.Below(100);
     // Several workers may propose the same.
     std::string value(bytes, static_cast<char>('a' + version % 26));
-    ValueTitle title = {.kind = kind, .version = version, .scale = Scale::kIteration};
+    ValueTitle title = {.kind = kind,
+                        .version = version,
+                        .scale = Scale::kIteration,
+                        .further = kind == "schedule" ? uint8_t{2} : kUnitsFurtherMax};
     title.digest = DigestOf(value);
     title.bytes = value.size();
     const auto number = self.member.Propose(title, value);
@@ -472,18 +475,18 @@ class ServiceWorld {
     self.proposed[*number] = title;
   }
 
-  // Takes the step for which the batch was computed, unless it is at the end of its 64.
+  // Takes the step for which the batch was computed, unless it is at the end of its margin.
   void Proceed(int rank) {
     Worker& self = worker(rank);
     const int64_t next = self.position + 5 + (rank * 3 + self.position) % 41;
-    if (next > self.member.Limit(Scale::kIteration)) {
+    if (next > std::min(self.member.Limit("schedule"), self.member.Limit("topology"))) {
       counts_.blocked += !self.blocked;
       self.blocked = true;
       return;
     }
     self.blocked = false;
     self.position = next;
-    self.member.Reached(Scale::kIteration, next);
+    for (const char* kind : {"schedule", "topology"}) self.member.Reached(kind, next);
     std::map<std::string, uint64_t> versions;
     for (const auto& adopted : self.adopted) {
       if (adopted.from <= next) versions[adopted.title.kind] = adopted.title.version;
@@ -544,7 +547,8 @@ class ServiceWorld {
     if (worker.host->open_tickets().size() != 1) {
       Fail(absl::StrCat(who, " has ", worker.host->open_tickets().size(), " open tickets"));
     }
-    if (worker.member.Limit(Scale::kIteration) != INT64_MAX) {
+    if (worker.member.Limit("schedule") != INT64_MAX ||
+        worker.member.Limit("topology") != INT64_MAX) {
       Fail(absl::StrCat(who, " still waits for an outcome"));
     }
     for (const auto& [id, range] : worker.holder.held()) {

@@ -62,7 +62,9 @@ double Noise(uint64_t seed, uint64_t a, uint64_t b, uint64_t c) {
 class Cluster {
  public:
   Cluster(const VirtualOptions& options, const StrategyFactory& make)
-      : options_(options), random_(options.seed), transfers_(options.table, options.costs) {
+      : options_(options),
+        random_(options.seed),
+        transfers_(options.table, options.costs, options.group_costs) {
     const int tensors = options.table.size();
     for (int rank = 0; rank < options.workers; ++rank) {
       Worker worker;

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "cost/communication_costs.h"
 #include "model/tensor_table.h"
+#include "sim/virtual_transfers.h"
 #include "strategy/record.h"
 #include "strategy/strategy.h"
 #include "strategy/witness.h"
@@ -43,7 +44,10 @@ struct VirtualOptions {
   int iterations = 1;
   uint64_t seed = 0;
   TensorTable table;
+  // What transfers and messages cost, whoever takes part.
   cost::CommunicationCosts costs;
+  // What transfers of these members (sorted) cost instead; empty: `costs`.
+  GroupCosts group_costs;
   // Compute times are multiplied by 1 + a seeded number up to this, anew for each piece of work.
   double jitter = 0;
   // By worker: compute times are multiplied by it; empty: 1.

@@ -94,6 +94,10 @@ absl::Status VirtualTransfers::Start(double now, int rank, int64_t iteration,
   if (fresh) {
     moving.start = start;
     moving.members = MoversOf(rank, start, members);
+    moving.costs = costs_;
+    if (group_costs_) {
+      SYNCOPATE_ASSIGN_OR_RETURN(moving.costs, group_costs_(moving.members));
+    }
     Cut(start, moving);
     // Members that have not all heard of a loss may disagree about who takes part; with nobody gone
     // they may not.
@@ -117,7 +121,7 @@ absl::Status VirtualTransfers::Start(double now, int rank, int64_t iteration,
   for (const int tensor : moving.tensors) part.values.push_back(value(tensor));
   if (!moving.parts.emplace(rank, std::move(part)).second) return Fault(start, "started twice");
   moving.untaken[rank] = static_cast<int>(moving.tensors.size());
-  moving.first_byte = now + costs_.a;
+  moving.first_byte = now + moving.costs.a;
   if (Meet(moving.members, dead_)) moving.dead = true;
   if (start.movement == Movement::kExchange) {
     BeginExchanges(start.transfer);
@@ -131,7 +135,7 @@ absl::Status VirtualTransfers::Start(double now, int rank, int64_t iteration,
 void VirtualTransfers::Begin(Moving& moving) {
   if (moving.dead) return;
   moving.flows = true;
-  moving.start_up_left = costs_.a;
+  moving.start_up_left = moving.costs.a;
   moving.bytes_left = static_cast<double>(moving.bytes);
 }
 
@@ -168,7 +172,7 @@ int VirtualTransfers::Beside(const Moving& moving) const {
 // At the rates of this moment.
 double VirtualTransfers::SecondsLeft(const Moving& moving) const {
   if (moving.start_up_left > 0) return moving.start_up_left;
-  return moving.bytes_left * costs_.b * costs_.Gamma(std::max(1, Beside(moving)));
+  return moving.bytes_left * moving.costs.b * moving.costs.Gamma(std::max(1, Beside(moving)));
 }
 
 double VirtualTransfers::NextEnd(double now) const {

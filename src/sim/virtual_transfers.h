@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +24,10 @@
 
 namespace syncopate::sim {
 
+// What transfers of these members (sorted) cost.
+using GroupCosts =
+    std::function<absl::StatusOr<cost::CommunicationCosts>(const std::vector<int>& members)>;
+
 // A transfer that at least one of its members has started. Each tensor has one number.
 struct Moving {
   strategy::StartTransfer start;  // of the first that started it
@@ -30,6 +35,7 @@ struct Moving {
   std::vector<int> tensors;
   std::vector<double> fractions;  // by tensor: which part of it this transfer moves
   uint64_t bytes = 0;
+  cost::CommunicationCosts costs;  // of its members
   struct Part {
     strategy::StartTransfer start;
     int64_t iteration = 0;  // that made what it brings
@@ -52,9 +58,10 @@ struct Moving {
 
 class VirtualTransfers {
  public:
-  // Both must outlive it.
-  VirtualTransfers(const TensorTable& table, const cost::CommunicationCosts& costs)
-      : layout_(table), costs_(costs) {}
+  // Transfers cost what `group_costs` says of their members; if it is empty, all of them `costs`.
+  VirtualTransfers(const TensorTable& table, cost::CommunicationCosts costs,
+                   GroupCosts group_costs = {})
+      : layout_(table), costs_(std::move(costs)), group_costs_(std::move(group_costs)) {}
 
   // `iteration`: that made what this worker brings. `members` of an average are resolved: no list
   // means nobody. `value` reads what this worker brings of a tensor. FailedPrecondition if the command
@@ -106,7 +113,8 @@ class VirtualTransfers {
   Moving* DoneOf(int rank, int64_t id);
 
   const TensorLayout layout_;
-  const cost::CommunicationCosts& costs_;
+  const cost::CommunicationCosts costs_;
+  const GroupCosts group_costs_;
   std::map<Key, Moving> transfers_;
   std::set<int> dead_;
   std::set<int> gone_;  // the dead among them

@@ -153,7 +153,8 @@ struct SendMessage {
   friend bool operator==(const SendMessage&, const SendMessage&) = default;
 };
 
-// From the next batch on, each batch of this worker has this many samples.
+// From the next batch on, each batch of this worker has this many samples; where samples are dealt out in
+// step, from an iteration on that all workers agree on.
 struct SetBatch {
   uint64_t samples = 0;
 

@@ -65,6 +65,9 @@ struct StrategyEntry {
   Moves moves = Moves::kGradients;
   std::string service = {};  // the name of the one that it asks; empty: none
   bool sends = false;        // messages to the strategies of other workers
+  // It sets batches. Where samples are dealt out in step, the batches of all change together, from an
+  // iteration on that all workers agree on.
+  bool sets_batches = false;
   DataMode data = DataMode::kInStep;
   ModelIs model = ModelIs::kParameters;
   // InvalidArgument says which option is missing or wrong.

@@ -27,6 +27,8 @@ absl::StatusOr<std::unique_ptr<Synchronizer>> MakeSynchronizer(
   options.moves_gradients = entry->moves_gradients();
   options.moves_parameters = entry->moves_parameters();
   options.watches_losses = entry->survives;
+  options.agrees_on_batches =
+      entry->sets_batches && entry->data == strategy::DataMode::kInStep && worker.size() > 1;
   if (options.witness != nullptr) {
     options.witness->Began(
         {.name = strategy, .values = values, .first_iteration = options.first_iteration});

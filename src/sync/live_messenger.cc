@@ -1,6 +1,7 @@
 #include "sync/live_messenger.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
@@ -27,20 +28,33 @@ StrategyMessage MessageOf(const absl::StatusOr<std::string>& answer, int workers
 
 }  // namespace
 
-// Where events go, as long as somebody takes them.
+// Where events go, as long as somebody takes them. A strategy may ask before anybody does, of a worker
+// that is lost already: the answer waits.
 class LiveMessenger::Recipient {
  public:
-  void Set(std::function<void(strategy::Event)> deliver) {
+  void Begin(std::function<void(strategy::Event)> deliver) {
     MutexLock lock(&mutex_);
     deliver_ = std::move(deliver);
+    for (strategy::Event& event : std::exchange(kept_, {})) deliver_(std::move(event));
+  }
+  void Stop() {
+    MutexLock lock(&mutex_);
+    stopped_ = true;
+    deliver_ = nullptr;
   }
   void Deliver(strategy::Event event) {
     MutexLock lock(&mutex_);
-    if (deliver_) deliver_(std::move(event));
+    if (deliver_) {
+      deliver_(std::move(event));
+    } else if (!stopped_) {
+      kept_.push_back(std::move(event));
+    }
   }
 
  private:
   Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<strategy::Event> kept_ ABSL_GUARDED_BY(mutex_);
   std::function<void(strategy::Event)> deliver_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -51,12 +65,12 @@ LiveMessenger::LiveMessenger(Worker& worker)
       recipient_(std::make_shared<Recipient>()) {}
 
 void LiveMessenger::Stop() {
-  recipient_->Set(nullptr);
+  recipient_->Stop();
   worker::MailboxOf(worker_).Receive(topic_, nullptr).IgnoreError();
 }
 
 absl::Status LiveMessenger::Begin(std::function<void(strategy::Event)> deliver) {
-  recipient_->Set(std::move(deliver));
+  recipient_->Begin(std::move(deliver));
   return worker::MailboxOf(worker_).Receive(topic_, [recipient = recipient_,
                                                      workers = worker_.size()](const Mail& mail) {
     if (mail.kind != Mail::Kind::kMessage) return;  // the synchronizer tells who is gone

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/status.h"
+#include "sync/range_pieces.h"
 #include "sync/serve_request.h"
-#include "sync/started_call.h"
 #include "sync/weighted_sum.h"
 #include "worker/mailbox.h"
 
@@ -27,7 +27,7 @@ double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 LiveTransfers::~LiveTransfers() {
   for (auto& [id, running] : running_) {
-    for (Part& part : running.parts) part.handle.Wait().IgnoreError();
+    for (Part& part : running.parts) part.call->Wait();
   }
 }
 
@@ -73,10 +73,11 @@ void LiveTransfers::AddCall(Running& running, Group& group, Call call, std::opti
   call.priority = running.transfer.start.priority;
   const int64_t id = running.transfer.start.transfer;
   const size_t number = running.parts.size();
-  Handle handle = StartCall(group, std::move(call), [this, id, number](const absl::Status& status) {
-    inbox_.Add(EndedCall{id, clock_.NowNs(), status, number});
-  });
-  running.parts.push_back({std::move(handle), pair, pair ? pairs_.NumberOf(*pair) : 0, needed});
+  auto started =
+      calls_.Start(group, std::move(call), [this, id, number](const absl::Status& status) {
+        inbox_.Add(EndedCall{id, clock_.NowNs(), status, number});
+      });
+  running.parts.push_back({std::move(started), pair, pair ? pairs_.NumberOf(*pair) : 0, needed});
 }
 
 absl::Status LiveTransfers::StartAverage(Running& running, const Ranges& ranges, const Made& made) {
@@ -133,21 +134,23 @@ absl::Status LiveTransfers::StartServed(Running& running, const Ranges& ranges, 
   return absl::OkStatus();
 }
 
-// A task, as all that touches the store.
+// On the control thread and behind what came before, as all that touches the store.
 void LiveTransfers::ServeSelf(Running& running, const Ranges& ranges, const Made& made) {
   running.calls_left = 1;
-  inbox_.Add(TransferInbox::Task{[this, start = running.transfer.start, ranges, made] {
+  options_.work->Add([this, start = running.transfer.start, pieces = RangePieces(ranges),
+                      share = made.share]() mutable {
     absl::Status status;
-    for (const TensorLayout::Range& range : ranges) {
-      std::byte* const own = values_.At(start.content) + range.offset;
-      if (!status.ok()) break;
-      status =
-          start.movement == Movement::kPush
-              ? options_.store->Apply(range, own, PushWeight(range.type, start.weight, made.share))
-              : options_.store->Read(range, own);
+    if (!pieces.done()) {
+      const TensorLayout::Range part = pieces.Next().part;
+      std::byte* const own = values_.At(start.content) + part.offset;
+      status = start.movement == Movement::kPush
+                   ? options_.store->Apply(part, own, PushWeight(part.type, start.weight, share))
+                   : options_.store->Read(part, own);
     }
+    if (status.ok() && !pieces.done()) return false;
     inbox_.Add(EndedCall{start.transfer, clock_.NowNs(), status});
-  }});
+    return true;
+  });
 }
 
 // This worker's values are sent from where they stand, so they are added to the others' only when all
@@ -199,7 +202,7 @@ absl::Status LiveTransfers::StartExchange(Running& running, const Ranges& ranges
   return absl::OkStatus();
 }
 
-std::function<void()> LiveTransfers::LastStep(const EndedCall& ended) const {
+LongWork::Piece LiveTransfers::LastStep(const EndedCall& ended) const {
   const auto found = running_.find(ended.transfer);
   if (found == running_.end()) return nullptr;
   const Running& running = found->second;
@@ -208,14 +211,17 @@ std::function<void()> LiveTransfers::LastStep(const EndedCall& ended) const {
       !StatusOf(running, ended).ok()) {
     return nullptr;
   }
-  return [ranges = values_.RangesOf(start), memory = values_.At(start.content),
-          weight = start.weight, received = running.received] {
-    for (size_t i = 0; i < ranges.size(); ++i) {
-      std::byte* const own = memory + ranges[i].offset;
-      std::vector<SumTerm> terms = {{weight, own}};
-      for (const Received& from : *received) terms.push_back({from.weight, from.memory[i].data()});
-      WeightedSum(ranges[i].type, ranges[i].elements, terms, own);
+  return [pieces = RangePieces(values_.RangesOf(start)), memory = values_.At(start.content),
+          weight = start.weight, received = running.received]() mutable {
+    if (pieces.done()) return true;
+    const RangePieces::Piece next = pieces.Next();
+    std::byte* const own = memory + next.part.offset;
+    std::vector<SumTerm> terms = {{weight, own}};
+    for (const Received& from : *received) {
+      terms.push_back({from.weight, from.memory[next.range].data() + next.at});
     }
+    WeightedSum(next.part.type, next.part.elements, terms, own);
+    return pieces.done();
   };
 }
 

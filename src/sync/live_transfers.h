@@ -26,7 +26,9 @@
 #include "model/iteration_times.h"
 #include "observe/recorder.h"
 #include "strategy/command.h"
+#include "sync/call_queue.h"
 #include "sync/group_cache.h"
+#include "sync/long_work.h"
 #include "sync/packed_values.h"
 #include "sync/pair_groups.h"
 #include "sync/parameter_store.h"
@@ -44,6 +46,9 @@ class LiveTransfers {
     observe::Recorder* recorder = nullptr;
     ParameterStore* store = nullptr;  // this worker's own, if it has one
     std::string serving_topic = {};   // of requests to other workers' stores
+    // Has StartHeld() called (CallQueue).
+    std::function<void()> start_later = {};
+    LongWork* work = nullptr;  // does what its own store has to do
   };
   // All of them must outlive it.
   LiveTransfers(Worker& worker, PackedValues& values, TransferInbox& inbox, const Clock& clock,
@@ -54,7 +59,8 @@ class LiveTransfers {
         clock_(clock),
         options_(options),
         groups_(worker),
-        pairs_(worker) {}
+        pairs_(worker),
+        calls_(options.start_later) {}
   // Waits for what is under way, within its timeouts: it uses the packed values.
   ~LiveTransfers();
   LiveTransfers(const LiveTransfers&) = delete;
@@ -71,6 +77,8 @@ class LiveTransfers {
   };
   // The values are packed. What goes wrong is told as its end.
   void Start(const strategy::StartTransfer& start, const Made& made);
+  // Calls that could not start without waiting are tried again.
+  void StartHeld() { calls_.StartHeld(); }
 
   struct Transfer {
     strategy::StartTransfer start = {};
@@ -81,9 +89,9 @@ class LiveTransfers {
     int64_t end_ns = 0;
     absl::Status status = {};  // the first error of a call
   };
-  // If this is the last call of an exchange that goes well: what adds up the values that came, which
-  // takes long and needs no lock. To be run before CallEnded(); else null.
-  std::function<void()> LastStep(const EndedCall& ended) const;
+  // If this is the last call of an exchange that goes well: what adds up the values that came, piece by
+  // piece (LongWork), without a lock. To be run before CallEnded(); else null.
+  LongWork::Piece LastStep(const EndedCall& ended) const;
   // The transfer that has ended by this, well or not; nothing if other calls of it are under way.
   std::optional<Transfer> CallEnded(const EndedCall& ended);
 
@@ -105,7 +113,7 @@ class LiveTransfers {
  private:
   // One collective of a transfer.
   struct Part {
-    Handle handle;
+    std::shared_ptr<CallQueue::Started> call;
     std::optional<Pair> pair = {};  // whose group it runs in, if it is one of a pair
     uint64_t group = 0;             // of which number
     // An exchange does not need those to whom it only sends.
@@ -141,6 +149,7 @@ class LiveTransfers {
   const Options options_;
   GroupCache groups_;
   PairGroups pairs_;
+  CallQueue calls_;
   std::map<int64_t, Running> running_;
   uint64_t bytes_sent_ = 0;
   std::vector<EndedTransfer> ended_;

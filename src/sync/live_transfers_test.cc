@@ -66,8 +66,8 @@ struct Bench {
   // Takes notes of calls until a transfer has ended.
   LiveTransfers::Transfer WaitForEnd() {
     for (;;) {
-      const TransferInbox::News news = inbox.Take();
-      for (const auto& item : news.items) {
+      EXPECT_TRUE(inbox.Wait(MonotonicClock().NowNs() + 60'000'000'000));
+      for (const TransferInbox::Item& item : inbox.Take()) {
         ++calls;
         if (auto ended = transfers.CallEnded(std::get<EndedCall>(item))) return *ended;
       }
@@ -77,7 +77,7 @@ struct Bench {
   const TensorTable table = Table();
   RankReplica replica;
   PackedValues values;
-  TransferInbox inbox{MonotonicClock()};
+  TransferInbox inbox{MonotonicClock(), [] {}};
   LiveTransfers transfers;
   int calls = 0;
 };

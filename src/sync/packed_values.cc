@@ -19,7 +19,9 @@ absl::Status PackedValues::Allocate(Content content, bool keep_sent) {
     SYNCOPATE_ASSIGN_OR_RETURN(Buffer fresh, worker_.Allocate(layout_.bytes()));
     buffer = std::move(fresh);
   }
-  if (keep_sent && sent_.empty()) sent_.resize(layout_.bytes());
+  if (keep_sent && sent_ == nullptr) {
+    sent_ = std::make_unique_for_overwrite<std::byte[]>(layout_.bytes());
+  }
   return absl::OkStatus();
 }
 
@@ -43,12 +45,12 @@ void PackedValues::PackGradient(int tensor, double share) {
 }
 
 void PackedValues::PackParameters(const StartTransfer& start) {
-  for (const int tensor : TensorsOf(start)) PackPart(start, tensor);
+  for (const int tensor : TensorsOf(start)) PackParameters(start, tensor);
 }
 
 // The rest of a tensor's place may belong to another transfer that is under way, so a tensor of
 // which only a part moves is packed elsewhere first.
-void PackedValues::PackPart(const StartTransfer& start, int tensor) {
+void PackedValues::PackParameters(const StartTransfer& start, int tensor) {
   std::byte* const memory = At(Content::kParameters);
   const uint64_t at = layout_.Offset(tensor), bytes = layout_.BytesOf(tensor);
   uint64_t from = at, to = at + bytes;
@@ -64,7 +66,7 @@ void PackedValues::PackPart(const StartTransfer& start, int tensor) {
     replica_.Pack(Content::kParameters, tensor, 1, whole.data());
     std::memcpy(memory + from, whole.data() + (from - at), to - from);
   }
-  if (start.keep_sent) std::memcpy(sent_.data() + from, memory + from, to - from);
+  if (start.keep_sent) std::memcpy(sent_.get() + from, memory + from, to - from);
 }
 
 std::byte* PackedValues::At(Content content) {
@@ -75,7 +77,7 @@ std::byte* PackedValues::At(Content content) {
 Brought PackedValues::BroughtOf(const strategy::ApplyUpdate& apply, Content content) {
   const bool local = apply.update == strategy::Update::kStepLocal;
   const bool add = apply.update == strategy::Update::kAddChange;
-  return Brought(layout_, local ? nullptr : At(content), add ? sent_.data() : nullptr);
+  return Brought(layout_, local ? nullptr : At(content), add ? sent_.get() : nullptr);
 }
 
 }  // namespace syncopate::sync

@@ -6,6 +6,7 @@
 #define SYNCOPATE_SYNC_PACKED_VALUES_H_
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -45,23 +46,22 @@ class PackedValues {
   // `share`: of this worker's samples among all, where it is known. With it multiplied in, a gradient
   // needs a plain sum, which does not have to wait for the others' weights. 0: not known.
   void PackGradient(int tensor, double share);
-  // Packs what a transfer of parameters moves, and keeps it if it should.
+  // Packs what a transfer of parameters moves, and keeps it if it should: of all its tensors, or of one.
   void PackParameters(const strategy::StartTransfer& start);
+  void PackParameters(const strategy::StartTransfer& start, int tensor);
 
   // Null before Allocate().
   std::byte* At(strategy::Content content);
   Brought BroughtOf(const strategy::ApplyUpdate& apply, strategy::Content content);
 
  private:
-  void PackPart(const strategy::StartTransfer& start, int tensor);
-
   Worker& worker_;
   Replica& replica_;
   const TensorLayout layout_;
   const int tensors_;
   std::optional<Buffer> gradients_;
   std::optional<Buffer> parameters_;
-  std::vector<std::byte> sent_;
+  std::unique_ptr<std::byte[]> sent_;
 };
 
 }  // namespace syncopate::sync

@@ -12,12 +12,14 @@
 
 namespace syncopate::sync {
 
-// Used by one thread at a time, which is not the training thread.
+// Used by one thread at a time, which is not the training thread but sends the worker's heartbeats: what
+// is pushed and pulled is applied and read in pieces of at most kPieceBytes (sync/range_pieces.h), one
+// push or pull after the other.
 class ParameterStore {
  public:
   virtual ~ParameterStore() = default;
-  // Takes the gradients that a worker has pushed, `weight` times each. An error ends the job of the
-  // worker that holds the store.
+  // Takes the gradients of a piece that a worker has pushed, `weight` times each. An error ends the job
+  // of the worker that holds the store.
   virtual absl::Status Apply(const TensorLayout::Range& range, const std::byte* gradients,
                              double weight) = 0;
   // Writes the parameters as they are now.

@@ -142,7 +142,9 @@ TEST(ReplayStrategyTest, BatchesSetTheWorkAndAStopEndsIt) {
     const auto seconds = (*replay)->Run(100);
     ASSERT_TRUE(seconds.ok()) << seconds.status();
     ASSERT_EQ(seconds->size(), 3u);
-    EXPECT_GE(seconds->at(1), 5 * 3e-3 - 1e-4);  // ten tensors, five samples
+    // Ten tensors, one sample and then five. An iteration that began late, on a busy machine, makes up
+    // for it, so the two count together.
+    EXPECT_GE(seconds->at(0) + seconds->at(1), 6 * 3e-3 - 1e-4);
   });
 }
 

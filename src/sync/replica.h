@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 
 #include "absl/status/status.h"
 #include "model/tensor_layout.h"
@@ -34,8 +35,8 @@ class Brought {
 };
 
 // Gradients are packed, and updates applied, on the training thread within calls of the
-// synchronizer. Parameters may be packed on another thread while the training thread computes, but
-// never while an update is applied.
+// synchronizer. Parameters may be packed on the worker's control thread while the training thread
+// computes, but never while an update is applied.
 class Replica {
  public:
   virtual ~Replica() = default;
@@ -48,6 +49,9 @@ class Replica {
   // The strategy wants batches of another size, or says how far the job has come. A loop that cannot
   // follow says so.
   virtual absl::Status SetBatch(uint64_t samples);
+  // All workers have agreed on batches of these sizes from the next iteration on, by rank, of those that
+  // are not as at the start.
+  virtual absl::Status SetBatches(const std::map<int, uint64_t>& samples);
   virtual absl::Status SetProgress(const strategy::SetProgress& progress);
 };
 

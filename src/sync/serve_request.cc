@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
+#include "services/fields.h"
 
 namespace syncopate::sync {
 namespace {
@@ -29,6 +30,7 @@ std::string Encode(const ServeRequest& request) {
 absl::StatusOr<ServeRequest> DecodeServeRequest(absl::string_view bytes) {
   ByteReader reader(bytes);
   const auto movement = reader.Read<uint8_t>();
+  if (movement != kPush && movement != kPull) services::Refuse(reader);
   ServeRequest request;
   request.push = movement == kPush;
   request.first = reader.Read<uint32_t>();
@@ -38,7 +40,7 @@ absl::StatusOr<ServeRequest> DecodeServeRequest(absl::string_view bytes) {
   request.weight = reader.Read<double>();
   request.share = reader.Read<double>();
   request.group = reader.Read<uint64_t>();
-  if (!reader.AtEnd() || (movement != kPush && movement != kPull)) {
+  if (!reader.AtEnd()) {
     return absl::InvalidArgumentError(
         absl::StrCat("a request to be served of ", bytes.size(), " bytes is none"));
   }

@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "sync/packed_values.h"
-#include "sync/started_call.h"
+#include "sync/range_pieces.h"
 #include "worker/mailbox.h"
 
 namespace syncopate::sync {
@@ -21,21 +22,35 @@ std::string Serving::Topic(int number) {
   return absl::StrCat(worker::Mailbox::kOwnTopics, "serve/", number);
 }
 
+Serving::Serving(Worker& worker, std::string topic, const TensorLayout& layout, int tensors,
+                 ParameterStore* store, ControlTasks& tasks, LongWork& work,
+                 std::function<void(const absl::Status&)> fail)
+    : worker_(worker),
+      topic_(std::move(topic)),
+      layout_(layout),
+      tensors_(tensors),
+      store_(store),
+      tasks_(tasks),
+      work_(work),
+      fail_(std::move(fail)),
+      groups_(worker),
+      calls_([this] {
+        tasks_.DoAt(MonotonicClock().NowNs() + CallQueue::kTryAgainNs,
+                    [this] { calls_.StartHeld(); });
+      }) {}
+
 Serving::~Serving() {
   for (auto& [from, queue] : queues_) {
     for (Served& served : queue) {
-      for (Handle& handle : served.handles) handle.Wait().IgnoreError();
+      for (const auto& call : served.calls) call->Wait();
     }
   }
 }
 
 absl::Status Serving::Open() {
   open_ = true;
-  // On the worker's control thread, which must not wait: a task does the rest.
-  return worker::MailboxOf(worker_).Receive(topic_, [this](Mail mail) {
-    if (mail.kind != Mail::Kind::kMessage) return;
-    inbox_.Add(TransferInbox::Task{
-        [this, from = mail.from, bytes = std::move(mail.bytes)] { Came(from, bytes); }});
+  return worker::MailboxOf(worker_).Receive(topic_, [this](const Mail& mail) {
+    if (mail.kind == Mail::Kind::kMessage) Came(mail.from, mail.bytes);
   });
 }
 
@@ -63,48 +78,71 @@ void Serving::Advance(int from) {
   std::list<Served>& queue = queues_[from];
   bool pushes = false;  // one before is not applied yet
   for (Served& served : queue) {
-    if (served.over) continue;
-    if (!served.started) {
+    if (served.stage == Served::Stage::kOver) continue;
+    if (served.stage == Served::Stage::kWaits) {
       if (!served.request.push && pushes) break;
       Start(from, served);
     }
-    pushes |= served.request.push && !served.over;
+    // The calls of one that is being read start before those of the next.
+    if (served.stage == Served::Stage::kReads) break;
+    pushes |= served.request.push && served.stage != Served::Stage::kOver;
   }
-  while (!queue.empty() && queue.front().over) queue.pop_front();
+  while (!queue.empty() && queue.front().stage == Served::Stage::kOver) queue.pop_front();
 }
 
-// What cannot start is over: the worker that asked for it is lost, and learns nothing from it.
 void Serving::Start(int from, Served& served) {
-  served.started = true;
   size_t bytes = 0;
   for (const TensorLayout::Range& range : served.ranges) {
     served.places.push_back(bytes);
     bytes += RoundUp(range.elements * SizeOf(range.type));
   }
   served.memory.emplace(worker_, bytes);
-  for (size_t i = 0; !served.request.push && i < served.ranges.size(); ++i) {
-    const absl::Status status =
-        store_->Read(served.ranges[i], served.memory->data() + served.places[i]);
-    if (!status.ok()) return fail_(status);
+  if (served.request.push) {
+    StartCalls(from, served);
+  } else {
+    Read(from, served);
   }
-  if (!StartCalls(from, served).ok()) served.over = true;
 }
 
-absl::Status Serving::StartCalls(int from, Served& served) {
+void Serving::Read(int from, Served& served) {
+  served.stage = Served::Stage::kReads;
+  work_.Add([this, from, &served, pieces = RangePieces(served.ranges)]() mutable {
+    if (!pieces.done()) {
+      const RangePieces::Piece next = pieces.Next();
+      std::byte* const to = served.memory->data() + served.places[next.range] + next.at;
+      if (const absl::Status status = store_->Read(next.part, to); !status.ok()) {
+        fail_(status);
+        return true;
+      }
+    }
+    if (!pieces.done()) return false;
+    StartCalls(from, served);
+    Advance(from);
+    return true;
+  });
+}
+
+// What cannot start is over: the worker that asked for it is lost, and learns nothing from it.
+void Serving::StartCalls(int from, Served& served) {
+  served.stage = Served::Stage::kMoves;
+  if (!TryStartCalls(from, served).ok()) served.stage = Served::Stage::kOver;
+}
+
+absl::Status Serving::TryStartCalls(int from, Served& served) {
   const Pair pair{Pair::Purpose::kServing, from, worker_.rank()};
   SYNCOPATE_ASSIGN_OR_RETURN(Group group, groups_.Get(pair, served.request.group));
   served.calls_left = served.ranges.size();
   for (size_t i = 0; i < served.ranges.size(); ++i) {
     const TensorLayout::Range& range = served.ranges[i];
-    served.handles.push_back(
-        StartCall(group,
-                  {.collective = Collective::kSendReceive,
-                   .data = {served.memory->data() + served.places[i], range.elements, range.type},
-                   .root = served.request.push ? 0 : 1,
-                   .target = served.request.push ? 1 : 0},
-                  [this, from, number = served.number](const absl::Status& status) {
-                    inbox_.Add(TransferInbox::Task{[=, this] { CallEnded(from, number, status); }});
-                  }));
+    served.calls.push_back(calls_.Start(
+        group,
+        {.collective = Collective::kSendReceive,
+         .data = {served.memory->data() + served.places[i], range.elements, range.type},
+         .root = served.request.push ? 0 : 1,
+         .target = served.request.push ? 1 : 0},
+        [this, from, number = served.number](const absl::Status& status) {
+          tasks_.Do([=, this] { CallEnded(from, number, status); });
+        }));
   }
   return absl::OkStatus();
 }
@@ -116,22 +154,29 @@ void Serving::CallEnded(int from, uint64_t number, const absl::Status& status) {
   if (found == queue.end()) return;
   if (found->status.ok()) found->status = status;
   if (--found->calls_left > 0) return;
-  if (found->status.ok() && found->request.push) {
-    if (const absl::Status applied = ApplyPush(*found); !applied.ok()) fail_(applied);
-  }
-  found->over = true;
-  found->handles.clear();
-  Advance(from);
+  found->calls.clear();
+  if (found->status.ok() && found->request.push) return ApplyPush(from, *found);
+  End(from, *found);
 }
 
-absl::Status Serving::ApplyPush(const Served& served) {
-  for (size_t i = 0; i < served.ranges.size(); ++i) {
-    const TensorLayout::Range& range = served.ranges[i];
-    SYNCOPATE_RETURN_IF_ERROR(
-        store_->Apply(range, served.memory->data() + served.places[i],
-                      PushWeight(range.type, served.request.weight, served.request.share)));
-  }
-  return absl::OkStatus();
+void Serving::ApplyPush(int from, Served& served) {
+  work_.Add([this, from, &served, pieces = RangePieces(served.ranges)]() mutable {
+    absl::Status status;
+    if (!pieces.done()) {
+      const auto [range, at, part] = pieces.Next();
+      status = store_->Apply(part, served.memory->data() + served.places[range] + at,
+                             PushWeight(part.type, served.request.weight, served.request.share));
+    }
+    if (!status.ok()) fail_(status);
+    if (status.ok() && !pieces.done()) return false;
+    End(from, served);
+    return true;
+  });
+}
+
+void Serving::End(int from, Served& served) {
+  served.stage = Served::Stage::kOver;
+  Advance(from);
 }
 
 }  // namespace syncopate::sync

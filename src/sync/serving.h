@@ -9,8 +9,8 @@
 //
 // A push of which not all came, because its worker was lost, changes nothing.
 //
-// All of it but Open() and Close() runs as tasks of the inbox, so that the store is used by one
-// thread.
+// All of it but Open() and Close() runs on the worker's control thread, so that the store is used by one
+// thread: requests come there as mail, and the store's work is done piece by piece (sync/long_work.h).
 #ifndef SYNCOPATE_SYNC_SERVING_H_
 #define SYNCOPATE_SYNC_SERVING_H_
 
@@ -19,6 +19,7 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,11 +27,13 @@
 
 #include "absl/status/status.h"
 #include "model/tensor_layout.h"
+#include "sync/call_queue.h"
+#include "sync/control_tasks.h"
+#include "sync/long_work.h"
 #include "sync/pair_groups.h"
 #include "sync/parameter_store.h"
 #include "sync/serve_request.h"
 #include "sync/staging_memory.h"
-#include "sync/transfer_inbox.h"
 #include "syncopate/syncopate.h"
 
 namespace syncopate::sync {
@@ -44,16 +47,8 @@ class Serving {
   // `store`: null if this worker serves nobody, in which case a request is an error. `fail` is told
   // errors with which this worker cannot go on. All of them must outlive it.
   Serving(Worker& worker, std::string topic, const TensorLayout& layout, int tensors,
-          ParameterStore* store, TransferInbox& inbox,
-          std::function<void(const absl::Status&)> fail)
-      : worker_(worker),
-        topic_(std::move(topic)),
-        layout_(layout),
-        tensors_(tensors),
-        store_(store),
-        inbox_(inbox),
-        fail_(std::move(fail)),
-        groups_(worker) {}
+          ParameterStore* store, ControlTasks& tasks, LongWork& work,
+          std::function<void(const absl::Status&)> fail);
   // Waits for what is under way, within its timeouts. No task may run any more.
   ~Serving();
   Serving(const Serving&) = delete;
@@ -69,30 +64,36 @@ class Serving {
     std::vector<TensorLayout::Range> ranges = {};
     std::vector<size_t> places = {};  // of the ranges in the memory
     std::optional<StagingMemory> memory = {};
-    std::vector<Handle> handles = {};
+    std::vector<std::shared_ptr<CallQueue::Started>> calls = {};
     size_t calls_left = 0;
     absl::Status status = {};  // the first error of a call
-    bool started = false;
-    bool over = false;
+    enum class Stage : uint8_t { kWaits, kReads, kMoves, kOver } stage = Stage::kWaits;
   };
 
   void Came(int from, const std::string& bytes);
   // Starts what may start, and lets go of what is over.
   void Advance(int from);
   void Start(int from, Served& served);
-  absl::Status StartCalls(int from, Served& served);
+  // What is pulled is read piece by piece; then its calls start.
+  void Read(int from, Served& served);
+  void StartCalls(int from, Served& served);
+  absl::Status TryStartCalls(int from, Served& served);
   void CallEnded(int from, uint64_t number, const absl::Status& status);
-  absl::Status ApplyPush(const Served& served);
+  // All of a push has come: it is applied piece by piece.
+  void ApplyPush(int from, Served& served);
+  void End(int from, Served& served);
 
   Worker& worker_;
   const std::string topic_;
   const TensorLayout& layout_;
   const int tensors_;
   ParameterStore* const store_;
-  TransferInbox& inbox_;
+  ControlTasks& tasks_;
+  LongWork& work_;
   const std::function<void(const absl::Status&)> fail_;
   bool open_ = false;
   PairGroups groups_;
+  CallQueue calls_;
   std::map<int, std::list<Served>> queues_;  // by the worker that is served
   uint64_t numbers_ = 0;
 };

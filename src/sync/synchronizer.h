@@ -10,8 +10,8 @@
 //
 // and Finish() after the last one. Gradients are packed into one buffer in the order of the
 // tensors, which collectives read in place, so packing is the only copy; where the strategy sends no
-// gradients none are packed. Transfers start and end while the training thread computes: a thread of
-// the synchronizer's own sees to them. Parameters change on the training thread only, within these
+// gradients none are packed. Transfers start and end while the training thread computes: the worker's
+// control thread sees to them. Parameters change on the training thread only, within these
 // calls, and never those of a tensor that the pass that runs has used and not yet made a gradient
 // of.
 //
@@ -65,9 +65,12 @@ struct SynchronizerOptions {
   // Whether the strategy hears of a lost worker also where no transfer of this worker needs it. A
   // strategy that ends with the first loss is better off without: it may have all it needs already.
   bool watches_losses = false;
+  // Whether the strategy sets batches of samples that are dealt out in step: then all workers agree on
+  // them, and Replica::SetBatches() is told those of all.
+  bool agrees_on_batches = false;
   Messenger* messenger = nullptr;  // null: a strategy that asks or sends gets Unimplemented
   // What other workers, and this one, push to and pull from here; null: this worker serves nobody.
-  // It is used by one thread, never the training thread.
+  // It is used on the worker's control thread.
   ParameterStore* store = nullptr;
   Witness* witness = nullptr;
 };
@@ -79,7 +82,7 @@ class Synchronizer {
   static absl::StatusOr<std::unique_ptr<Synchronizer>> Make(
       Worker& worker, const TensorTable& table, Replica& replica,
       std::unique_ptr<strategy::Strategy> strategy, const SynchronizerOptions& options);
-  // Waits for what is under way, within its timeouts.
+  // Waits for what is under way, within its timeouts. Not on the control thread.
   ~Synchronizer();
   Synchronizer(const Synchronizer&) = delete;
 
@@ -92,8 +95,16 @@ class Synchronizer {
   absl::Status Finish();
 
   // Sets the schedule from the next iteration on. To be called before Begin(), by all workers
-  // before the same iteration and with the same schedule.
+  // before the same iteration and with the same schedule: for whoever plays schedules that all know.
   absl::Status SetSchedule(std::shared_ptr<const Schedule> schedule);
+  // Takes part from now on in agreements on schedules. Every worker calls it, before its next Begin(), at
+  // an iteration of its own; nobody can propose one before.
+  void AgreeOnSchedules();
+  // Has all workers use the schedule from some iteration on that none of them has begun; their strategies
+  // are told by NewValue. By one worker. Returns at once; if the workers cannot agree nobody uses it.
+  absl::Status Propose(std::shared_ptr<const Schedule> schedule);
+  // What counts for the iteration that has begun last; null: what the strategy was made with.
+  std::shared_ptr<const Schedule> schedule() const;
   // Tells the strategy what comes from outside: an answer, a message, a worker that left or joined, a
   // value that was agreed on. Returns at once; from any thread.
   void Deliver(strategy::Event event);

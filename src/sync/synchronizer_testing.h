@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -98,6 +99,10 @@ class NumberReplica : public Replica {
     batch = samples;
     return absl::OkStatus();
   }
+  absl::Status SetBatches(const std::map<int, uint64_t>& samples) override {
+    batches.push_back(samples);
+    return absl::OkStatus();
+  }
   void Compute(int64_t iteration, int tensor) {
     gradients[static_cast<size_t>(tensor)] = sim::GradientOf(kSeed, rank_, iteration, tensor);
   }
@@ -106,7 +111,8 @@ class NumberReplica : public Replica {
   std::set<int> in_use;  // by the passes of the test
   int gradients_packed = 0;
   uint64_t total_samples = 0;
-  uint64_t batch = 0;  // of the last SetBatch
+  uint64_t batch = 0;                            // of the last SetBatch
+  std::vector<std::map<int, uint64_t>> batches;  // of each SetBatches
 
  private:
   // All elements of a tensor have moved.
@@ -180,24 +186,36 @@ inline cost::CommunicationCosts Costs() {
   return {.a = 1e-5, .b = 1e-9, .gamma = {1, 1.3, 1.6}, .source = ""};
 }
 
+inline absl::Status TrainOnce(Synchronizer& synchronizer, NumberReplica& replica, int tensors,
+                              int64_t iteration, uint64_t samples = 1, uint64_t all_samples = 0,
+                              Random* pauses = nullptr) {
+  if (absl::Status s = synchronizer.Begin(samples, all_samples); !s.ok()) return s;
+  for (int t = 0; t < tensors; ++t) {
+    if (absl::Status s = synchronizer.Need(t); !s.ok()) return s;
+    replica.in_use.insert(t);
+  }
+  if (absl::Status s = synchronizer.BackwardBegins(); !s.ok()) return s;
+  for (int t = tensors - 1; t >= 0; --t) {
+    if (pauses != nullptr) {
+      std::this_thread::sleep_for(std::chrono::microseconds(pauses->Below(400)));
+    }
+    replica.Compute(iteration, t);
+    replica.in_use.erase(t);
+    if (absl::Status s = synchronizer.Gradient(t); !s.ok()) return s;
+  }
+  return synchronizer.EndBackward();
+}
+
 inline absl::Status Train(Synchronizer& synchronizer, NumberReplica& replica, int tensors,
                           int iterations, uint64_t samples, uint64_t all_samples,
                           uint64_t pauses = 0) {
   Random random(pauses);
   for (int64_t iteration = 0; iteration < iterations; ++iteration) {
-    if (absl::Status s = synchronizer.Begin(samples, all_samples); !s.ok()) return s;
-    for (int t = 0; t < tensors; ++t) {
-      if (absl::Status s = synchronizer.Need(t); !s.ok()) return s;
-      replica.in_use.insert(t);
+    if (absl::Status s = TrainOnce(synchronizer, replica, tensors, iteration, samples, all_samples,
+                                   pauses != 0 ? &random : nullptr);
+        !s.ok()) {
+      return s;
     }
-    if (absl::Status s = synchronizer.BackwardBegins(); !s.ok()) return s;
-    for (int t = tensors - 1; t >= 0; --t) {
-      if (pauses != 0) std::this_thread::sleep_for(std::chrono::microseconds(random.Below(400)));
-      replica.Compute(iteration, t);
-      replica.in_use.erase(t);
-      if (absl::Status s = synchronizer.Gradient(t); !s.ok()) return s;
-    }
-    if (absl::Status s = synchronizer.EndBackward(); !s.ok()) return s;
   }
   return synchronizer.Finish();
 }

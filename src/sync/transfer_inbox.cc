@@ -1,55 +1,53 @@
 #include "sync/transfer_inbox.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
 namespace syncopate::sync {
-namespace {
 
-// The longest wait for news.
-constexpr int64_t kSleepNs = 100'000'000;
-
-}  // namespace
-
-void TransferInbox::Add(EndedCall ended) { AddItem(std::move(ended)); }
-void TransferInbox::Add(strategy::Event event) { AddItem(std::move(event)); }
-void TransferInbox::Add(Task task) { AddItem(std::move(task)); }
-
-void TransferInbox::AddItem(Item item) {
+void TransferInbox::Add(EndedCall ended) {
   MutexLock lock(&mutex_);
-  items_.push_back(std::move(item));
-  wanted_.Signal();
-}
-
-void TransferInbox::WakeAt(int64_t at_ns) {
-  MutexLock lock(&mutex_);
-  wake_ups_.push_back(at_ns);
-  wanted_.SignalAll();
-}
-
-void TransferInbox::Stop() {
-  MutexLock lock(&mutex_);
-  stopping_ = true;
-  wanted_.SignalAll();
-}
-
-TransferInbox::News TransferInbox::Take() {
-  MutexLock lock(&mutex_);
-  // Once: whoever takes has something to see to from time to time, such as losses that no transfer
-  // tells of.
-  if (items_.empty() && !stopping_) {
-    int64_t left_ns = kSleepNs;
-    for (const int64_t at_ns : wake_ups_) left_ns = std::min(left_ns, at_ns - clock_.NowNs());
-    if (left_ns > 0) wanted_.WaitFor(&mutex_, std::chrono::nanoseconds(left_ns));
+  items_.push_back(std::move(ended));
+  if (waiting_) {
+    news_.Signal();
+  } else {
+    Tell();
   }
-  News news;
-  news.items.swap(items_);
-  news.times_passed =
-      std::erase_if(wake_ups_, [now = clock_.NowNs()](int64_t at_ns) { return at_ns <= now; });
-  // What has ended is still told after Stop(): its memory is given back by that.
-  news.over = stopping_ && news.items.empty();
-  return news;
+}
+
+void TransferInbox::Add(strategy::Event event) {
+  MutexLock lock(&mutex_);
+  items_.push_back(std::move(event));
+  Tell();
+}
+
+void TransferInbox::Tell() {
+  if (!std::exchange(told_, true)) tell_();
+}
+
+std::vector<TransferInbox::Item> TransferInbox::Take() {
+  MutexLock lock(&mutex_);
+  told_ = false;
+  return std::exchange(items_, {});
+}
+
+void TransferInbox::Ring() {
+  MutexLock lock(&mutex_);
+  rung_ = true;
+  news_.Signal();
+}
+
+bool TransferInbox::Wait(int64_t deadline_ns) {
+  MutexLock lock(&mutex_);
+  waiting_ = true;
+  // Events wake the control thread, but whoever waits takes what is there.
+  while (items_.empty() && !rung_) {
+    const int64_t left_ns = deadline_ns - clock_.NowNs();
+    if (left_ns <= 0) break;
+    news_.WaitFor(&mutex_, std::chrono::nanoseconds(left_ns));
+  }
+  waiting_ = false;
+  return std::exchange(rung_, false) || !items_.empty();
 }
 
 }  // namespace syncopate::sync

@@ -1,8 +1,9 @@
-// What others leave for the synchronizer's own thread: calls that ended, events from outside, tasks,
-// times at which the strategy wants to be woken, and that it is over.
+// What the strategy has to be told and no thread has told it yet: calls that ended and events from
+// outside. Whichever thread comes first takes them: the training thread, if it waits, or the worker's
+// control thread.
 //
-// Thread-safe. It has a mutex of its own, because the engine's callback must not wait for a
-// training thread that packs gradients under the synchronizer's.
+// Thread-safe. It has a mutex of its own, because the engine's callback must not wait for a thread that
+// has the synchronizer's.
 #ifndef SYNCOPATE_SYNC_TRANSFER_INBOX_H_
 #define SYNCOPATE_SYNC_TRANSFER_INBOX_H_
 
@@ -30,40 +31,43 @@ struct EndedCall {
 
 class TransferInbox {
  public:
-  // `clock` must outlive the inbox.
-  explicit TransferInbox(const Clock& clock) : clock_(clock) {}
+  // `tell` has the control thread call Take(). It is called on any thread, must be quick and must not
+  // call the inbox. The clock must outlive the inbox.
+  TransferInbox(const Clock& clock, std::function<void()> tell)
+      : clock_(clock), tell_(std::move(tell)) {}
 
-  // Quick: the engine's callbacks call it.
+  // Quick: the engine's callbacks call it. Wakes the training thread if it waits, which needs one thread
+  // less on the way to the update, else tells the control thread.
   void Add(EndedCall ended);
-  // In this order among each other and to the calls that ended.
+  // Tells the control thread, on which most of them come.
   void Add(strategy::Event event);
-  // Run by the synchronizer's thread without its lock.
-  struct Task {
-    std::function<void()> run;
-  };
-  void Add(Task task);
-  void WakeAt(int64_t at_ns);
-  // From now on Take() waits no more.
-  void Stop();
 
-  using Item = std::variant<EndedCall, strategy::Event, Task>;
-  struct News {
-    std::vector<Item> items;  // in their order
-    size_t times_passed = 0;  // how many of the times have come
-    bool over = false;        // nothing is left, and nothing should be waited for
-  };
-  // Waits for news, a while at most: there may be none.
-  News Take();
+  using Item = std::variant<EndedCall, strategy::Event>;
+  // All that is there, in the order in which it came.
+  std::vector<Item> Take();
+
+  // For the training thread, which has something to look at.
+  void Ring();
+  // The training thread waits until there is an item, which it then takes, or until Ring() was called
+  // since the last time. False: neither came before the deadline.
+  bool Wait(int64_t deadline_ns);
+  // Whether a thread is in Wait() now.
+  bool waited_for() const {
+    MutexLock lock(&mutex_);
+    return waiting_;
+  }
 
  private:
-  void AddItem(Item item);
+  void Tell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
-  Mutex mutex_;
-  CondVar wanted_;
+  const std::function<void()> tell_;
+  mutable Mutex mutex_;
+  CondVar news_;
   std::vector<Item> items_ ABSL_GUARDED_BY(mutex_);
-  std::vector<int64_t> wake_ups_ ABSL_GUARDED_BY(mutex_);
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool told_ ABSL_GUARDED_BY(mutex_) = false;  // the control thread will take what is there
+  bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
+  bool rung_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace syncopate::sync

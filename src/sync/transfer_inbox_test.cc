@@ -1,5 +1,6 @@
 #include "sync/transfer_inbox.h"
 
+#include <atomic>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -9,64 +10,60 @@ namespace {
 
 constexpr int64_t kHourNs = 3'600'000'000'000;
 
-// Take() may return with nothing after a while; tests want what comes.
-TransferInbox::News TakeSomething(TransferInbox& inbox) {
-  for (;;) {
-    TransferInbox::News news = inbox.Take();
-    if (!news.items.empty() || news.times_passed > 0 || news.over) return news;
-  }
-}
+int64_t InAnHour() { return MonotonicClock().NowNs() + kHourNs; }
 
-TEST(TransferInboxTest, WhatEndedIsTakenOnceAndInOrder) {
-  TransferInbox inbox(MonotonicClock());
+TEST(TransferInboxTest, WhatCameIsTakenOnceAndInOrder) {
+  int told = 0;
+  TransferInbox inbox(MonotonicClock(), [&] { ++told; });
   inbox.Add(EndedCall{.transfer = 7, .at_ns = 1, .status = absl::OkStatus()});
   inbox.Add(strategy::WorkerLeft{4});
   inbox.Add(EndedCall{.transfer = 3, .at_ns = 2, .status = absl::UnavailableError("lost")});
-  const TransferInbox::News news = TakeSomething(inbox);
-  ASSERT_EQ(news.items.size(), 3u);
-  EXPECT_EQ(std::get<EndedCall>(news.items[0]).transfer, 7);
-  EXPECT_EQ(std::get<strategy::WorkerLeft>(std::get<strategy::Event>(news.items[1])).rank, 4);
-  EXPECT_EQ(std::get<EndedCall>(news.items[2]).transfer, 3);
-  EXPECT_TRUE(absl::IsUnavailable(std::get<EndedCall>(news.items[2]).status));
-  EXPECT_FALSE(news.over);
-  inbox.Stop();
-  EXPECT_TRUE(TakeSomething(inbox).items.empty());
+  EXPECT_EQ(told, 1);  // the control thread takes all of it
+  const std::vector<TransferInbox::Item> items = inbox.Take();
+  ASSERT_EQ(items.size(), 3u);
+  EXPECT_EQ(std::get<EndedCall>(items[0]).transfer, 7);
+  EXPECT_EQ(std::get<strategy::WorkerLeft>(std::get<strategy::Event>(items[1])).rank, 4);
+  EXPECT_EQ(std::get<EndedCall>(items[2]).transfer, 3);
+  EXPECT_TRUE(absl::IsUnavailable(std::get<EndedCall>(items[2]).status));
+  EXPECT_TRUE(inbox.Take().empty());
+  inbox.Add(strategy::WorkerLeft{5});
+  EXPECT_EQ(told, 2);
 }
 
-TEST(TransferInboxTest, OnlyTimesThatHaveComeAreTold) {
-  TransferInbox inbox(MonotonicClock());
-  const int64_t now_ns = MonotonicClock().NowNs();
-  inbox.WakeAt(now_ns + kHourNs);
-  inbox.WakeAt(now_ns - 1);
-  inbox.WakeAt(now_ns - 2);
-  EXPECT_EQ(TakeSomething(inbox).times_passed, 2u);
-  inbox.Add(EndedCall{.transfer = 1, .at_ns = now_ns, .status = absl::OkStatus()});
-  EXPECT_EQ(TakeSomething(inbox).times_passed, 0u);
-}
-
-TEST(TransferInboxTest, WaitsUntilATimeHasCome) {
-  TransferInbox inbox(MonotonicClock());
-  const int64_t at_ns = MonotonicClock().NowNs() + 20'000'000;
-  inbox.WakeAt(at_ns);
-  EXPECT_EQ(TakeSomething(inbox).times_passed, 1u);
-  EXPECT_GE(MonotonicClock().NowNs(), at_ns);
-}
-
-TEST(TransferInboxTest, WhatEndedBeforeTheEndIsStillTold) {
-  TransferInbox inbox(MonotonicClock());
+// With a deadline of an hour, only the item itself can end the wait; and the control thread is not
+// woken for it.
+TEST(TransferInboxTest, ACallThatEndsWakesTheThreadThatWaitsAndNoOther) {
+  std::atomic<int> told{0};
+  TransferInbox inbox(MonotonicClock(), [&] { ++told; });
+  std::atomic<bool> taken{false};
+  std::thread training([&] {
+    EXPECT_TRUE(inbox.Wait(InAnHour()));
+    EXPECT_EQ(inbox.Take().size(), 1u);
+    taken = true;
+  });
+  while (!inbox.waited_for()) std::this_thread::yield();
   inbox.Add(EndedCall{.transfer = 1, .at_ns = 1, .status = absl::OkStatus()});
-  inbox.Stop();
-  const TransferInbox::News last = TakeSomething(inbox);
-  EXPECT_EQ(last.items.size(), 1u);
-  EXPECT_FALSE(last.over);
-  EXPECT_TRUE(TakeSomething(inbox).over);
+  training.join();
+  EXPECT_TRUE(taken);
+  EXPECT_EQ(told, 0);
 }
 
-TEST(TransferInboxTest, StopEndsAWait) {
-  TransferInbox inbox(MonotonicClock());
-  std::thread waiting([&] { EXPECT_TRUE(TakeSomething(inbox).over); });
-  inbox.Stop();
-  waiting.join();
+TEST(TransferInboxTest, ARingIsSeenBeforeAndDuringAWaitAndOnce) {
+  TransferInbox inbox(MonotonicClock(), [] {});
+  inbox.Ring();
+  EXPECT_TRUE(inbox.Wait(InAnHour()));
+  EXPECT_FALSE(inbox.Wait(MonotonicClock().NowNs() + 1'000'000));
+  std::thread training([&] { EXPECT_TRUE(inbox.Wait(InAnHour())); });
+  while (!inbox.waited_for()) std::this_thread::yield();
+  inbox.Ring();
+  training.join();
+}
+
+TEST(TransferInboxTest, AWaitEndsAtItsDeadline) {
+  TransferInbox inbox(MonotonicClock(), [] {});
+  const int64_t deadline_ns = MonotonicClock().NowNs() + 5'000'000;
+  EXPECT_FALSE(inbox.Wait(deadline_ns));
+  EXPECT_GE(MonotonicClock().NowNs(), deadline_ns);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "model/topology.h"
 #include "plan/collective/select.h"
 #include "schedule/models/model_tables.h"
+#include "sim/group_prices.h"
 #include "sim/virtual_cluster.h"
 #include "strategy/registry.h"
 #include "sync/decision_log.h"
@@ -28,45 +29,50 @@ namespace {
 
 constexpr char kCommand[] = "simulate";
 constexpr int kWorkersSimulatedMax = limits::kWorkersMax;
-// The sizes of the two all-reduces by which a network is priced, in float32 elements.
-constexpr uint64_t kSmallElements = 1 << 14;
-constexpr uint64_t kLargeElements = 1 << 22;
-
 struct Simulation {
   const strategy::StrategyEntry* entry = nullptr;
   ScheduleReport report;
   std::shared_ptr<const Topology> topology;  // null: none was given
+  std::shared_ptr<sim::GroupPrices> prices;  // of groups on it
   int workers = 0;
 };
 
 // What the quickest all-reduce of all workers takes, by the cost model.
-absl::StatusOr<double> AllReduceSeconds(const Topology& topology, int workers, uint64_t elements) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<int> placement, PlaceInOrder(topology, workers));
+absl::StatusOr<double> AllReduceSeconds(const Topology& topology, const std::vector<int>& placement,
+                                        uint64_t elements) {
   plan::CollectiveRequest request;
-  request.workers = workers;
+  request.workers = static_cast<int>(placement.size());
   request.elements = elements;
-  request.active.resize(static_cast<size_t>(workers));
+  request.active.resize(placement.size());
   std::iota(request.active.begin(), request.active.end(), 0);
   SYNCOPATE_ASSIGN_OR_RETURN(const plan::Selection selection,
                              plan::SelectProgram(request, 4, topology, placement, {}));
   return selection.candidates.front().seconds;
 }
 
-// A straight line through the times of a small and a large all-reduce. Beside others each gets its
-// part of the network.
-absl::StatusOr<cost::CommunicationCosts> CostsOn(const Topology& topology, int workers,
+// All workers run their plan, which they have time to make. Beside others each gets its part of the
+// network.
+absl::StatusOr<cost::CommunicationCosts> CostsOn(const Topology& topology,
+                                                 const std::vector<int>& placement,
                                                  const std::string& source) {
   cost::CommunicationCosts costs;
+  if (placement.size() > 1) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const double small,
+                               AllReduceSeconds(topology, placement, sim::kPricedElementsSmall));
+    SYNCOPATE_ASSIGN_OR_RETURN(const double large,
+                               AllReduceSeconds(topology, placement, sim::kPricedElementsLarge));
+    costs = sim::LineThrough(small, large);
+  }
   costs.source = absl::StrCat("the quickest all-reduce on ", source);
-  if (workers == 1) return costs;
-  SYNCOPATE_ASSIGN_OR_RETURN(const double small,
-                             AllReduceSeconds(topology, workers, kSmallElements));
-  SYNCOPATE_ASSIGN_OR_RETURN(const double large,
-                             AllReduceSeconds(topology, workers, kLargeElements));
-  costs.b =
-      std::max(0.0, (large - small) / static_cast<double>(4 * (kLargeElements - kSmallElements)));
-  costs.a = std::max(0.0, small - costs.b * static_cast<double>(4 * kSmallElements));
   return costs;
+}
+
+absl::StatusOr<cost::CommunicationCosts> PriceOn(const SimulateArguments& arguments,
+                                                 Simulation& simulation) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<int> placement,
+                             PlaceInOrder(*simulation.topology, simulation.workers));
+  simulation.prices = std::make_shared<sim::GroupPrices>(simulation.topology, placement);
+  return CostsOn(*simulation.topology, placement, arguments.topology);
 }
 
 absl::StatusOr<Simulation> Prepare(const SimulateArguments& arguments) {
@@ -95,8 +101,7 @@ absl::StatusOr<Simulation> Prepare(const SimulateArguments& arguments) {
     if (simulation.workers == 0) {
       simulation.workers = static_cast<int>(Devices(*simulation.topology).size());
     }
-    absl::StatusOr<cost::CommunicationCosts> priced =
-        CostsOn(*simulation.topology, simulation.workers, arguments.topology);
+    absl::StatusOr<cost::CommunicationCosts> priced = PriceOn(arguments, simulation);
     if (!priced.ok()) return At(arguments.topology, priced.status());
     costs = *std::move(priced);
   }
@@ -122,6 +127,13 @@ absl::StatusOr<sim::VirtualResult> Simulate(const SimulateArguments& arguments,
   options.seed = static_cast<uint64_t>(arguments.seed);
   options.table = simulation.report.table;
   options.costs = simulation.report.costs;
+  if (simulation.prices != nullptr) {
+    options.group_costs = [&](const std::vector<int>& members) {
+      const bool all = static_cast<int>(members.size()) == simulation.workers;
+      return all ? absl::StatusOr<cost::CommunicationCosts>(options.costs)
+                 : simulation.prices->Of(members);
+    };
+  }
   SYNCOPATE_ASSIGN_OR_RETURN(options.jitter, JitterOf(arguments));
   options.samples.assign(static_cast<size_t>(simulation.workers),
                          static_cast<uint64_t>(arguments.samples));
@@ -240,8 +252,8 @@ void AddSimulateCommand(CLI::App& app, int& exit_code) {
                    "how many workers (as many as the topology has)")
       ->check(WholeNumber(1, kWorkersSimulatedMax));
   command->add_option("--topology", arguments->topology,
-                      "file of a network; a transfer costs what the quickest all-reduce of all "
-                      "workers takes on it");
+                      "file of a network; a transfer of all workers costs what their quickest "
+                      "all-reduce takes on it, one of a group what its members' does");
   command->add_option("--costs", arguments->model.costs,
                       "what a transfer costs: a file, or start-up, a byte and the contention of 2, "
                       "3, ... at once, as 1.4ms,1.7ns,1.5 (the published ones)");

@@ -33,15 +33,21 @@ absl::StatusOr<std::unique_ptr<adapt::ScheduleKeeper>> MakeKeeper(Worker& worker
                                      /*costs=*/std::nullopt, policy);
 }
 
-absl::StatusOr<bool> KeepSchedule(adapt::ScheduleKeeper& keeper, sync::Synchronizer& synchronizer) {
+absl::StatusOr<std::optional<Schedule>> KeepSchedule(adapt::ScheduleKeeper& keeper,
+                                                     sync::Synchronizer& synchronizer) {
   const int64_t iteration = synchronizer.iterations() - 1;
-  if (keeper.LooksAfter(iteration)) SYNCOPATE_RETURN_IF_ERROR(synchronizer.Finish());
+  if (keeper.LooksAfter(iteration)) {
+    SYNCOPATE_RETURN_IF_ERROR(synchronizer.Finish());
+    if (keeper.PlansAgain()) synchronizer.AgreeOnSchedules();
+  }
   SYNCOPATE_ASSIGN_OR_RETURN(
       std::optional<Schedule> next,
-      keeper.AfterIteration(iteration, synchronizer.times(), synchronizer.TakeTransfers()));
-  if (!next) return false;
-  SYNCOPATE_RETURN_IF_ERROR(synchronizer.SetSchedule(std::make_shared<Schedule>(*std::move(next))));
-  return true;
+      keeper.AfterIteration(iteration, synchronizer.times(), synchronizer.TakeTransfers(),
+                            synchronizer.schedule()));
+  if (next) {
+    SYNCOPATE_RETURN_IF_ERROR(synchronizer.Propose(std::make_shared<const Schedule>(*next)));
+  }
+  return next;
 }
 
 }  // namespace syncopate::torch

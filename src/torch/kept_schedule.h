@@ -4,11 +4,13 @@
 #define SYNCOPATE_TORCH_KEPT_SCHEDULE_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "adapt/schedule_keeper.h"
+#include "model/schedule.h"
 #include "model/tensor_table.h"
 #include "observe/recorder.h"
 #include "sync/synchronizer.h"
@@ -34,9 +36,10 @@ absl::StatusOr<std::unique_ptr<adapt::ScheduleKeeper>> MakeKeeper(Worker& worker
                                                                   const std::string& planner,
                                                                   const KeeperOptions& options);
 
-// To be called after each iteration of the synchronizer. Gives it the schedule from the next
-// iteration on, if there is a new one, and returns whether there is.
-absl::StatusOr<bool> KeepSchedule(adapt::ScheduleKeeper& keeper, sync::Synchronizer& synchronizer);
+// To be called after each iteration of the synchronizer. On rank 0 a new plan, if there is one: it has
+// been proposed to all workers, which use it from an iteration on that they agree on.
+absl::StatusOr<std::optional<Schedule>> KeepSchedule(adapt::ScheduleKeeper& keeper,
+                                                     sync::Synchronizer& synchronizer);
 
 }  // namespace syncopate::torch
 

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,9 @@ class StepReplica final : public torch::TorchReplica {
   void SetRate(double rate) { rate_ = rate; }
 
   absl::Status SetBatch(uint64_t samples) override { return course_.SetBatch(samples); }
+  absl::Status SetBatches(const std::map<int, uint64_t>& samples) override {
+    return course_.SetBatches(samples);
+  }
   absl::Status SetProgress(const strategy::SetProgress& progress) override {
     return course_.SetProgress(progress);
   }

@@ -430,12 +430,13 @@ absl::Status Trainer::Loop() {
     if (options_.checkpoint_every > 0 && iteration_ % options_.checkpoint_every == 0) {
       SYNCOPATE_RETURN_IF_ERROR(Save());
     }
-    SYNCOPATE_ASSIGN_OR_RETURN(const bool planned, torch::KeepSchedule(*keeper_, *synchronizer_));
-    if (!planned) continue;
-    const std::string text = absl::StrCat("planned ", options_.schedule, ": ",
-                                          CountOf(keeper_->schedule().transfers.size(), "transfer"),
-                                          "; ", keeper_->reason());
-    if (first()) say_(text);
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<Schedule> planned,
+                               torch::KeepSchedule(*keeper_, *synchronizer_));
+    if (!planned) continue;  // rank 0 plans
+    const std::string text =
+        absl::StrCat("planned ", options_.schedule, ": ",
+                     CountOf(planned->transfers.size(), "transfer"), "; ", keeper_->reason());
+    say_(text);
     SYNCOPATE_RETURN_IF_ERROR(Append({.kind = "event", .values = {}, .text = text}));
   }
   SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Finish());

@@ -34,6 +34,35 @@ TEST(WorkerCourseTest, InStepEachWorkerTakesItsPieceAndCannotChangeItAlone) {
   EXPECT_EQ(first->batch(), 4);
 }
 
+TEST(WorkerCourseTest, InStepTheBatchesOfAllChangeTogether) {
+  auto first = WorkerCourse::Make(Options(DataMode::kInStep, 0));
+  auto second = WorkerCourse::Make(Options(DataMode::kInStep, 1));
+  ASSERT_TRUE(first.ok() && second.ok());
+  std::set<int64_t> seen;
+  int64_t all = 0;
+  for (int i = 0; i < 8; ++i) {
+    for (WorkerCourse* course : {&*first, &*second}) {
+      if (i == 4) {
+        ASSERT_TRUE(course->SetBatches({{1, 11}}).ok());
+      }
+      EXPECT_EQ(course->all_samples(), i < 4 ? 10 : 15);
+      const auto batch = course->Next();
+      ASSERT_TRUE(batch.ok()) << batch.status();
+      EXPECT_EQ(batch->samples.size(), static_cast<size_t>(course->batch()));
+      seen.insert(batch->samples.begin(), batch->samples.end());
+      all += course->batch();
+    }
+  }
+  EXPECT_EQ(all, 100);
+  EXPECT_EQ(seen.size(), 100u);  // each once
+  EXPECT_EQ(first->SetBatches({{1, 97}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(first->SetBatches({{2, 1}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(first->SetBatches({{0, 0}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(first->batch(), 4);
+  auto alone = WorkerCourse::Make(Options(DataMode::kIndependent, 0));
+  EXPECT_EQ(alone->SetBatches({{0, 5}}).code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(WorkerCourseTest, AWorkerOnItsOwnDrawsItsOwnSamplesAndChangesItsBatch) {
   auto course = WorkerCourse::Make(Options(DataMode::kIndependent, 1));
   auto other = WorkerCourse::Make(Options(DataMode::kIndependent, 0));

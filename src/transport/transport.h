@@ -151,6 +151,10 @@ class GroupPort {
   // A member has let go of the group before this worker ever saw it there, or will not make it
   // (Transport::Renounce). Optimistic ports need not know, as above.
   virtual bool Renounced() { return false; }
+  // This worker begins nothing more in the group. What it puts off to tell the others, to tell more at
+  // once, is told now and from now on: until then all of them keep what their last operations used. It may
+  // be called by any thread.
+  virtual void Hurry() {}
   // Unavailable if there is no room for this sequence yet: an earlier session is still open.
   virtual absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) = 0;
 };

@@ -8,9 +8,38 @@
 
 namespace syncopate::worker {
 
-absl::StatusOr<CallPlans::Kind*> CallPlans::KindOf(const plan::ProgramKey& key) {
+namespace {
+
+// Calls of one kind differ in the version of the network at most.
+plan::ProgramKey NameOf(const plan::ProgramKey& key) {
   plan::ProgramKey name = key;
   name.network_version = 0;
+  return name;
+}
+
+}  // namespace
+
+bool CallPlans::WouldWait(const plan::ProgramKey& key) {
+  const plan::ProgramKey name = NameOf(key);
+  if (const auto found = kinds_.find(name); found != kinds_.end()) {
+    const Kind& kind = *found->second;
+    return !frozen_ && kind.vote != nullptr && !kind.vote->Done();
+  }
+  // Without a name there is a quick choice.
+  if (key.algorithm.empty()) return false;
+  const auto ordered = first_.find(name);
+  if (ordered == first_.end()) {
+    if (cache_.Knows(key)) return false;
+    first_.emplace(name, cache_.Order(key));
+    return true;
+  }
+  if (!ordered->second->done()) return true;
+  first_.erase(ordered);
+  return false;
+}
+
+absl::StatusOr<CallPlans::Kind*> CallPlans::KindOf(const plan::ProgramKey& key) {
+  plan::ProgramKey name = NameOf(key);
   const auto found = kinds_.find(name);
   if (found != kinds_.end()) return found->second.get();
   auto kind = std::make_unique<Kind>();
@@ -30,7 +59,11 @@ absl::StatusOr<CallPlans::Kind*> CallPlans::KindOf(const plan::ProgramKey& key) 
 absl::Status CallPlans::Ask(Kind& kind, uint64_t version) {
   kind.coming_key = kind.key;
   kind.coming_key.network_version = version;
-  SYNCOPATE_ASSIGN_OR_RETURN(ProgramCache::Offer offer, cache_.Find(kind.coming_key));
+  ProgramCache::Offer offer{.now = {}, .better = true};
+  // To plan by a named algorithm may take long, so that is done beside, too.
+  if (kind.key.algorithm.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(offer, cache_.Find(kind.coming_key));
+  }
   kind.version = version;
   kind.calls = 0;
   kind.vote = nullptr;

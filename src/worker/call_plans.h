@@ -30,6 +30,8 @@ class PlanVote {
   // Waits for the others to have voted, at most until the vote's own deadline. Whether all said
   // yes.
   virtual absl::StatusOr<bool> Outcome() = 0;
+  // Whether Outcome() would return at once.
+  virtual bool Done() const = 0;
 };
 
 // Not thread-safe. All members make the same calls in the same order.
@@ -63,6 +65,9 @@ class CallPlans {
   // Before each call of the kind, by this version of the network: afterwards `serving` is what it
   // runs.
   absl::Status BeforeCall(Kind& kind, uint64_t version);
+  // Whether KindOf() and BeforeCall() of a call with this key would wait for others, or for a plan whose
+  // algorithm the key names. Such a plan is made beside from then on.
+  bool WouldWait(const plan::ProgramKey& key);
   // True if BeforeCall() has nothing to do for this version.
   static bool IsSettled(const Kind& kind, uint64_t version) {
     return !kind.better && kind.coming == nullptr && kind.vote == nullptr &&
@@ -85,6 +90,8 @@ class CallPlans {
   ProgramCache& cache_;
   const StartVote start_vote_;
   absl::flat_hash_map<plan::ProgramKey, std::unique_ptr<Kind>, plan::ProgramKeyHash> kinds_;
+  // Plans that calls of a kind that is new wait for, by the name of the kind.
+  absl::flat_hash_map<plan::ProgramKey, std::shared_ptr<ComingPlan>, plan::ProgramKeyHash> first_;
   bool frozen_ = false;
   std::unique_ptr<Kind> passing_;  // the last kind that was not kept
 };

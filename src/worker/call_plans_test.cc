@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -133,6 +134,7 @@ class Votes {
       if (round_->voted < members_) return absl::DeadlineExceededError("somebody has not voted");
       return round_->all;
     }
+    bool Done() const override { return round_->voted == members_; }
 
    private:
     const std::shared_ptr<Round> round_;
@@ -216,6 +218,54 @@ TEST(CallPlansTest, TheOldPlanServesWhileTheNewVersionIsPlanned) {
   plan::ProgramKey key = KeyOf(kAll, 1'000'000);
   key.network_version = 2;
   EXPECT_EQ(kind.serving.program, cache.Get(key)->program);
+  EXPECT_EQ(kind.key.network_version, 2u);
+  EXPECT_TRUE(CallPlans::IsSettled(kind, 2));
+}
+
+// Calls 2, 4, 8 ... vote beside, and the next one needs the outcome.
+TEST(CallPlansTest, SaysWhenACallWouldWaitForTheVotesOfOthers) {
+  ProgramCache cache(2, Racks());
+  Votes votes(2);
+  CallPlans plans(cache, [&](bool yes) { return votes.Start(0, yes); });
+  const plan::ProgramKey key = KeyOf(kAll, 1'000'000);
+  EXPECT_FALSE(plans.WouldWait(key));
+  CallPlans::Kind& kind = **plans.KindOf(key);
+  for (int call = 0; call < 3; ++call) {
+    EXPECT_FALSE(plans.WouldWait(key)) << call;
+    ASSERT_TRUE(plans.BeforeCall(kind, 1).ok());
+  }
+  ASSERT_NE(kind.vote, nullptr);
+  EXPECT_TRUE(plans.WouldWait(key));
+  EXPECT_TRUE(plans.WouldWait(key)) << "asking changes nothing";
+  ASSERT_TRUE(votes.Start(1, false).ok());
+  EXPECT_FALSE(plans.WouldWait(key));
+  ASSERT_TRUE(plans.BeforeCall(kind, 1).ok());
+}
+
+// Also where the network changes: the plan of the old version serves.
+TEST(CallPlansTest, ANamedAlgorithmIsPlannedBesideIfItsCallMustNotWait) {
+  ProgramCache cache(2, Racks());
+  Votes votes(1);
+  CallPlans plans(cache, [&](bool yes) { return votes.Start(0, yes); });
+  plan::ProgramKey key = KeyOf(kAll, 1'000'000);
+  key.algorithm = "double-tree";
+  EXPECT_TRUE(plans.WouldWait(key));
+  ASSERT_TRUE(cache.Order(key)->WaitUntil(MonotonicClock().NowNs() + kLongNs));
+  const int64_t deadline_ns = MonotonicClock().NowNs() + kLongNs;
+  while (plans.WouldWait(key) && MonotonicClock().NowNs() < deadline_ns) std::this_thread::yield();
+  EXPECT_FALSE(plans.WouldWait(key));
+  CallPlans::Kind& kind = **plans.KindOf(key);
+  const auto old = kind.serving.program;
+  EXPECT_TRUE(CallPlans::IsSettled(kind, 1));
+  Network faster = Racks();
+  faster.topology = TwoRackTopology(4, 1e9, 4e9, 1e-5);
+  faster.topology.version = 2;
+  cache.Publish(2, faster.topology);
+  ASSERT_TRUE(plans.BeforeCall(kind, 2).ok());
+  EXPECT_EQ(kind.serving.program, old);
+  ASSERT_NE(kind.coming, nullptr);
+  ASSERT_TRUE(kind.coming->WaitUntil(MonotonicClock().NowNs() + kLongNs));
+  for (int call = 1; call < 4; ++call) ASSERT_TRUE(plans.BeforeCall(kind, 2).ok());
   EXPECT_EQ(kind.key.network_version, 2u);
   EXPECT_TRUE(CallPlans::IsSettled(kind, 2));
 }

@@ -24,6 +24,7 @@ class EngineVote final : public PlanVote {
     SYNCOPATE_RETURN_IF_ERROR(engine_.Wait(operation_));
     return *yes_ == 1;
   }
+  bool Done() const override { return operation_->done(); }
 
  private:
   engine::Engine& engine_;

@@ -24,7 +24,10 @@ class EngineVotes {
   absl::StatusOr<std::unique_ptr<PlanVote>> Start(const engine::EngineGroup& group, bool yes,
                                                   int64_t timeout_ns);
   // The group is closed: no more votes.
-  void Close() { votes_ = nullptr; }
+  void Close() {
+    if (votes_ != nullptr) votes_->port->Hurry();
+    votes_ = nullptr;
+  }
 
  private:
   engine::Engine& engine_;

@@ -236,13 +236,13 @@ TEST(JobServicesTest, AllUseAnAgreedValueFromTheSamePointOn) {
     const auto adopted = std::make_shared<Adopted>();
     absl::StatusOr<LiveAgreement*> agreement = ServicesOf(worker).Agreement();
     ASSERT_TRUE(agreement.ok());
-    ASSERT_TRUE((*agreement)->Register(adopted->KindOf()).ok());
-    EXPECT_EQ((*agreement)->Register(adopted->KindOf()).code(), absl::StatusCode::kAlreadyExists);
+    ASSERT_TRUE((*agreement)->Register(adopted->KindOf(), 0).ok());
+    EXPECT_EQ((*agreement)->Register(adopted->KindOf(), 0).code(),
+              absl::StatusCode::kAlreadyExists);
     ASSERT_TRUE(worker.world().Barrier().ok());
     uint64_t version = 0;
     for (int64_t position = 1; position <= kPositions; ++position) {
-      const absl::Status reached =
-          (*agreement)->Reach(LiveAgreement::Scale::kIteration, position, In(60));
+      const absl::Status reached = (*agreement)->Reach("pace", position, In(60));
       ASSERT_TRUE(reached.ok()) << reached;
       std::string value;
       {
@@ -278,7 +278,7 @@ TEST(JobServicesTest, ADigestThatDiffersIsToldWithBoth) {
   RunWorkers(2, [](Worker& worker) {
     const auto adopted = std::make_shared<Adopted>();
     LiveAgreement& agreement = **ServicesOf(worker).Agreement();
-    ASSERT_TRUE(agreement.Register(adopted->KindOf(static_cast<uint64_t>(worker.rank()))).ok());
+    ASSERT_TRUE(agreement.Register(adopted->KindOf(static_cast<uint64_t>(worker.rank())), 0).ok());
     const std::string value = "v";
     if (worker.rank() == 0) {
       Awaited<absl::StatusOr<int64_t>> decided;
@@ -315,10 +315,10 @@ TEST(JobServicesTest, AWorkerWaitsAtTheEndOfItsSixtyFour) {
         asked = true;
       };
     }
-    ASSERT_TRUE(agreement.Register(kind).ok());
+    ASSERT_TRUE(agreement.Register(kind, 0).ok());
     const std::string value = "v";
     if (worker.rank() == 0) {
-      ASSERT_TRUE(agreement.Reach(kind.scale, 10, In(60)).ok());
+      ASSERT_TRUE(agreement.Reach(kind.name, 10, In(60)).ok());
       ASSERT_TRUE(agreement.Propose("pace", 1, DigestOf(value), value, [](const auto&) {}).ok());
     } else {
       while (!asked) std::this_thread::yield();
@@ -329,7 +329,7 @@ TEST(JobServicesTest, AWorkerWaitsAtTheEndOfItsSixtyFour) {
       absl::Status status;
       int64_t position = 10;
       while (status.ok() && position < 10'000'000) {
-        status = agreement.Reach(kind.scale, ++position, MonotonicClock().NowNs() + kSecondNs / 10);
+        status = agreement.Reach(kind.name, ++position, MonotonicClock().NowNs() + kSecondNs / 10);
       }
       EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
       EXPECT_THAT(status.message(), HasSubstr("pace 1"));
@@ -340,7 +340,7 @@ TEST(JobServicesTest, AWorkerWaitsAtTheEndOfItsSixtyFour) {
       std::lock_guard<std::mutex> lock(mutex);
       hold(DigestOf(value));
     }
-    EXPECT_TRUE(agreement.Reach(kind.scale, 10'000'100, In(60)).ok());
+    EXPECT_TRUE(agreement.Reach(kind.name, 10'000'100, In(60)).ok());
     std::lock_guard<std::mutex> lock(adopted->mutex);
     EXPECT_EQ(adopted->values.size(), 1u);
   });

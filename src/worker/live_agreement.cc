@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "services/agreement.h"
 
@@ -35,13 +36,14 @@ absl::StatusOr<std::unique_ptr<LiveAgreement>> LiveAgreement::Start(
   return live;
 }
 
-absl::Status LiveAgreement::Register(Kind kind) {
+absl::Status LiveAgreement::Register(Kind kind, int64_t position) {
   {
     MutexLock lock(&mutex_);
     const std::string name = kind.name;
     if (!kinds_.try_emplace(name, std::move(kind)).second) {
       return absl::AlreadyExistsError(absl::StrCat("agreement on ", name, " is registered twice"));
     }
+    member_.Reached(name, position);
     // What came before goes its way now.
     if (const auto early = early_.extract(name); !early.empty()) {
       commands_.push_back(std::move(early.mapped()));
@@ -64,12 +66,14 @@ absl::Status LiveAgreement::Propose(absl::string_view kind, uint64_t version, co
       return absl::ResourceExhaustedError(
           absl::StrCat(decided_.size(), " proposals of this worker are not decided yet"));
     }
-    SYNCOPATE_ASSIGN_OR_RETURN(const uint64_t number, member_.Propose({.kind = std::string(kind),
-                                                                       .version = version,
-                                                                       .scale = found->second.scale,
-                                                                       .unit = found->second.unit,
-                                                                       .digest = digest},
-                                                                      std::move(value)));
+    SYNCOPATE_ASSIGN_OR_RETURN(const uint64_t number,
+                               member_.Propose({.kind = std::string(kind),
+                                                .version = version,
+                                                .scale = found->second.scale,
+                                                .unit = found->second.unit,
+                                                .further = found->second.further,
+                                                .digest = digest},
+                                               std::move(value)));
     decided_[number] = std::move(decided);
     TakeCommands();
   }
@@ -77,10 +81,11 @@ absl::Status LiveAgreement::Propose(absl::string_view kind, uint64_t version, co
   return absl::OkStatus();
 }
 
-absl::Status LiveAgreement::Reach(Scale scale, int64_t position, int64_t deadline_ns) {
+absl::Status LiveAgreement::Reach(absl::string_view kind, int64_t position, int64_t deadline_ns) {
   MutexLock lock(&mutex_);
-  const int64_t begin_ns = clock_.NowNs();
-  while (member_.status().ok() && position > Limit(scale)) {
+  int64_t begin_ns = INT64_MAX;
+  while (member_.status().ok() && position > Limit(kind)) {
+    begin_ns = std::min(begin_ns, clock_.NowNs());
     const int64_t left_ns = deadline_ns - clock_.NowNs();
     if (left_ns <= 0) {
       return WithBlast(absl::DeadlineExceededError(absl::StrCat(
@@ -91,14 +96,23 @@ absl::Status LiveAgreement::Reach(Scale scale, int64_t position, int64_t deadlin
     }
     changed_.WaitFor(&mutex_, std::chrono::nanoseconds(left_ns));
   }
-  member_.Reached(scale, position);
+  member_.Reached(kind, position);
+  if (begin_ns != INT64_MAX) {
+    Log(LogLevel::kInfo, "waited ", (clock_.NowNs() - begin_ns) / 1000, " us before position ",
+        position, " for the outcome of ", WhatIsOpen());
+  }
   return member_.status();
 }
 
-int64_t LiveAgreement::Limit(Scale scale) const {
-  int64_t limit = member_.Limit(scale);
+bool LiveAgreement::MayReach(absl::string_view kind, int64_t position) {
+  MutexLock lock(&mutex_);
+  return !member_.status().ok() || position <= Limit(kind);
+}
+
+int64_t LiveAgreement::Limit(absl::string_view kind) const {
+  int64_t limit = member_.Limit(kind);
   for (const auto& [of, from] : adopting_) {
-    if (of == scale) limit = std::min(limit, from - 1);
+    if (of == kind) limit = std::min(limit, from - 1);
   }
   return limit;
 }
@@ -110,7 +124,7 @@ std::string LiveAgreement::WhatIsOpen() const {
 void LiveAgreement::TakeCommands() {
   for (Member::Command& command : member_.TakeCommands()) {
     if (const auto* adopt = std::get_if<Member::Adopt>(&command)) {
-      adopting_.emplace_back(adopt->title.scale, adopt->from);
+      adopting_.emplace_back(adopt->title.kind, adopt->from);
     }
     commands_.push_back(std::move(command));
   }
@@ -177,7 +191,7 @@ void LiveAgreement::Carry(Member::Check& check) {
 
 void LiveAgreement::Carry(Member::Adopt& adopt) {
   decltype(Kind::adopt) how;
-  const std::pair<Scale, int64_t> place = {adopt.title.scale, adopt.from};
+  const std::pair<std::string, int64_t> place = {adopt.title.kind, adopt.from};
   {
     MutexLock lock(&mutex_);
     const auto found = kinds_.find(adopt.title.kind);

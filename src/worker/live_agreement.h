@@ -1,21 +1,21 @@
 // Agreement in a running job: "from this point on all use v", without a barrier. It is what topology
-// versions, chunk sizes, schedules and batch sizes of a job are to change by (services/agreement.h has
-// the protocol, docs/services.md the reasons).
+// versions, chunk sizes, schedules and batch sizes of a job change by (services/agreement.h has the
+// protocol, docs/services.md the reasons, live_values.h what most users take).
 //
-//   agreement.Register({.name = "topology", .scale = Scale::kCall, .check = ..., .adopt = ...});
+//   agreement.Register({.name = "topology", .scale = Scale::kCall, .check = ..., .adopt = ...}, n);
 //   agreement.Propose("topology", version, digest, bytes, decided);      // one worker or several
-//   SYNCOPATE_RETURN_IF_ERROR(agreement.Reach(Scale::kCall, n, deadline_ns));   // each, before call n
+//   SYNCOPATE_RETURN_IF_ERROR(agreement.Reach("topology", n, deadline_ns));  // each, before call n
 //
 // Every worker of the job starts it, registers the same kinds and says where it is. What is proposed
 // is brought to the `check` of its kind on every live worker; if all compute the same digest, all get
 // it by `adopt` with the position from which it counts, before any of them may reach that position.
 // So what a kind needs is a list of (from, value), and to take the last with from <= position. Nobody
-// waits, unless it comes to the end of the 64 units that it may go without knowing the outcome: then
-// Reach() waits, as long as others need to answer or to be found lost (docs/failure.md).
+// waits, unless it comes to the end of the units that it may go without knowing the outcome, which the
+// kind says and which are 64 at most: then Reach() waits, as long as others need to answer or to be
+// found lost (docs/failure.md).
 #ifndef SYNCOPATE_WORKER_LIVE_AGREEMENT_H_
 #define SYNCOPATE_WORKER_LIVE_AGREEMENT_H_
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -50,7 +50,11 @@ class LiveAgreement {
   struct Kind {
     std::string name = {};  // at most limits::kAgreementKindBytesMax
     Scale scale = Scale::kCall;
-    uint64_t unit = 1;  // a worker goes at most 64 of them without an outcome
+    // A worker goes at most `further` units without an outcome. A value counts from a point on that lies
+    // so far beyond all positions; so this is as much as they can go while a question and its answers
+    // are on their way, and no more.
+    uint64_t unit = 1;
+    uint8_t further = services::kUnitsFurtherMax;
     // Reads a value that was proposed. On the control thread, so that what takes longer than a
     // millisecond goes elsewhere; but soon, since others may wait for it.
     std::function<void(uint64_t version, std::string value, Checked checked)> check = {};
@@ -66,17 +70,20 @@ class LiveAgreement {
                                                               const LiveService::Options& options);
   LiveAgreement(const LiveAgreement&) = delete;
 
-  // AlreadyExists if there is this kind. A question about a kind waits until it is registered.
-  absl::Status Register(Kind kind);
+  // AlreadyExists if there is this kind. `position`: where this worker is. A question about a kind waits
+  // until it is registered.
+  absl::Status Register(Kind kind, int64_t position);
   // Versions of a kind grow. The same proposal of several workers is one; another value of the same
   // version is refused, with both digests. `decided` is called once, on the control thread, if this
   // returns OK.
   absl::Status Propose(absl::string_view kind, uint64_t version, const Digest& digest,
                        std::string value, Decided decided);
-  // This worker is about to go to `position`, which never goes back. Waits while it may not. An error
-  // if that is so at the deadline, or if the agreement has ended: this worker is out of the job, or
-  // nobody is left that may host services.
-  absl::Status Reach(Scale scale, int64_t position, int64_t deadline_ns);
+  // This worker is about to go to `position`, as the kind counts it, which never goes back. Waits while
+  // it may not. DeadlineExceeded if that is so at the deadline; another error if the agreement has
+  // ended: this worker is out of the job, or nobody is left that may host services.
+  absl::Status Reach(absl::string_view kind, int64_t position, int64_t deadline_ns);
+  // Whether Reach() would return at once.
+  bool MayReach(absl::string_view kind, int64_t position);
 
   LiveService& service() { return *service_; }
 
@@ -92,7 +99,7 @@ class LiveAgreement {
   void Carry(Member::Adopt& adopt);
   void Carry(Member::Decided& decided);
   void Answer(uint64_t tag, const absl::StatusOr<std::string>& answer);
-  int64_t Limit(Scale scale) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t Limit(absl::string_view kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What a worker at its limit waits for.
   std::string WhatIsOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -110,7 +117,7 @@ class LiveAgreement {
   std::map<std::string, Member::Adopt> early_ ABSL_GUARDED_BY(mutex_);  // values of such, by kind
   std::optional<services::ValueTitle> asked_ ABSL_GUARDED_BY(mutex_);   // the last question
   // Values that are being adopted: nobody may reach them before they are.
-  std::vector<std::pair<Scale, int64_t>> adopting_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, int64_t>> adopting_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Decided> decided_ ABSL_GUARDED_BY(mutex_);  // by proposal
 };
 

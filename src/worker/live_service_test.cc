@@ -64,7 +64,8 @@ class Job {
                               [&worker](uint64_t version, const std::string&, int64_t from) {
                                 EXPECT_GT(from, worker.position);
                                 worker.adopted[version] = from;
-                              }})
+                              }},
+                         0)
               .ok());
     }
   }
@@ -97,7 +98,7 @@ class Job {
 
   void Proceed(Worker& worker) {
     // The deadline has passed, so it does not wait.
-    if (worker.agreement->Reach(LiveAgreement::Scale::kIteration, worker.position + 1, 0).ok()) {
+    if (worker.agreement->Reach("value", worker.position + 1, 0).ok()) {
       ++worker.position;
     }
     if (random().Below(100) != 0) return;

@@ -176,7 +176,7 @@ uint64_t MailExchange::Start(RoundLane lane, adapt::JobExchange::Contribution mi
 bool MailExchange::Done(RoundLane lane, uint64_t round) {
   MutexLock lock(&mutex_);
   SendUnsent();
-  return rounds(lane).Done(round);
+  return rounds(lane).Failed(round) || (rounds(lane).Done(round) && AllSent(lane, round));
 }
 
 absl::StatusOr<std::vector<std::string>> MailExchange::Wait(RoundLane lane, uint64_t round) {

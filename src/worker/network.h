@@ -3,12 +3,15 @@
 #ifndef SYNCOPATE_WORKER_NETWORK_H_
 #define SYNCOPATE_WORKER_NETWORK_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/environment.h"
 #include "model/topology.h"
+#include "syncopate/syncopate.h"
 
 namespace syncopate::worker {
 
@@ -25,6 +28,10 @@ absl::StatusOr<Network> LoadNetwork(const Environment& environment,
 
 // The guess: equal NICs around one switch.
 Network GuessNetwork(const std::vector<std::string>& hosts);
+
+// The number of the newest version of the network that the job has agreed on, as far as this worker's last
+// call knew; nothing: the network is not watched. It costs nothing.
+std::optional<uint64_t> WatchedNetworkVersion(const Worker& worker);
 
 // Where the workers are in `topology`.
 absl::StatusOr<std::vector<int>> PlaceByHost(const Topology& topology,

@@ -277,6 +277,12 @@ absl::StatusOr<ProgramCache::Offer> ProgramCache::Find(const plan::ProgramKey& k
   return offer;
 }
 
+bool ProgramCache::Knows(const plan::ProgramKey& key) {
+  const auto [placed, version] = Place(key);
+  MutexLock lock(&mutex_);
+  return programs_.Find(placed) != nullptr;
+}
+
 std::shared_ptr<ComingPlan> ProgramCache::Order(const plan::ProgramKey& key) {
   const auto [placed, version] = Place(key);
   MutexLock lock(&mutex_);

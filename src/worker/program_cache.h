@@ -79,6 +79,8 @@ class ProgramCache {
   };
   // What can be had at once. An algorithm that the key names is planned now.
   absl::StatusOr<Offer> Find(const plan::ProgramKey& key);
+  // Whether the full plan is known.
+  bool Knows(const plan::ProgramKey& key);
   // Has the full plan made beside, unless it is known.
   std::shared_ptr<ComingPlan> Order(const plan::ProgramKey& key);
 

@@ -1,6 +1,7 @@
 #include "plan/collective/quick_choice.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,17 @@ std::vector<int> OrderByHost(const CollectiveRequest& request, absl::Span<const 
   return order;
 }
 
+bool IsShort(const PlannerInfo& planner, int workers) {
+  return !planner.steps ||
+         planner.steps(static_cast<uint64_t>(workers), {}) <= QuickStepsMax(workers);
+}
+
 }  // namespace
+
+uint64_t QuickStepsMax(int workers) {
+  const uint64_t n = static_cast<uint64_t>(workers);
+  return std::max<uint64_t>(8192, 8 * n * static_cast<uint64_t>(std::bit_width(n)));
+}
 
 NetworkFigures FiguresOf(const Topology& topology) {
   NetworkFigures figures;
@@ -46,6 +57,7 @@ absl::StatusOr<Program> PlanQuickly(const CollectiveRequest& request, uint64_t b
   const PlannerInfo* first = nullptr;
   const PlannerInfo* best = nullptr;
   double best_seconds = 0;
+  bool best_is_short = false;
   for (const PlannerInfo* planner : AllPlanners()) {
     if (planner->collective != request.collective) continue;
     if (first == nullptr) first = planner;
@@ -53,9 +65,13 @@ absl::StatusOr<Program> PlanQuickly(const CollectiveRequest& request, uint64_t b
     const MessageCost cost = planner->by_messages(workers);
     const double seconds =
         cost.rounds * network.message_seconds + cost.sent * bytes / network.bandwidth;
-    if (best != nullptr && seconds * kAlike >= best_seconds) continue;
+    const bool is_short = IsShort(*planner, workers);
+    const bool better =
+        best == nullptr || (is_short == best_is_short ? seconds * kAlike < best_seconds : is_short);
+    if (!better) continue;
     best = planner;
     best_seconds = seconds;
+    best_is_short = is_short;
   }
   if (best == nullptr) best = first;
   if (best == nullptr) {

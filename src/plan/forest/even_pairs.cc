@@ -38,7 +38,10 @@ class Search {
   }
 
   std::vector<TreePair> Run() {
-    double now = Value();
+    for (const TreePair& pair : pairs_) {
+      depths_ += DepthOfTree(pair.reduce) + DepthOfTree(pair.broadcast);
+    }
+    double now = Value(depths_);
     for (size_t move = 0; move < kMovesPerWorker * active_.size() * pairs_.size(); ++move) {
       if (!Improve(now)) break;
     }
@@ -63,16 +66,31 @@ class Search {
 
   // The norm of the busy times, a smooth stand-in for their maximum: the maximum itself does not
   // change while several resources are equally busy, so no single move would seem to help.
-  double Value() const {
+  // `depths`: of all trees together.
+  double Value(int depths) const {
     double value = 0;
     for (const double busy : busy_) {
       const double square = busy * busy / (scale_ * scale_);
       value += square * square * square * square;
     }
-    int depths = 0;
-    for (const TreePair& pair : pairs_) depths += DepthOf(pair.reduce) + DepthOf(pair.broadcast);
     return std::pow(value, 1.0 / 8) *
            (1 + kDepthWeight * depths / static_cast<double>(pairs_.size()));
+  }
+
+  // As DepthOf(), without memory of its own: the search asks after every move that it tries.
+  int DepthOfTree(const WorkerTree& tree) {
+    depth_.assign(tree.parent.size(), -1);
+    depth_[tree.root] = 0;
+    int most = 0;
+    for (const int worker : active_) {
+      int above = 0;  // edges up to one whose depth is known
+      int at = worker;
+      for (; depth_[at] < 0; at = tree.parent[at]) ++above;
+      int depth = depth_[at] + above;
+      most = std::max(most, depth);
+      for (at = worker; depth_[at] < 0; at = tree.parent[at]) depth_[at] = depth--;
+    }
+    return most;
   }
 
   static bool IsBelow(const WorkerTree& tree, int worker, int above) {
@@ -85,19 +103,23 @@ class Search {
   // Makes the best move of one worker to another parent, if there is one that helps.
   bool Improve(double& now) {
     double best = now * (1 - kLeastGain);
+    int best_depths = depths_;
     Move chosen;
     for (TreePair& pair : pairs_) {
       for (const bool reduce : {true, false}) {
         WorkerTree& tree = reduce ? pair.reduce : pair.broadcast;
+        const int others = depths_ - DepthOfTree(tree);
         for (const int worker : active_) {
           if (worker == tree.root) continue;
           const int before = tree.parent[worker];
           for (const int parent : active_) {
             if (parent == before || IsBelow(tree, parent, worker)) continue;
             Make({&tree, reduce, worker, parent});
-            const double value = Value();
+            const int depths = others + DepthOfTree(tree);
+            const double value = Value(depths);
             if (value < best) {
               best = value;
+              best_depths = depths;
               chosen = {&tree, reduce, worker, parent};
             }
             Make({&tree, reduce, worker, before});
@@ -108,6 +130,7 @@ class Search {
     if (chosen.tree == nullptr) return false;
     Make(chosen);
     now = best;
+    depths_ = best_depths;
     return true;
   }
 
@@ -122,6 +145,8 @@ class Search {
   std::vector<TreePair> pairs_;
   std::vector<double> busy_;  // by resource: seconds for each byte of every pair
   double scale_ = 0;
+  int depths_ = 0;          // of all trees together
+  std::vector<int> depth_;  // by worker, of one tree
 };
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "tools/bench/spawn.h"
@@ -86,8 +85,8 @@ absl::Status ContestantProcess::Accept() {
   for (size_t i = 0; i < lines.size(); ++i) {
     absl::StatusOr<Hello> hello = ParseHello(lines[i]);
     if (!hello.ok()) {
-      const absl::Status reply = ParseReply(lines[i]).status();  // "error ..."
-      return reply.ok() || absl::IsInvalidArgument(reply) ? hello.status() : reply;
+      const absl::Status reply = ParseReply(lines[i]).status();  // "unsupported ..."
+      return reply.ok() ? absl::InternalError(hello.status().message()) : reply;
     }
     Rank& rank = by_rank[std::min(static_cast<size_t>(hello->rank), ranks_.size() - 1)];
     if (hello->size != settings_.workers || rank.fd.ok()) {
@@ -134,7 +133,7 @@ absl::Status ContestantProcess::ReadLines(std::vector<std::string>* lines) {
         ranks_[r].received.erase(0, end + 1);
         done[r] = true;
         // The error of one rank is the reason why the others hang, so it is the one to show.
-        if (absl::StartsWith((*lines)[r], "error ")) {
+        if (EndsAll((*lines)[r])) {
           return At(absl::StrCat("rank ", r), ParseReply((*lines)[r]).status());
         }
       }

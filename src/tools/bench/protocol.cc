@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -78,26 +79,33 @@ std::string Format(const RankResult& result) {
 absl::StatusOr<RankResult> ParseReply(absl::string_view line) {
   absl::string_view text = line;
   if (absl::ConsumePrefix(&text, "unsupported ")) return absl::UnimplementedError(text);
+  if (absl::ConsumePrefix(&text, "refused ")) return absl::InvalidArgumentError(text);
   if (absl::ConsumePrefix(&text, "error ")) return absl::InternalError(text);
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
   RankResult result;
   uint64_t samples = 0;
   if (words.size() < 3 || words[0] != "result" || !absl::SimpleAtoi(words[1], &result.wrong) ||
       !absl::SimpleAtoi(words[2], &samples) || samples != words.size() - 3) {
-    return absl::InvalidArgumentError(
+    return absl::InternalError(
         absl::StrCat("\"", line.substr(0, 80), "\" is not a reply of a driver"));
   }
   result.samples_ns.reserve(samples);
   for (size_t i = 3; i < words.size(); ++i) {
-    SYNCOPATE_ASSIGN_OR_RETURN(const int64_t ns, ParseInt(words[i], 0, kNsMax));
-    result.samples_ns.push_back(ns);
+    const absl::StatusOr<int64_t> ns = ParseInt(words[i], 0, kNsMax);
+    if (!ns.ok()) return absl::InternalError(ns.status().message());
+    result.samples_ns.push_back(*ns);
   }
   return result;
 }
 
+bool EndsAll(absl::string_view line) {
+  return absl::StartsWith(line, "error ") || absl::StartsWith(line, "refused ");
+}
+
 std::string FormatError(const absl::Status& error) {
   const std::string text = absl::StrReplaceAll(error.message(), {{"\n", " "}});
-  return absl::StrCat(absl::IsUnimplemented(error) ? "unsupported " : "error ", text);
+  if (absl::IsUnimplemented(error)) return absl::StrCat("unsupported ", text);
+  return absl::StrCat(absl::IsInvalidArgument(error) ? "refused " : "error ", text);
 }
 
 }  // namespace syncopate::tools::bench

@@ -70,9 +70,12 @@ struct RankResult {
   std::vector<int64_t> samples_ns;
 };
 std::string Format(const RankResult& result);
-// "unsupported ..." becomes Unimplemented, "error ..." becomes Internal; the text is the message.
+// "unsupported ..." becomes Unimplemented, "refused ..." (what the user asked for or set cannot be) InvalidArgument,
+// "error ..." Internal; the text is the message. What is no reply is Internal, too.
 absl::StatusOr<RankResult> ParseReply(absl::string_view line);
-// The line that ParseReply() reads back as `error` (Unimplemented, or anything else as Internal).
+// Whether a rank that says this will not go on, so that the others wait for it in vain.
+bool EndsAll(absl::string_view line);
+// The line that ParseReply() reads back as `error` (Unimplemented, InvalidArgument, or anything else as Internal).
 std::string FormatError(const absl::Status& error);
 
 }  // namespace syncopate::tools::bench

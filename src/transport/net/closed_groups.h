@@ -1,43 +1,49 @@
 // The groups that a worker has let go, by their keys: what still comes for one of them is dropped, and
 // must not make the group again.
+//
+// A job may close very many groups, so a key takes as little as it can: trees of small nodes grow with
+// what they hold, where a hash table would double and leave its old memory behind. Nothing is kept to
+// forget keys one by one; the older half of them goes at once.
 #ifndef SYNCOPATE_TRANSPORT_NET_CLOSED_GROUPS_H_
 #define SYNCOPATE_TRANSPORT_NET_CLOSED_GROUPS_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
+#include <utility>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/btree_map.h"
 
 namespace syncopate::transport::net {
 
 // Not thread-safe.
 class ClosedGroups {
  public:
-  // Of more than this many, the one that was closed first is forgotten.
+  // At most this many are known, and at least half of them once that many were closed: those that were
+  // closed last.
   explicit ClosedGroups(size_t keys_max) : keys_max_(keys_max) {}
 
   // All operations of the group below `settled_below` have passed, and there were no others.
   void Add(uint64_t key, uint64_t settled_below) {
-    if (!settled_.try_emplace(key, settled_below).second) return;
-    order_.push_back(key);
-    if (order_.size() <= keys_max_) return;
-    settled_.erase(order_.front());
-    order_.pop_front();
+    if (Find(key)) return;
+    if (young_.size() >= keys_max_ / 2) old_ = std::exchange(young_, {});
+    young_.emplace(key, settled_below);
   }
   // What Add() was told; nothing if the group is not known as closed.
   std::optional<uint64_t> Find(uint64_t key) const {
-    const auto found = settled_.find(key);
-    if (found == settled_.end()) return std::nullopt;
-    return found->second;
+    for (const Keys* keys : {&young_, &old_}) {
+      const auto found = keys->find(key);
+      if (found != keys->end()) return found->second;
+    }
+    return std::nullopt;
   }
-  size_t size() const { return settled_.size(); }
+  size_t size() const { return young_.size() + old_.size(); }
 
  private:
+  using Keys = absl::btree_map<uint64_t, uint64_t>;  // key -> settled_below
+
   const size_t keys_max_;
-  absl::flat_hash_map<uint64_t, uint64_t> settled_;
-  std::deque<uint64_t> order_;  // the first was closed first
+  Keys young_, old_;
 };
 
 }  // namespace syncopate::transport::net

@@ -18,6 +18,8 @@ constexpr size_t kGroupsMax = 8192;
 constexpr uint64_t kStreamBytes = 16 << 10;
 // How long the last words of a worker that gives up may take before it ends its connections.
 constexpr int64_t kLastWordsNs = 300'000'000;
+// How long what a worker sent before it left may take to come after another worker has told of it.
+constexpr int64_t kHearOutNs = 500'000'000;
 
 // By member, the part of what comes; empty if that is very little or not known.
 std::vector<double> SharesOf(const SessionSpec& spec) {
@@ -213,6 +215,12 @@ void Core::CloseGroup(uint64_t key) {
   Compact(key);
 }
 
+void Core::Hurry(uint64_t key) {
+  NetGroup& group = *groups_.at(key);
+  group.gates->Hurry();
+  Pump(group);
+}
+
 // What has come for it already may hold memory; who asks for it is answered by Revive().
 void Core::Renounce(uint64_t key) {
   const auto found = groups_.find(key);
@@ -311,6 +319,16 @@ void Core::Expel(int rank) {
   Conclude();
 }
 
+// A worker that left has sent all that the others need of it and then ended its connections. Another one may be
+// quicker to tell of it: what it sent is read first.
+bool Core::MustHearOut(const Verdict& verdict) {
+  const bool more_may_come = verdict.cause == Cause::kLeft && verdict.rank != options_.rank &&
+                             peers_[static_cast<size_t>(verdict.rank)].open && !leaving_;
+  if (!more_may_come) return false;
+  if (hear_out_until_ns_ == 0) hear_out_until_ns_ = now_ns_ + kHearOutNs;
+  return now_ns_ < hear_out_until_ns_;
+}
+
 void Core::Conclude() {
   for (const LossConsensus::Outgoing& outgoing : consensus_.TakeMessages()) {
     const std::string bytes = Encode(outgoing.message);
@@ -321,7 +339,10 @@ void Core::Conclude() {
   }
   std::vector<Verdict> fresh;
   while (known_verdicts_ < consensus_.verdicts().size()) {
-    const Verdict& verdict = consensus_.verdicts()[known_verdicts_++];
+    const Verdict& verdict = consensus_.verdicts()[known_verdicts_];
+    if (MustHearOut(verdict)) break;
+    ++known_verdicts_;
+    hear_out_until_ns_ = 0;
     std::string cause = Describe(verdict.cause);
     if (!options_.hosts.empty()) {
       absl::StrAppend(&cause, " on ", options_.hosts[static_cast<size_t>(verdict.rank)]);

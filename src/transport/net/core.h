@@ -157,6 +157,8 @@ class Core final : public WireHandler, private PostOffice::Carrier {
 
   absl::Status OpenGroup(uint64_t key, const std::vector<int>& members);
   void CloseGroup(uint64_t key);
+  // See GroupPort::Hurry(). The group is open.
+  void Hurry(uint64_t key);
   // This worker will not open the group.
   void Renounce(uint64_t key);
   // Groups of which more than the key is kept.
@@ -265,6 +267,8 @@ class Core final : public WireHandler, private PostOffice::Carrier {
   void HangUp();
   // Called after anything that may have changed which workers are lost.
   void Conclude();
+  // Whether a verdict does not count yet, since what its worker sent before it left is still to be read.
+  bool MustHearOut(const Verdict& verdict);
 
   // PostOffice::Carrier
   void SendMail(int to, FrameType type, uint64_t sequence, absl::string_view bytes) override;
@@ -283,6 +287,7 @@ class Core final : public WireHandler, private PostOffice::Carrier {
   int open_peers_ = 0;
   bool leaving_ = false;
   size_t known_verdicts_ = 0;
+  int64_t hear_out_until_ns_ = 0;  // then the next verdict counts; 0: nobody is heard out
   bool gave_up_ = false;
   int64_t hang_up_ns_ = 0;  // then it ends its connections, if it has given up
   std::vector<Loss> losses_;

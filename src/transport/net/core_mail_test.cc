@@ -132,6 +132,40 @@ TEST_F(CoreMailTest, OfAParcelThatIsHalfHereNothingIsSeenWhenItsSenderIsLost) {
   EXPECT_EQ(core_->Post(1, MailKind::kMessage, "hello").code(), absl::StatusCode::kUnavailable);
 }
 
+// Worker 2 heard that worker 1 left, and says so, before this worker has read what worker 1 sent last.
+TEST_F(CoreMailTest, MailOfAWorkerThatLeftIsReadThoughAnotherTellsOfItFirst) {
+  Make(3, {1, 2});
+  Write(1, Message("before"));
+  LossMessage verdict;
+  verdict.known = 1;
+  verdict.verdicts = {{.rank = 1, .cause = Cause::kLeft, .by = 2, .certain = true}};
+  Write(2, Frame(Header(FrameType::kBeat), verdict));
+  EXPECT_TRUE(core_->losses().empty());
+  Write(1, Message("last"));
+  Write(1, Frame(Header(FrameType::kBye), ""));
+  Kill(1);
+  const std::vector<Mail> mail = Take();
+  ASSERT_EQ(mail.size(), 3u);
+  EXPECT_EQ(mail[1].bytes, "last");
+  EXPECT_EQ(mail[2].kind, MailKind::kLeft);
+  ASSERT_EQ(core_->losses().size(), 1u);
+  EXPECT_TRUE(core_->losses()[0].left);
+}
+
+// The end of its connections may have been lost on the way.
+TEST_F(CoreMailTest, AWorkerThatLeftIsNotHeardOutForEver) {
+  Make(3, {1, 2});
+  core_->Tick(MonotonicClock().NowNs());
+  LossMessage verdict;
+  verdict.known = 1;
+  verdict.verdicts = {{.rank = 1, .cause = Cause::kLeft, .by = 2, .certain = true}};
+  Write(2, Frame(Header(FrameType::kBeat), verdict));
+  EXPECT_TRUE(core_->losses().empty());
+  core_->Tick(MonotonicClock().NowNs() + 1'000'000'000);
+  EXPECT_EQ(core_->losses().size(), 1u);
+  EXPECT_EQ(Take().size(), 1u);
+}
+
 // Parcels wait in the sender's memory, not in the wire's.
 TEST_F(CoreMailTest, ParcelsToAWorkerThatIsLostAreGivenBack) {
   Make(2, {1});

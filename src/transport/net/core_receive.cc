@@ -28,7 +28,8 @@ uint64_t MessageBytesMax(const SessionSpec& spec) { return spec.data_bytes + spe
 }  // namespace
 
 bool Core::IsForeign(int rank, const FrameHeader& header) {
-  if (consensus_.IsLost(rank)) {
+  // A worker that left is heard out before that counts; its connections end when it does.
+  if (consensus_.IsLost(rank) && !peers_[static_cast<size_t>(rank)].open) {
     ++dropped_.lost_workers;
   } else if (header.job != options_.job) {
     ++dropped_.other_jobs;

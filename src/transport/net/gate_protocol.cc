@@ -81,6 +81,7 @@ void GateProtocol::Open(uint64_t sequence, Mode mode, const Hello& hello, bool a
 }
 
 bool GateProtocol::Enter(uint64_t sequence, Gate gate, bool prompt) {
+  prompt = prompt || hurries_;
   Record& record = RecordOf(sequence);
   if (record.held || record.fetches()) return false;
   const size_t g = static_cast<size_t>(gate);
@@ -124,6 +125,11 @@ void GateProtocol::Flush() {
     }
     SayToSurvivors(message);
   }
+}
+
+void GateProtocol::Hurry() {
+  hurries_ = true;
+  Flush();
 }
 
 // At the arbiter: counts the members that have entered. The last one makes the gate pass.

@@ -82,6 +82,8 @@ class GateProtocol {
   bool Receive(int from, const GateMessage& message);
   // Tells what has been put off.
   void Flush();
+  // From now on nothing is put off.
+  void Hurry();
   std::vector<Outgoing> TakeMessages();
 
   int arbiter() const { return arbiter_; }
@@ -159,6 +161,7 @@ class GateProtocol {
 
   // Entries and passings that are told later, together.
   std::vector<uint64_t> untold_entries_, untold_passings_;
+  bool hurries_ = false;  // there are none
 
   // At the arbiter: the round that runs.
   uint64_t round_ = 0;

@@ -178,6 +178,26 @@ TEST(GateProtocolTest, SmallEndingsAreToldTogether) {
   EXPECT_LE(messages, 4u) << "two members tell the arbiter once, and it tells both once";
 }
 
+// A group that is used once would else keep what its operation used until everybody's next heartbeat.
+TEST(GateProtocolTest, WhoBeginsNothingMorePutsNothingOff) {
+  for (const bool before : {false, true}) {  // it ends its last operation
+    Group group(3, 4);
+    for (int member = 0; member < 3; ++member) {
+      group[member].Open(0, Mode::kShared, {}, /*awaits_start=*/false);
+      if (before) group[member].Hurry();
+    }
+    for (int member = 0; member < 3; ++member) {
+      EXPECT_TRUE(group[member].Enter(0, Gate::kFinish, /*prompt=*/false));
+      if (!before) group[member].Hurry();
+    }
+    while (group.Step()) {
+    }
+    for (int member = 0; member < 3; ++member) {
+      EXPECT_EQ(group[member].State(0, Gate::kFinish), GateState::kPassed) << member;
+    }
+  }
+}
+
 TEST(GateProtocolTest, AnswersToWhoIsLateNameTheMissing) {
   Group group(3, 1);
   group[0].Open(0, Mode::kShared, {}, false);

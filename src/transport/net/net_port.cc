@@ -26,6 +26,11 @@ NetPort::~NetPort() {
   transport_.core().CloseGroup(key_);
 }
 
+void NetPort::Hurry() {
+  MutexLock lock(&transport_.mutex());
+  transport_.core().Hurry(key_);
+}
+
 absl::StatusOr<std::unique_ptr<Session>> NetPort::Open(const SessionSpec& spec) {
   {
     MutexLock lock(&transport_.mutex());

@@ -25,6 +25,7 @@ class NetPort final : public GroupPort {
   bool direct() const override { return false; }
   bool optimistic() const override { return true; }
   absl::StatusOr<std::unique_ptr<Session>> Open(const SessionSpec& spec) override;
+  void Hurry() override;
 
   CoreTransport& transport() const { return transport_; }
   int self() const { return self_; }  // this worker's index among the members

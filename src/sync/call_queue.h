@@ -1,0 +1,58 @@
+// Starts collectives whose end somebody wants to be told of, in their order, from threads that must not
+// wait. A call that cannot start yet without waiting (worker/prompt_start.h), and all behind it, are
+// held until they can.
+//
+// Not thread-safe.
+#ifndef SYNCOPATE_SYNC_CALL_QUEUE_H_
+#define SYNCOPATE_SYNC_CALL_QUEUE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "syncopate/syncopate.h"
+
+namespace syncopate::sync {
+
+class CallQueue {
+ public:
+  // How soon what is held should be tried again.
+  static constexpr int64_t kTryAgainNs = 1'000'000;
+
+  // `later` has StartHeld() called after that time, once. Null: calls may wait where they are started.
+  explicit CallQueue(std::function<void()> later) : later_(std::move(later)) {}
+
+  class Started {
+   public:
+    // Until the call has ended, if it has begun.
+    void Wait();
+
+   private:
+    friend class CallQueue;
+    std::optional<Handle> handle_;
+  };
+  // `ended` is called once, unless the queue ends before the call has begun: on the thread that drives
+  // the engine, where it must be quick, or here or in StartHeld() if the call is refused.
+  std::shared_ptr<Started> Start(Group group, Call call,
+                                 std::function<void(const absl::Status&)> ended);
+  void StartHeld();
+
+ private:
+  struct Held {
+    Group group;
+    Call call;
+    std::shared_ptr<Started> started;
+  };
+  // False: it would have to wait.
+  bool TryStart(Held& held) const;
+
+  const std::function<void()> later_;
+  std::deque<Held> held_;
+};
+
+}  // namespace syncopate::sync
+
+#endif  // SYNCOPATE_SYNC_CALL_QUEUE_H_

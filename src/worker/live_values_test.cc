@@ -1,0 +1,187 @@
+// Values that workers agree on while some of them are lost, over the transport of one thread: each
+// delay, the moment of each death and who hears of it first come from a seed.
+#include "worker/live_values.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "transport/loop/loop_transport.h"
+#include "worker/job_services.h"
+#include "worker/mailbox.h"
+
+namespace syncopate::worker {
+namespace {
+
+constexpr int kSize = 5;
+constexpr int64_t kBeginCall = 7;  // at which each takes part
+constexpr uint8_t kFurther = 4;
+
+class Job {
+ public:
+  struct Worker {
+    std::unique_ptr<transport::Transport> transport;
+    std::unique_ptr<Mailbox> mailbox;
+    std::unique_ptr<JobServices> services;
+    std::unique_ptr<LiveValues> values;
+    bool dead = false;
+    int64_t call = 0;
+    bool waits = false;  // at the end of its margin
+    std::vector<LiveValues::Value> agreed;
+    std::map<int64_t, uint64_t> used;  // by call: the version
+  };
+
+  explicit Job(uint64_t seed) : network_(kSize, seed), workers_(kSize) {
+    for (int rank = 0; rank < kSize; ++rank) {
+      Worker& worker = workers_[static_cast<size_t>(rank)];
+      worker.transport = network_.Attach(rank);
+      worker.mailbox = std::make_unique<Mailbox>(*worker.transport, network_.clock());
+      worker.services = std::make_unique<JobServices>(
+          *worker.mailbox, network_.clock(),
+          LiveService::Options{.rank = rank, .size = kSize, .candidates = {0, 1, 2, 3, 4}});
+      LiveValues::Kind kind = {.name = "value", .further = kFurther};
+      kind.check = [this, rank](absl::string_view bytes) { return CheckOf(rank, bytes); };
+      worker.values = std::make_unique<LiveValues>(*worker.services, std::move(kind));
+    }
+  }
+  ~Job() {
+    for (Worker& worker : workers_) worker.mailbox->Stop();
+  }
+
+  // A tick of the network, and what each live worker does in it.
+  void Step(bool proposes = true) {
+    network_.Tick();
+    for (Worker& worker : workers_) {
+      if (worker.dead) continue;
+      worker.mailbox->Work();
+      Call(worker);
+      if (proposes && worker.call > kBeginCall && random().Below(60) == 0) Propose(worker);
+    }
+  }
+
+  void Call(Worker& worker) {
+    if (random().Below(3) != 0) return;
+    const int64_t next = worker.call + 1;
+    // The deadline has passed, so it does not wait.
+    const bool may = worker.values->MayReach(next);
+    worker.waits = !worker.values->Reach(next, 0).ok();
+    EXPECT_EQ(may, !worker.waits) << "at " << next;
+    if (worker.waits) {
+      ++waited_;
+      return;
+    }
+    worker.call = next;
+    if (next == kBeginCall) worker.values->Begin(next);
+    uint64_t version = 0;
+    for (LiveValues::Value& value : worker.values->TakeNew()) {
+      EXPECT_GE(value.from, next) << "it came too late";
+      worker.agreed.push_back(std::move(value));
+    }
+    for (const LiveValues::Value& value : worker.agreed) {
+      if (value.from <= next) version = value.version;
+    }
+    worker.used[next] = version;
+  }
+
+  void Propose(Worker& worker) {
+    const uint64_t version = worker.agreed.empty() ? 1 : worker.agreed.back().version + 1;
+    worker.values->Propose(version, "value " + std::to_string(version));
+  }
+
+  // It dies now; the others hear of it one after the other.
+  void Kill(int rank) {
+    worker(rank).dead = true;
+    for (int i = 0; i < kSize; ++i) {
+      const int by =
+          static_cast<int>((static_cast<uint64_t>(rank) + 1 + random().Below(kSize))) % kSize;
+      network_.KillHeardBy(rank, by);
+      for (uint64_t ticks = random().Below(10); ticks > 0; --ticks) Step();
+    }
+    network_.Kill(rank);
+  }
+
+  absl::StatusOr<Digest> CheckOf(int rank, absl::string_view bytes) const {
+    if (rank == 3 && bytes == refused) return absl::InvalidArgumentError("not this one");
+    return DigestOf(bytes);
+  }
+
+  Worker& worker(int rank) { return workers_[static_cast<size_t>(rank)]; }
+  std::vector<Worker>& workers() { return workers_; }
+  Random& random() { return network_.random(); }
+  int waited() const { return waited_; }
+
+  std::string refused;  // by rank 3
+
+ private:
+  transport::LoopNetwork network_;
+  std::vector<Worker> workers_;
+  int waited_ = 0;
+};
+
+TEST(LiveValuesTest, AllUseAValueFromTheSameCallOnOrNoneDoesWhoeverIsLost) {
+  int open_at_a_death = 0;
+  for (uint64_t seed = 1; seed <= 100 && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    Job job(seed);
+    // The host or its standby; whoever has proposed may be among them.
+    std::vector<int> order = {0, 1, 2, 3, 4};
+    for (int deaths = 0; deaths < 3; ++deaths) {
+      for (uint64_t ticks = 150 + job.random().Below(150); ticks > 0; --ticks) job.Step();
+      for (const Job::Worker& worker : job.workers()) open_at_a_death += worker.waits;
+      const auto victim = order.begin() + static_cast<int>(job.random().Below(2));
+      job.Kill(*victim);
+      order.erase(victim);
+    }
+    for (int ticks = 0; ticks < 200; ++ticks) job.Step();
+    for (int ticks = 0; ticks < 300; ++ticks) job.Step(/*proposes=*/false);
+    std::map<int64_t, uint64_t> used;
+    for (const Job::Worker& worker : job.workers()) {
+      if (worker.dead) continue;
+      EXPECT_FALSE(worker.waits) << "nothing is open any more";
+      ASSERT_GE(worker.agreed.size(), 2u);
+      for (const auto& [call, version] : worker.used) {
+        EXPECT_EQ(used.try_emplace(call, version).first->second, version) << "call " << call;
+      }
+    }
+    EXPECT_GT(job.waited(), 0) << "nobody came to the end of its margin";
+  }
+  EXPECT_GT(open_at_a_death, 10) << "no worker was lost in the middle of an agreement";
+}
+
+TEST(LiveValuesTest, AValueCountsSoonAfterAllHaveAnswered) {
+  Job job(3);
+  while (std::any_of(job.workers().begin(), job.workers().end(),
+                     [](const Job::Worker& worker) { return worker.call < 20; })) {
+    job.Step(/*proposes=*/false);
+  }
+  int64_t furthest = 0;
+  job.Propose(job.worker(2));
+  while (job.worker(2).agreed.empty()) {
+    for (const Job::Worker& worker : job.workers()) furthest = std::max(furthest, worker.call);
+    job.Step(/*proposes=*/false);
+  }
+  EXPECT_LE(job.worker(2).agreed[0].from, furthest + kFurther + 2);
+}
+
+TEST(LiveValuesTest, AValueThatOneWorkerCannotUseIsUsedByNobody) {
+  Job job(5);
+  job.refused = "value 1";
+  for (int ticks = 0; ticks < 200; ++ticks) job.Step();
+  for (const Job::Worker& worker : job.workers()) EXPECT_TRUE(worker.agreed.empty());
+}
+
+TEST(LiveValuesTest, BeforeItHasBegunNothingIsWaitedFor) {
+  Job job(1);
+  EXPECT_TRUE(job.worker(0).values->Reach(1000, 0).ok());
+  EXPECT_TRUE(job.worker(0).values->TakeNew().empty());
+  job.worker(0).values->Propose(1, "value 1");  // it is not used, and says so in the log
+}
+
+}  // namespace
+}  // namespace syncopate::worker
