@@ -13,7 +13,7 @@ namespace syncopate::transport::net {
 // clang-format off
 #define SYNCOPATE_UCP_FUNCTIONS(F) \
   F(am_recv_data_nbx) F(am_send_nbx) F(cleanup) F(config_modify) F(config_read) \
-  F(config_release) F(ep_close_nbx) F(ep_create) F(init_version) \
+  F(config_release) F(ep_close_nbx) F(ep_create) F(ep_flush_nbx) F(init_version) \
   F(request_check_status) F(request_free) F(worker_arm) F(worker_create) \
   F(worker_destroy) F(worker_get_address) F(worker_get_efd) F(worker_progress) \
   F(worker_release_address) F(worker_set_am_recv_handler)

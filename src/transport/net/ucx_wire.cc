@@ -29,6 +29,8 @@ constexpr size_t kRendezvousBytes = 32 << 10;
 constexpr size_t kInFlightBytes = 1 << 20;
 // How often UCX makes progress in one Progress() before others get a turn.
 constexpr int kRounds = 64;
+// How long a worker that connects sleeps at most, should UCX not wake it.
+constexpr int kTurnMs = 10;
 // How often UCX makes progress when the wire ends.
 constexpr int kLastRounds = 1000;
 // The farewell of a polite end: the number of frames that were sent.
@@ -77,20 +79,10 @@ absl::Status UcxWire::Connect(Options options, const Clock& clock, int64_t deadl
     peers_[i].socket = std::move(options.sockets[i]);
   }
   SYNCOPATE_RETURN_IF_ERROR(ExchangeSecrets(clock, deadline_ns));
+  SYNCOPATE_RETURN_IF_ERROR(MakeEndpoints(options.addresses));
+  SYNCOPATE_RETURN_IF_ERROR(CompleteEndpoints(clock, deadline_ns));
   for (size_t i = 0; i < peers_.size(); ++i) {
-    Peer& peer = peers_[i];
-    if (!peer.open) continue;
-    ucp_ep_params_t params = {};
-    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                        UCP_EP_PARAM_FIELD_ERR_HANDLER;
-    params.address = reinterpret_cast<const ucp_address_t*>(options.addresses[i].data());
-    params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    params.err_handler.cb = &OnFailure;
-    params.err_handler.arg = this;
-    status = Ucx().ep_create(worker_->handle(), &params, &peer.endpoint);
-    if (status != UCS_OK) {
-      return UcxError(absl::StrCat("cannot make a connection with worker ", i), status);
-    }
+    if (!peers_[i].open) continue;
     event.data.u32 = static_cast<uint32_t>(i);
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, peers_[i].socket.get(), &event) != 0) {
       return SystemError("cannot watch a connection");
@@ -99,50 +91,144 @@ absl::Status UcxWire::Connect(Options options, const Clock& clock, int64_t deadl
   return absl::OkStatus();
 }
 
-absl::Status UcxWire::ExchangeSecrets(const Clock& clock, int64_t deadline_ns) {
-  std::vector<std::string> theirs(peers_.size());
-  for (Peer& peer : peers_) {
-    if (!peer.open) continue;
-    SYNCOPATE_ASSIGN_OR_RETURN(peer.secret, MakeNonce());
-    // The socket is new, so that it has room for these few bytes.
-    if (send(peer.socket.get(), peer.secret.data(), kSecretBytes, MSG_NOSIGNAL) !=
-        static_cast<ssize_t>(kSecretBytes)) {
-      return SystemError("cannot tell a worker how to prove itself");
+absl::Status UcxWire::MakeEndpoints(const std::vector<std::string>& addresses) {
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    if (!peers_[i].open) continue;
+    ucp_ep_params_t params = {};
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                        UCP_EP_PARAM_FIELD_ERR_HANDLER;
+    params.address = reinterpret_cast<const ucp_address_t*>(addresses[i].data());
+    params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    params.err_handler.cb = &OnFailure;
+    params.err_handler.arg = this;
+    const ucs_status_t status = Ucx().ep_create(worker_->handle(), &params, &peers_[i].endpoint);
+    if (status != UCS_OK) {
+      return UcxError(absl::StrCat("cannot make a connection with worker ", i), status);
     }
   }
-  while (true) {
-    std::vector<pollfd> polls;
-    std::vector<size_t> missing;
-    for (size_t i = 0; i < peers_.size(); ++i) {
-      if (!peers_[i].open || theirs[i].size() == kSecretBytes) continue;
-      missing.push_back(i);
-      polls.push_back({.fd = peers_[i].socket.get(), .events = POLLIN, .revents = 0});
-    }
-    if (missing.empty()) break;
+  return absl::OkStatus();
+}
+
+// UCX connects with the first messages, and a peer that ends before that is done may take this
+// process along (an assertion of UCX 1.13). So all connections are completed here. A flush ends when
+// its endpoint is connected, for which the peer must drive UCX too: hence the first round of words,
+// after which nobody needs that any more. Whoever has all words of the second round may send: the
+// others no longer look at UCX before they can take messages.
+absl::Status UcxWire::CompleteEndpoints(const Clock& clock, int64_t deadline_ns) {
+  SYNCOPATE_RETURN_IF_ERROR(FlushEndpoints(clock, deadline_ns));
+  const std::vector<std::string> words(peers_.size(), "c");
+  for (const bool drive : {true, false}) {
+    SYNCOPATE_RETURN_IF_ERROR(Exchange(words, drive, clock, deadline_ns).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UcxWire::FlushEndpoints(const Clock& clock, int64_t deadline_ns) {
+  std::vector<std::pair<size_t, void*>> flushes;  // of ranks, those that are under way
+  absl::Status status;
+  const auto fail = [&](size_t rank, ucs_status_t why) {
+    status = UcxError(absl::StrCat("cannot connect with worker ", rank), why);
+  };
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    if (!peers_[i].open) continue;
+    const ucp_request_param_t param = {};
+    void* const request = Ucx().ep_flush_nbx(peers_[i].endpoint, &param);
+    if (UCS_PTR_IS_PTR(request)) flushes.emplace_back(i, request);
+    if (UCS_PTR_IS_ERR(request)) fail(i, UCS_PTR_STATUS(request));
+  }
+  while (status.ok() && !flushes.empty()) {
     const int64_t left_ns = deadline_ns - clock.NowNs();
     if (left_ns <= 0) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("no answer in time from workers ", absl::StrJoin(missing, ",")));
+      status = absl::DeadlineExceededError(
+          absl::StrCat("no connection over UCX in time with worker ", flushes.front().first));
+      break;
     }
-    poll(polls.data(), polls.size(), static_cast<int>(left_ns / 1'000'000 + 1));
-    for (size_t i = 0; i < missing.size(); ++i) {
-      if (polls[i].revents == 0) continue;
-      char bytes[kSecretBytes];
-      std::string& secret = theirs[missing[i]];
-      const ssize_t got = recv(polls[i].fd, bytes, kSecretBytes - secret.size(), 0);
-      if (got > 0) secret.append(bytes, static_cast<size_t>(got));
-      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-        return absl::UnavailableError(
-            absl::StrCat("worker ", missing[i], " ended while the workers were connecting"));
-      }
-    }
+    const int wait_ms = Drive(left_ns);
+    std::erase_if(flushes, [&](const auto& flush) {
+      const ucs_status_t outcome = Ucx().request_check_status(flush.second);
+      if (outcome == UCS_INPROGRESS) return false;
+      if (outcome != UCS_OK) fail(flush.first, outcome);
+      Ucx().request_free(flush.second);
+      return true;
+    });
+    if (flushes.empty() || wait_ms == 0) continue;
+    pollfd events = {.fd = worker_->event_fd(), .events = POLLIN, .revents = 0};
+    poll(&events, 1, wait_ms);
   }
+  for (const auto& flush : flushes) Ucx().request_free(flush.second);  // when it is done
+  return status;
+}
+
+int UcxWire::Drive(int64_t left_ns) {
+  while (Ucx().worker_progress(worker_->handle()) != 0) {
+  }
+  if (Ucx().worker_arm(worker_->handle()) != UCS_OK) return 0;
+  return static_cast<int>(std::min<int64_t>(left_ns / 1'000'000 + 1, kTurnMs));
+}
+
+absl::Status UcxWire::ExchangeSecrets(const Clock& clock, int64_t deadline_ns) {
+  std::vector<std::string> secrets(peers_.size());
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    if (!peers_[i].open) continue;
+    SYNCOPATE_ASSIGN_OR_RETURN(secrets[i], MakeNonce());
+    secrets[i].resize(kSecretBytes);
+    peers_[i].secret = secrets[i];
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<std::string> theirs,
+                             Exchange(secrets, /*drive=*/false, clock, deadline_ns));
   for (size_t i = 0; i < peers_.size(); ++i) {
     Append(peers_[i].prefix, static_cast<uint32_t>(rank_));
     Append(peers_[i].prefix, uint32_t{0});
     peers_[i].prefix += theirs[i];
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> UcxWire::Exchange(const std::vector<std::string>& messages,
+                                                           bool drive, const Clock& clock,
+                                                           int64_t deadline_ns) {
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    if (!peers_[i].open) continue;
+    // The socket is new, so that it has room for these few bytes.
+    if (send(peers_[i].socket.get(), messages[i].data(), messages[i].size(), MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(messages[i].size())) {
+      return SystemError(absl::StrCat("cannot say anything to worker ", i));
+    }
+  }
+  std::vector<std::string> theirs(peers_.size());
+  while (true) {
+    std::vector<pollfd> polls;
+    std::vector<size_t> missing;
+    for (size_t i = 0; i < peers_.size(); ++i) {
+      if (!peers_[i].open || theirs[i].size() == messages[i].size()) continue;
+      missing.push_back(i);
+      polls.push_back({.fd = peers_[i].socket.get(), .events = POLLIN, .revents = 0});
+    }
+    if (missing.empty()) return theirs;
+    const int64_t left_ns = deadline_ns - clock.NowNs();
+    if (left_ns <= 0) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("no answer in time from workers ", absl::StrJoin(missing, ",")));
+    }
+    int wait_ms = static_cast<int>(left_ns / 1'000'000 + 1);
+    if (drive) {
+      wait_ms = Drive(left_ns);
+      polls.push_back({.fd = worker_->event_fd(), .events = POLLIN, .revents = 0});
+    }
+    poll(polls.data(), polls.size(), wait_ms);
+    for (size_t i = 0; i < missing.size(); ++i) {
+      if (polls[i].revents == 0) continue;
+      char bytes[kSecretBytes];
+      std::string& theirs_now = theirs[missing[i]];
+      const size_t left = messages[missing[i]].size() - theirs_now.size();
+      const ssize_t got = recv(polls[i].fd, bytes, std::min(left, sizeof(bytes)), 0);
+      if (got > 0) theirs_now.append(bytes, static_cast<size_t>(got));
+      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+        return absl::UnavailableError(
+            absl::StrCat("worker ", missing[i], " ended while the workers were connecting"));
+      }
+    }
+  }
 }
 
 UcxWire::~UcxWire() {

@@ -40,7 +40,8 @@ class UcxWire final : public PeerWire {
     std::vector<UniqueFd> sockets = {};
   };
 
-  // The handler must outlive the wire. By `deadline_ns` all peers have told their secrets.
+  // The handler must outlive the wire. By `deadline_ns` all peers have told their secrets and are
+  // connected, on both sides.
   static absl::StatusOr<std::unique_ptr<UcxWire>> Make(std::unique_ptr<UcxWorker> worker,
                                                        Options options, WireHandler& handler,
                                                        const Clock& clock, int64_t deadline_ns);
@@ -91,6 +92,16 @@ class UcxWire final : public PeerWire {
       : PeerWire(handler), rank_(rank), worker_(std::move(worker)), epoll_(std::move(epoll)) {}
   absl::Status Connect(Options options, const Clock& clock, int64_t deadline_ns);
   absl::Status ExchangeSecrets(const Clock& clock, int64_t deadline_ns);
+  absl::Status MakeEndpoints(const std::vector<std::string>& addresses);
+  absl::Status CompleteEndpoints(const Clock& clock, int64_t deadline_ns);
+  absl::Status FlushEndpoints(const Clock& clock, int64_t deadline_ns);
+  // Lets UCX work until it has nothing to do; how many milliseconds to sleep on its events then.
+  int Drive(int64_t left_ns);
+  // Waits until each peer's message has come over its socket: as many bytes as it was told here.
+  // UCX works meanwhile if `drive` says so.
+  absl::StatusOr<std::vector<std::string>> Exchange(const std::vector<std::string>& messages,
+                                                    bool drive, const Clock& clock,
+                                                    int64_t deadline_ns);
 
   Peer& peer(int rank) { return peers_[static_cast<size_t>(rank)]; }
   Transfer& NewTransfer(int rank, size_t bytes);

@@ -2,6 +2,7 @@
 // strangers are dropped.
 #include "transport/net/ucx_wire.h"
 
+#include <algorithm>
 #include <list>
 #include <memory>
 #include <string>
@@ -86,6 +87,36 @@ TEST_P(UcxWireTest, MessagesOfStrangersAreDroppedAndTheJobDoesNotNotice) {
   wire(0).Send(1, header, Bytes(data), 1);
   ASSERT_TRUE(Until([&] { return collector(1).frames.size() == 1; }));
   EXPECT_EQ(collector(1).frames.front().payload, data);
+}
+
+// UCX connected with the first messages, and took it for a mistake of its own when a peer ended before
+// that was done: one that ended early took others along.
+TEST_P(UcxWireTest, AWorkerThatEndsAtItsFirstMessagesEndsNobodyElse) {
+  for (int moment = 0; moment < 40; ++moment) {
+    SCOPED_TRACE(moment);
+    workers_.clear();
+    addresses_.clear();
+    ucx_addresses_.clear();
+    Make(3);
+    ConnectAll();
+    const FrameHeader header = Header(FrameType::kOpen, 1, 0);
+    for (int from = 0; from < 3; ++from) {
+      for (int to = 0; to < 3; ++to) {
+        if (from != to) wire(from).Send(to, header, nullptr, 0);
+      }
+    }
+    for (int i = 0; i < moment; ++i) wire(i % 3).Progress();
+    workers_[2]->wire.reset();
+    ASSERT_TRUE(
+        Until([&] { return collector(0).closed.count(2) + collector(1).closed.count(2) == 2; }));
+    ASSERT_TRUE(Until([&] {
+      const auto from_other = [&](int at, int other) {
+        return std::any_of(collector(at).frames.begin(), collector(at).frames.end(),
+                           [&](const auto& frame) { return frame.peer == other; });
+      };
+      return from_other(0, 1) && from_other(1, 0);
+    }));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, UcxWireTest, ::testing::Values("ucx"),
