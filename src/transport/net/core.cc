@@ -321,12 +321,11 @@ void Core::Expel(int rank) {
 
 // A worker that left has sent all that the others need of it and then ended its connections. Another one may be
 // quicker to tell of it: what it sent is read first.
-bool Core::MustHearOut(const Verdict& verdict) {
+bool Core::MustHearOut(size_t number) const {
+  const Verdict& verdict = consensus_.verdicts()[number];
   const bool more_may_come = verdict.cause == Cause::kLeft && verdict.rank != options_.rank &&
                              peers_[static_cast<size_t>(verdict.rank)].open && !leaving_;
-  if (!more_may_come) return false;
-  if (hear_out_until_ns_ == 0) hear_out_until_ns_ = now_ns_ + kHearOutNs;
-  return now_ns_ < hear_out_until_ns_;
+  return more_may_come && now_ns_ < hear_out_until_ns_[number];
 }
 
 void Core::Conclude() {
@@ -337,12 +336,13 @@ void Core::Conclude() {
     header.total = bytes.size();
     wire_->Send(outgoing.to, header, reinterpret_cast<const std::byte*>(bytes.data()), 0);
   }
+  // From when a verdict has come, so that several that wait for each other's workers do not add up.
+  hear_out_until_ns_.resize(consensus_.verdicts().size(), now_ns_ + kHearOutNs);
   std::vector<Verdict> fresh;
   while (known_verdicts_ < consensus_.verdicts().size()) {
     const Verdict& verdict = consensus_.verdicts()[known_verdicts_];
-    if (MustHearOut(verdict)) break;
+    if (MustHearOut(known_verdicts_)) break;
     ++known_verdicts_;
-    hear_out_until_ns_ = 0;
     std::string cause = Describe(verdict.cause);
     if (!options_.hosts.empty()) {
       absl::StrAppend(&cause, " on ", options_.hosts[static_cast<size_t>(verdict.rank)]);

@@ -268,7 +268,7 @@ class Core final : public WireHandler, private PostOffice::Carrier {
   // Called after anything that may have changed which workers are lost.
   void Conclude();
   // Whether a verdict does not count yet, since what its worker sent before it left is still to be read.
-  bool MustHearOut(const Verdict& verdict);
+  bool MustHearOut(size_t verdict) const;
 
   // PostOffice::Carrier
   void SendMail(int to, FrameType type, uint64_t sequence, absl::string_view bytes) override;
@@ -287,7 +287,8 @@ class Core final : public WireHandler, private PostOffice::Carrier {
   int open_peers_ = 0;
   bool leaving_ = false;
   size_t known_verdicts_ = 0;
-  int64_t hear_out_until_ns_ = 0;  // then the next verdict counts; 0: nobody is heard out
+  // By verdict: when it counts at the latest, though its worker, which left, could still be heard out.
+  std::vector<int64_t> hear_out_until_ns_;
   bool gave_up_ = false;
   int64_t hang_up_ns_ = 0;  // then it ends its connections, if it has given up
   std::vector<Loss> losses_;

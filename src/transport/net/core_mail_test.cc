@@ -166,6 +166,23 @@ TEST_F(CoreMailTest, AWorkerThatLeftIsNotHeardOutForEver) {
   EXPECT_EQ(Take().size(), 1u);
 }
 
+// Those who left were heard out one after the other, and a death that came after them in the order of losses
+// was told half a second later for each.
+TEST_F(CoreMailTest, SeveralThatLeftAreHeardOutTogether) {
+  Make(5, {1, 2, 3, 4});
+  const int64_t begin_ns = MonotonicClock().NowNs();
+  core_->Tick(begin_ns);
+  LossMessage verdict;
+  verdict.known = 3;
+  verdict.verdicts = {{.rank = 1, .cause = Cause::kLeft, .by = 4, .certain = true},
+                      {.rank = 2, .cause = Cause::kLeft, .by = 4, .certain = true},
+                      {.rank = 3, .cause = Cause::kDied, .by = 4, .certain = true}};
+  Write(4, Frame(Header(FrameType::kBeat), verdict));
+  EXPECT_TRUE(core_->losses().empty());
+  core_->Tick(begin_ns + 1'000'000'000);
+  EXPECT_EQ(core_->losses().size(), 3u);
+}
+
 // Parcels wait in the sender's memory, not in the wire's.
 TEST_F(CoreMailTest, ParcelsToAWorkerThatIsLostAreGivenBack) {
   Make(2, {1});

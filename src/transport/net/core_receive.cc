@@ -28,7 +28,8 @@ uint64_t MessageBytesMax(const SessionSpec& spec) { return spec.data_bytes + spe
 }  // namespace
 
 bool Core::IsForeign(int rank, const FrameHeader& header) {
-  // A worker that left is heard out before that counts; its connections end when it does.
+  // A worker that left is heard out before that counts, and so are those whose losses come after its own in the
+  // order of all: until this worker takes note of a loss, it is as if it had not heard of it.
   if (consensus_.IsLost(rank) && !peers_[static_cast<size_t>(rank)].open) {
     ++dropped_.lost_workers;
   } else if (header.job != options_.job) {

@@ -36,6 +36,11 @@ constexpr int kLastRounds = 1000;
 // The farewell of a polite end: the number of frames that were sent.
 constexpr size_t kFarewellBytes = sizeof(uint64_t);
 
+absl::Status EndedWhileConnecting(size_t rank) {
+  return absl::UnavailableError(
+      absl::StrCat("worker ", rank, " ended while the workers were connecting"));
+}
+
 absl::Status SystemError(absl::string_view what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
 }
@@ -151,17 +156,25 @@ absl::Status UcxWire::FlushEndpoints(const Clock& clock, int64_t deadline_ns) {
       Ucx().request_free(flush.second);
       return true;
     });
-    if (flushes.empty() || wait_ms == 0) continue;
-    pollfd events = {.fd = worker_->event_fd(), .events = POLLIN, .revents = 0};
-    poll(&events, 1, wait_ms);
+    if (flushes.empty()) break;
+    // A peer whose process has ended shows at once by its socket, where UCX may try for long.
+    std::vector<pollfd> polls = {{.fd = worker_->event_fd(), .events = POLLIN, .revents = 0}};
+    for (const auto& flush : flushes) {
+      polls.push_back({.fd = peers_[flush.first].socket.get(), .events = POLLRDHUP, .revents = 0});
+    }
+    poll(polls.data(), polls.size(), wait_ms);
+    for (size_t i = 0; i < flushes.size(); ++i) {
+      if (polls[i + 1].revents != 0) status = EndedWhileConnecting(flushes[i].first);
+    }
   }
   for (const auto& flush : flushes) Ucx().request_free(flush.second);  // when it is done
   return status;
 }
 
 int UcxWire::Drive(int64_t left_ns) {
-  while (Ucx().worker_progress(worker_->handle()) != 0) {
-  }
+  int rounds = 0;
+  while (rounds < kRounds && Ucx().worker_progress(worker_->handle()) != 0) ++rounds;
+  if (rounds == kRounds) return 0;
   if (Ucx().worker_arm(worker_->handle()) != UCS_OK) return 0;
   return static_cast<int>(std::min<int64_t>(left_ns / 1'000'000 + 1, kTurnMs));
 }
@@ -224,8 +237,7 @@ absl::StatusOr<std::vector<std::string>> UcxWire::Exchange(const std::vector<std
       const ssize_t got = recv(polls[i].fd, bytes, std::min(left, sizeof(bytes)), 0);
       if (got > 0) theirs_now.append(bytes, static_cast<size_t>(got));
       if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-        return absl::UnavailableError(
-            absl::StrCat("worker ", missing[i], " ended while the workers were connecting"));
+        return EndedWhileConnecting(missing[i]);
       }
     }
   }
