@@ -136,6 +136,11 @@ uint64_t Steps(uint64_t workers, uint64_t phases) {
 }  // namespace
 
 void RegisterCirculant(PlannerRegistry& registry) {
+  const auto one_phase = [](int workers) {
+    const double n = workers;
+    return MessageCost{.rounds = static_cast<double>(RoundsOf(static_cast<size_t>(workers)).size()),
+                       .sent = (n - 1) / n};
+  };
   const auto steps = [](uint64_t phases) {
     return [phases](uint64_t workers, const PlannerOptions&) { return Steps(workers, phases); };
   };
@@ -151,13 +156,15 @@ void RegisterCirculant(PlannerRegistry& registry) {
                 .summary = "partners around a circle: few rounds, small blocks",
                 .preference = 30,
                 .plan = PlanCirculantReduceScatter,
-                .steps = steps(1)});
+                .steps = steps(1),
+                .by_messages = one_phase});
   registry.Add({.name = "circulant",
                 .collective = Collective::kAllGather,
                 .summary = "partners around a circle: few rounds, small blocks",
                 .preference = 30,
                 .plan = PlanCirculantAllGather,
-                .steps = steps(1)});
+                .steps = steps(1),
+                .by_messages = one_phase});
 }
 
 }  // namespace syncopate::plan

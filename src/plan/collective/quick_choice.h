@@ -3,7 +3,7 @@
 // each other in their programs and how much the busiest worker sends (PlannerInfo::by_messages); where
 // none of a collective does, the first of its list is taken, which is a sound choice where nothing is
 // known. Writing and compiling a program takes time by its steps, so one of very many is chosen only where
-// there is no other. It is a pure function: workers with the same topology choose the same program.
+// no planner with such a formula has fewer. It is a pure function: workers with the same topology choose the same program.
 #ifndef SYNCOPATE_PLAN_COLLECTIVE_QUICK_CHOICE_H_
 #define SYNCOPATE_PLAN_COLLECTIVE_QUICK_CHOICE_H_
 
