@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "base/clock.h"
 #include "gtest/gtest.h"
 #include "sync/call_queue.h"
 #include "tests/host_workers.h"
@@ -73,7 +75,7 @@ TEST(HeldCallsTest, HeldCallsStartInTheirOrderWhenTheyCan) {
     if (worker.rank() == 1) return Come(worker, *report, kCalls);
     std::vector<float> values(kCalls, 1);
     std::atomic<size_t> ended{0}, wrong{0};
-    CallQueue queue([&] { ++report->later; });
+    CallQueue queue([&] { ++report->later; }, absl::Minutes(1));
     std::vector<std::shared_ptr<CallQueue::Started>> started;
     for (size_t i = 0; i < kCalls; ++i) {
       started.push_back(queue.Start(worker.world(), SumOf(values[i]), [&](const absl::Status& end) {
@@ -93,6 +95,75 @@ TEST(HeldCallsTest, HeldCallsStartInTheirOrderWhenTheyCan) {
     for (const auto& call : started) call->Wait();
     for (const float value : values) wrong += value == 2 ? 0 : 1;
     return wrong == 0 ? 0 : 32;
+  });
+  for (const int code : workers->Join()) EXPECT_EQ(code, 0);
+}
+
+// The calls of both groups were held behind each other: worker 0 held the fourth in the first group until worker 1
+// came to the third there, which was behind a call in the second group that worker 1 held for worker 0.
+TEST(HeldCallsTest, GroupsThatWorkersUseInAnotherOrderDoNotHoldUpEachOther) {
+  const auto workers = HostWorkers::OnLoopback(2, 1, [](Worker& worker) {
+    std::vector<Group> groups = {worker.world()};
+    const absl::StatusOr<Group> other = worker.NewGroup({0, 1});
+    if (!other.ok()) return 50;
+    groups.push_back(*other);
+    std::vector<float> values(2 * kCalls, 1);
+    std::atomic<size_t> ended{0}, wrong{0};
+    int later = 0;
+    CallQueue queue([&] { ++later; }, absl::Minutes(1));
+    std::vector<std::shared_ptr<CallQueue::Started>> started;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const size_t group = (i / kCalls + static_cast<size_t>(worker.rank())) % 2;
+      started.push_back(queue.Start(groups[group], SumOf(values[i]), [&](const absl::Status& end) {
+        ++ended;
+        if (!end.ok()) ++wrong;
+      }));
+    }
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    for (int tried = 0; ended < values.size(); std::this_thread::yield()) {
+      if (std::chrono::steady_clock::now() > deadline) return 51;
+      if (later == tried) continue;  // none is held
+      tried = later;
+      queue.StartHeld();
+    }
+    for (const auto& call : started) call->Wait();
+    for (const float value : values) wrong += value == 2 ? 0 : 1;
+    return wrong == 0 ? 0 : 52;
+  });
+  for (const int code : workers->Join()) EXPECT_EQ(code, 0);
+}
+
+// Nobody waits for a call that is held, so nothing but its own time ends it.
+TEST(HeldCallsTest, ACallThatIsHeldForTooLongFailsWithThoseBehindIt) {
+  Shared<Report> report;
+  const auto workers = HostWorkers::OnLoopback(2, 1, [&](Worker& worker) {
+    if (worker.rank() == 1) {  // is there, but does not come
+      while (!report->go_on) std::this_thread::yield();
+      return 0;
+    }
+    ManualClock clock;
+    std::vector<float> values(kCalls, 1);
+    std::atomic<size_t> ended{0}, late{0};
+    CallQueue queue([] {}, absl::Seconds(10), clock);
+    for (size_t i = 0; i < kCalls; ++i) {
+      Call call = SumOf(values[i]);
+      call.timeout = absl::Seconds(1);
+      queue.Start(worker.world(), call, [&](const absl::Status& end) {
+        ++ended;
+        if (i > kWaits - 1 && absl::IsDeadlineExceeded(end) &&
+            GetBlast(end) == BlastRadius::kGroup) {
+          ++late;
+        }
+      });
+    }
+    clock.AdvanceNs(9'999'000'000);
+    queue.StartHeld();
+    const size_t early = late;
+    clock.AdvanceNs(2'000'000);
+    queue.StartHeld();
+    report->go_on = true;
+    if (early != 0) return 60;
+    return late == kCalls - kWaits ? 0 : 61;
   });
   for (const int code : workers->Join()) EXPECT_EQ(code, 0);
 }

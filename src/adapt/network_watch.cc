@@ -96,7 +96,7 @@ uint64_t NetworkWatch::BeforeCall(int64_t call, uint64_t bytes) {
   MutexLock lock(&mutex_);
   if (!ended_) {
     // A call that is still under way belongs to the period that ends and to the next one.
-    at_once_ = std::max(at_once_, at_once);
+    SawAtOnce(at_once);
     if (bytes_ >= period_bytes_) {
       EndPeriod(call);
       at_once_ = at_once;
@@ -139,10 +139,14 @@ void NetworkWatch::TakeVersions() {
   }
 }
 
-void NetworkWatch::BesideCall() {
-  const int at_once = ++under_way_;
-  MutexLock lock(&mutex_);
-  at_once_ = std::max(at_once_, at_once);
+// Without the lock, which another thread may hold while it waits for records: those come by the control thread,
+// and this may be it.
+void NetworkWatch::BesideCall() { SawAtOnce(++under_way_); }
+
+void NetworkWatch::SawAtOnce(int at_once) {
+  int most = at_once_;
+  while (most < at_once && !at_once_.compare_exchange_weak(most, at_once)) {
+  }
 }
 
 void NetworkWatch::Planned(uint64_t program_digest) {

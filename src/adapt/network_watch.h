@@ -107,6 +107,7 @@ class NetworkWatch {
   void Show(uint64_t period, uint64_t kind, const std::vector<Record>& all)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SawAtOnce(int at_once);
   // Takes over what has been agreed on.
   void TakeVersions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -119,19 +120,19 @@ class NetworkWatch {
   const Clock& clock_;
 
   std::atomic<int> under_way_{0};  // calls
+  std::atomic<int> at_once_{0};    // the most of them in the period that is under way
   std::atomic<uint64_t> newest_number_;
   Mutex mutex_;
   std::optional<probe::Upkeep> upkeep_ ABSL_GUARDED_BY(mutex_);  // on rank 0
   NetworkVersion newest_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t planned_version_ ABSL_GUARDED_BY(mutex_);
-  // The period that is under way: its number, the bytes of its calls, the digest of their programs,
-  // how many they are, and the most that ran at once.
+  // The period that is under way: its number, the bytes of its calls, the digest of their programs and how
+  // many they are.
   uint64_t period_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t kind_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
-  int at_once_ ABSL_GUARDED_BY(mutex_) = 0;
   // The calls of the period that Waited() told of, how long they took, and when the period began.
   uint64_t waited_calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t waited_ns_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -42,9 +42,10 @@ absl::StatusOr<std::unique_ptr<Synchronizer>> MakeSynchronizer(
   SYNCOPATE_ASSIGN_OR_RETURN(
       auto synchronizer, Synchronizer::Make(worker, table, replica, std::move(machine), options));
   if (messenger != nullptr) {
-    SYNCOPATE_RETURN_IF_ERROR(messenger->Begin(
-        [to = synchronizer.get()](strategy::Event event) { to->Deliver(std::move(event)); }));
+    LiveMessenger& kept = *messenger;
     synchronizer->Keep(std::move(messenger));
+    SYNCOPATE_RETURN_IF_ERROR(kept.Begin(
+        [to = synchronizer.get()](strategy::Event event) { to->Deliver(std::move(event)); }));
   }
   return synchronizer;
 }

@@ -1,6 +1,7 @@
-// Starts collectives whose end somebody wants to be told of, in their order, from threads that must not
-// wait. A call that cannot start yet without waiting (worker/prompt_start.h), and all behind it, are
-// held until they can.
+// Starts collectives whose end somebody wants to be told of, from threads that must not wait. A call that
+// cannot start yet without waiting (worker/prompt_start.h), and all of its group behind it, are held until
+// they can. Calls of one group start in their order; groups do not hold up each other, since another worker
+// may have them in another order.
 //
 // Not thread-safe.
 #ifndef SYNCOPATE_SYNC_CALL_QUEUE_H_
@@ -13,6 +14,8 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
 #include "syncopate/syncopate.h"
 
 namespace syncopate::sync {
@@ -23,7 +26,10 @@ class CallQueue {
   static constexpr int64_t kTryAgainNs = 1'000'000;
 
   // `later` has StartHeld() called after that time, once. Null: calls may wait where they are started.
-  explicit CallQueue(std::function<void()> later) : later_(std::move(later)) {}
+  // A call that has been held for `timeout` fails, with all that its group has behind it.
+  CallQueue(std::function<void()> later, absl::Duration timeout,
+            const Clock& clock = MonotonicClock())
+      : later_(std::move(later)), timeout_(timeout), clock_(clock) {}
 
   class Started {
    public:
@@ -45,12 +51,15 @@ class CallQueue {
     Group group;
     Call call;
     std::shared_ptr<Started> started;
+    int64_t until_ns = 0;
   };
   // False: it would have to wait.
   bool TryStart(Held& held) const;
 
   const std::function<void()> later_;
-  std::deque<Held> held_;
+  const absl::Duration timeout_;
+  const Clock& clock_;
+  std::deque<Held> held_;  // in the order in which they came
 };
 
 }  // namespace syncopate::sync

@@ -1,5 +1,6 @@
 #include "sync/control_tasks.h"
 
+#include <atomic>
 #include <deque>
 #include <utility>
 
@@ -20,18 +21,22 @@ class ControlTasks::Queue {
 
   // Runs those that are there now. What they add is left for the next time, so that the control thread
   // looks after its other duties in between.
+  // The control thread does not wait for Stop(), which may have much to do.
   void RunOnce() {
+    if (stopped_) return;
     MutexLock running(&run_mutex_);
     if (!stopped_) RunAll(Take());
   }
   void RunTimed(const std::function<void()>& task) {
+    if (stopped_) return;
     MutexLock running(&run_mutex_);
     if (!stopped_) task();
   }
 
   void Stop() {
+    const bool was_stopped = stopped_.exchange(true);
     MutexLock running(&run_mutex_);
-    if (std::exchange(stopped_, true)) return;
+    if (was_stopped) return;
     for (std::deque<std::function<void()>> tasks = Take(); !tasks.empty(); tasks = Take()) {
       RunAll(std::move(tasks));
     }
@@ -50,7 +55,7 @@ class ControlTasks::Queue {
   }
 
   Mutex run_mutex_;  // held while tasks run
-  bool stopped_ ABSL_GUARDED_BY(run_mutex_) = false;
+  std::atomic<bool> stopped_{false};
   Mutex mutex_;  // taken last
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
@@ -59,8 +64,12 @@ class ControlTasks::Queue {
 ControlTasks::ControlTasks(worker::Mailbox& mailbox)
     : mailbox_(mailbox), queue_(std::make_shared<Queue>()) {}
 
+// As soon as the task is in the queue, Stop() may run it, which may be what the owner of this object waits for
+// before it ends: nothing of this object is used after that.
 void ControlTasks::Do(std::function<void()> task) {
-  if (queue_->Add(std::move(task))) mailbox_.Do([queue = queue_] { queue->RunOnce(); });
+  worker::Mailbox& mailbox = mailbox_;
+  const std::shared_ptr<Queue> queue = queue_;
+  if (queue->Add(std::move(task))) mailbox.Do([queue] { queue->RunOnce(); });
 }
 
 void ControlTasks::DoAt(int64_t when_ns, std::function<void()> task) {

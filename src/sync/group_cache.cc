@@ -43,12 +43,12 @@ absl::StatusOr<Group> GroupCache::GetByKey(const strategy::StartTransfer& start)
   return keyed_.back().second;
 }
 
-// A key is used once, so whoever brings a broken one again gets its errors.
-void GroupCache::Drop(const strategy::StartTransfer& start, bool both) {
-  if (start.key != GroupKey{}) return;
-  const Key key = KeyOf(start, both);
-  if (groups_.erase(key) > 0) return;
-  if (key.second.size() == static_cast<size_t>(worker_.size())) world_is_broken_ = true;
+// A key is used once, so whoever brings a broken one again gets its errors. Copies of a group have its members
+// in one place.
+void GroupCache::Drop(const Group& group) {
+  const auto is_it = [&](const Group& other) { return &other.members() == &group.members(); };
+  std::erase_if(groups_, [&](const auto& entry) { return is_it(entry.second); });
+  if (is_it(worker_.world())) world_is_broken_ = true;
 }
 
 }  // namespace syncopate::sync

@@ -25,8 +25,9 @@ class GroupCache {
   // Else the one of its members (empty: all that live), kept until Drop(); gradients and parameters
   // then have groups of their own where `both` move, because each starts in an order of its own.
   absl::StatusOr<Group> Get(const strategy::StartTransfer& start, bool both);
-  // The group is broken. Without a key the next Get() makes a new one.
-  void Drop(const strategy::StartTransfer& start, bool both);
+  // A group that Get() returned is broken. Without a key the next Get() makes a new one, unless that has
+  // happened since.
+  void Drop(const Group& group);
 
   // From now on it is none of those that live.
   void Lose(int rank) { gone_.insert(rank); }

@@ -83,6 +83,7 @@ void LiveTransfers::AddCall(Running& running, Group& group, Call call, std::opti
 absl::Status LiveTransfers::StartAverage(Running& running, const Ranges& ranges, const Made& made) {
   const StartTransfer& start = running.transfer.start;
   SYNCOPATE_ASSIGN_OR_RETURN(Group group, groups_.Get(start, options_.both));
+  running.group = group;
   std::byte* const memory = values_.At(start.content);
   for (const TensorLayout::Range& range : ranges) {
     // With shares multiplied in, the average is a sum.
@@ -250,13 +251,13 @@ std::optional<LiveTransfers::Transfer> LiveTransfers::CallEnded(const EndedCall&
   running.received = nullptr;
   Transfer transfer = running.transfer;
   if (!transfer.status.ok()) {
-    running_.erase(found);
-    if (transfer.start.movement == Movement::kAverage &&
-        GetBlast(transfer.status) == BlastRadius::kGroup) {
-      groups_.Drop(transfer.start, options_.both);
+    if (running.group && GetBlast(transfer.status) == BlastRadius::kGroup) {
+      groups_.Drop(*running.group);
     }
+    running_.erase(found);
     return transfer;
   }
+  running.group.reset();
   Note(transfer);
   running.done = true;
   // Nothing is applied here of what was pushed.

@@ -48,7 +48,8 @@ class LiveTransfers {
     std::string serving_topic = {};   // of requests to other workers' stores
     // Has StartHeld() called (CallQueue).
     std::function<void()> start_later = {};
-    LongWork* work = nullptr;  // does what its own store has to do
+    absl::Duration timeout = absl::Minutes(5);  // of calls that are held
+    LongWork* work = nullptr;                   // does what its own store has to do
   };
   // All of them must outlive it.
   LiveTransfers(Worker& worker, PackedValues& values, TransferInbox& inbox, const Clock& clock,
@@ -60,7 +61,7 @@ class LiveTransfers {
         options_(options),
         groups_(worker),
         pairs_(worker),
-        calls_(options.start_later) {}
+        calls_(options.start_later, options.timeout, clock) {}
   // Waits for what is under way, within its timeouts: it uses the packed values.
   ~LiveTransfers();
   LiveTransfers(const LiveTransfers&) = delete;
@@ -126,6 +127,7 @@ class LiveTransfers {
   };
   struct Running {
     Transfer transfer = {};
+    std::optional<Group> group = {};  // of an average
     std::vector<Part> parts = {};
     std::shared_ptr<const std::vector<Received>> received = {};
     size_t calls_left = 0;

@@ -23,7 +23,7 @@ std::string Serving::Topic(int number) {
 }
 
 Serving::Serving(Worker& worker, std::string topic, const TensorLayout& layout, int tensors,
-                 ParameterStore* store, ControlTasks& tasks, LongWork& work,
+                 ParameterStore* store, ControlTasks& tasks, LongWork& work, absl::Duration timeout,
                  std::function<void(const absl::Status&)> fail)
     : worker_(worker),
       topic_(std::move(topic)),
@@ -34,10 +34,12 @@ Serving::Serving(Worker& worker, std::string topic, const TensorLayout& layout, 
       work_(work),
       fail_(std::move(fail)),
       groups_(worker),
-      calls_([this] {
-        tasks_.DoAt(MonotonicClock().NowNs() + CallQueue::kTryAgainNs,
-                    [this] { calls_.StartHeld(); });
-      }) {}
+      calls_(
+          [this] {
+            tasks_.DoAt(MonotonicClock().NowNs() + CallQueue::kTryAgainNs,
+                        [this] { calls_.StartHeld(); });
+          },
+          timeout) {}
 
 Serving::~Serving() {
   for (auto& [from, queue] : queues_) {
@@ -69,6 +71,7 @@ void Serving::Came(int from, const std::string& bytes) {
   if (!request.ok()) return fail_(At(absl::StrCat("worker ", from), request.status()));
   auto ranges = RangesOf(*request, layout_, tensors_);
   if (!ranges.ok()) return fail_(At(absl::StrCat("worker ", from), ranges.status()));
+  if (ranges->empty()) return;  // bytes between tensors: the worker that asks makes no call either
   Served served{.number = numbers_++, .request = *request, .ranges = *std::move(ranges)};
   queues_[from].push_back(std::move(served));
   Advance(from);

@@ -45,9 +45,9 @@ class Serving {
   static std::string Topic(int number);
 
   // `store`: null if this worker serves nobody, in which case a request is an error. `fail` is told
-  // errors with which this worker cannot go on. All of them must outlive it.
+  // errors with which this worker cannot go on. `timeout`: of calls that are held (CallQueue). All of them must outlive it.
   Serving(Worker& worker, std::string topic, const TensorLayout& layout, int tensors,
-          ParameterStore* store, ControlTasks& tasks, LongWork& work,
+          ParameterStore* store, ControlTasks& tasks, LongWork& work, absl::Duration timeout,
           std::function<void(const absl::Status&)> fail);
   // Waits for what is under way, within its timeouts. No task may run any more.
   ~Serving();

@@ -29,9 +29,10 @@ Synchronizer::Impl::Impl(Worker& worker, const TensorTable& table, Replica& repl
                   .store = options.store,
                   .serving_topic = Serving::Topic(number_),
                   .start_later = [this] { StartHeldLater(); },
+                  .timeout = options.timeout,
                   .work = &work_}),
       serving_(worker, Serving::Topic(number_), values_.layout(), tensors_, options.store, control_,
-               work_,
+               work_, options.timeout,
                [this](const absl::Status& status) {
                  MutexLock lock(&mutex_);
                  FailIfNot(status);
@@ -83,11 +84,14 @@ absl::Status Synchronizer::Impl::Begin(uint64_t samples, uint64_t all_samples) {
   FollowNetwork();
   if (options_.agrees_on_batches) {
     agreed_.BeginBatches(std::max<int64_t>(0, Iteration()));
-    if (wanted_batch_) agreed_.WantBatch(*wanted_batch_);
   }
   // Without the lock: it may wait for others.
   absl::StatusOr<std::vector<strategy::NewValue>> values =
       agreed_.Reach(Iteration() + 1, DeadlineNs());
+  // After that all that was agreed on before is known: what is wanted is a change of it.
+  if (values.ok() && options_.agrees_on_batches && wanted_batch_) {
+    agreed_.WantBatch(*wanted_batch_);
+  }
   MutexLock lock(&mutex_);
   FailIfNot(values.status());
   if (!failure_.ok()) return failure_;
@@ -126,6 +130,7 @@ absl::Status Synchronizer::Impl::BackwardBegins() {
   pass_.Forward(-1, NowNs());
   ready_.assign(ready_.size(), false);
   gradients_of_ = iteration_;
+  gradients_factor_ = factor_;
   pass_.Resume(NowNs());
   return failure_;
 }

@@ -246,8 +246,9 @@ class Synchronizer::Impl {
   // A thread packs parameters or applies an update, without the lock.
   bool carrying_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t iteration_ ABSL_GUARDED_BY(mutex_) = options_.first_iteration - 1;
-  int64_t gradients_of_ ABSL_GUARDED_BY(mutex_) = -1;  // the iteration that made what moves
-  double factor_ ABSL_GUARDED_BY(mutex_) = 0;          // this batch's share of all; 0: not known
+  int64_t gradients_of_ ABSL_GUARDED_BY(mutex_) = -1;    // the iteration that made what moves
+  double gradients_factor_ ABSL_GUARDED_BY(mutex_) = 0;  // of that iteration
+  double factor_ ABSL_GUARDED_BY(mutex_) = 0;            // this batch's share of all; 0: not known
   // By tensor, in this iteration: its gradient is there, or it had no part in the backward pass.
   std::vector<bool> ready_ ABSL_GUARDED_BY(mutex_);
   // By tensor: the forward pass has used it, and its gradient is not there yet.

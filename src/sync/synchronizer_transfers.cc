@@ -49,7 +49,7 @@ absl::Status Synchronizer::Impl::PackParameters(const StartTransfer& start) {
 }
 
 void Synchronizer::Impl::StartCalls(const StartTransfer& start) {
-  transfers_.Start(start, {.iteration = gradients_of_, .share = factor_});
+  transfers_.Start(start, {.iteration = gradients_of_, .share = gradients_factor_});
 }
 
 void Synchronizer::Impl::StartHeldLater() {
