@@ -17,7 +17,8 @@ constexpr char kPath[] = "/proc/stat";
 constexpr size_t kLineBytesMax = 512;
 // The columns: user, nice, system, idle, iowait, irq, softirq, steal. What comes after them (guest)
 // is part of user and nice already.
-constexpr size_t kColumnsMin = 4, kColumnsMax = 8, kStolenColumn = 7;
+constexpr size_t kColumnsMin = 4, kColumnsMax = 8;
+constexpr size_t kIdleColumn = 3, kDiskColumn = 4, kStolenColumn = 7;
 constexpr int64_t kTicksMax = int64_t{1} << 56;
 
 }  // namespace
@@ -36,6 +37,7 @@ absl::StatusOr<ProcessorTime> ParseProcessorTime(absl::string_view stat) {
     const absl::StatusOr<int64_t> ticks = ParseInt(words[1 + column], 0, kTicksMax);
     if (!ticks.ok()) return At(kPath, ticks.status());
     time.total += static_cast<uint64_t>(*ticks);
+    if (column == kIdleColumn || column == kDiskColumn) time.idle += static_cast<uint64_t>(*ticks);
     if (column == kStolenColumn) time.stolen = static_cast<uint64_t>(*ticks);
   }
   return time;
@@ -49,11 +51,26 @@ absl::StatusOr<ProcessorTime> ReadProcessorTime() {
   return ParseProcessorTime(text);
 }
 
-double StolenShare(const ProcessorTime& before, const ProcessorTime& after) {
-  if (after.total <= before.total || after.stolen <= before.stolen) return 0;
-  const double share = static_cast<double>(after.stolen - before.stolen) /
+namespace {
+
+// What part of the time between two readings one of its kinds was.
+double Share(const ProcessorTime& before, const ProcessorTime& after,
+             uint64_t ProcessorTime::*kind) {
+  if (after.total <= before.total || after.*kind <= before.*kind) return 0;
+  const double share = static_cast<double>(after.*kind - before.*kind) /
                        static_cast<double>(after.total - before.total);
   return std::min(share, 1.0);
+}
+
+}  // namespace
+
+double StolenShare(const ProcessorTime& before, const ProcessorTime& after) {
+  return Share(before, after, &ProcessorTime::stolen);
+}
+
+double BusyShare(const ProcessorTime& before, const ProcessorTime& after) {
+  if (after.total <= before.total) return 0;
+  return 1 - Share(before, after, &ProcessorTime::idle);
 }
 
 }  // namespace syncopate

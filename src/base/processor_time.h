@@ -13,6 +13,7 @@ namespace syncopate {
 // The time of all processors of a host together since it started, in the kernel's ticks.
 struct ProcessorTime {
   uint64_t total = 0;   // busy, idle or stolen
+  uint64_t idle = 0;    // nothing was to be done here, or only disks worked
   uint64_t stolen = 0;  // a thread here was ready, and the hypervisor ran something else
 };
 
@@ -24,6 +25,8 @@ absl::StatusOr<ProcessorTime> ReadProcessorTime();
 
 // The part of the time between two readings that was stolen, 0 to 1; 0 if none has passed.
 double StolenShare(const ProcessorTime& before, const ProcessorTime& after);
+// The part of it in which processors were busy or could have been, had they not been stolen.
+double BusyShare(const ProcessorTime& before, const ProcessorTime& after);
 
 }  // namespace syncopate
 

@@ -14,6 +14,7 @@ TEST(ProcessorTimeTest, FirstLineIsTheSumOfAllProcessors) {
       "intr 12345 0 9\n");
   ASSERT_TRUE(time.ok()) << time.status();
   EXPECT_EQ(time->stolen, 80u);
+  EXPECT_EQ(time->idle, 4050u) << "waiting for disks is idle, too";
   EXPECT_EQ(time->total, 5706u) << "guest time is part of user time and counts once";
 }
 
@@ -35,13 +36,28 @@ TEST(ProcessorTimeTest, RefusesOtherText) {
   }
 }
 
+ProcessorTime Stolen(uint64_t total, uint64_t stolen) {
+  return {.total = total, .idle = 0, .stolen = stolen};
+}
+
+TEST(ProcessorTimeTest, BusyIsWhatIsNotIdle) {
+  const auto at = [](uint64_t total, uint64_t idle) {
+    return ProcessorTime{.total = total, .idle = idle, .stolen = 0};
+  };
+  EXPECT_DOUBLE_EQ(BusyShare(at(1000, 100), at(1200, 150)), 0.75);
+  EXPECT_EQ(BusyShare(at(1000, 100), at(1200, 100)), 1);
+  EXPECT_EQ(BusyShare(at(1000, 100), at(1200, 300)), 0);
+  EXPECT_EQ(BusyShare(at(1000, 100), at(1000, 100)), 0) << "no time has passed";
+}
+
 TEST(ProcessorTimeTest, ShareOfWhatPassed) {
-  EXPECT_DOUBLE_EQ(StolenShare({1000, 10}, {1100, 35}), 0.25);
-  EXPECT_EQ(StolenShare({1000, 10}, {1100, 10}), 0);
-  EXPECT_EQ(StolenShare({1000, 10}, {1000, 10}), 0) << "no time has passed";
-  EXPECT_EQ(StolenShare({1000, 10}, {900, 20}), 0) << "waiting for disks may count backwards";
-  EXPECT_EQ(StolenShare({1000, 10}, {1100, 5}), 0);
-  EXPECT_EQ(StolenShare({1000, 10}, {1010, 40}), 1);
+  EXPECT_DOUBLE_EQ(StolenShare(Stolen(1000, 10), Stolen(1100, 35)), 0.25);
+  EXPECT_EQ(StolenShare(Stolen(1000, 10), Stolen(1100, 10)), 0);
+  EXPECT_EQ(StolenShare(Stolen(1000, 10), Stolen(1000, 10)), 0) << "no time has passed";
+  EXPECT_EQ(StolenShare(Stolen(1000, 10), Stolen(900, 20)), 0)
+      << "waiting for disks may count backwards";
+  EXPECT_EQ(StolenShare(Stolen(1000, 10), Stolen(1100, 5)), 0);
+  EXPECT_EQ(StolenShare(Stolen(1000, 10), Stolen(1010, 40)), 1);
 }
 
 TEST(ProcessorTimeTest, ThisHostHasOne) {

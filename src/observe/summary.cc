@@ -201,6 +201,7 @@ std::string ToJson(const Summary& summary) {
   json["exposed_comm_ms_p50"] = OrNull(summary.exposed_comm_ms_p50);
   json["waiting_ms_p50"] = OrNull(summary.waiting_ms_p50);
   json["bytes_sent"] = summary.bytes_sent;
+  json["cores_busy"] = OrNull(summary.cores_busy);
   json["mean_ms"] = PartsToJson(summary.mean_ms, kPartKeys);
   json["wall_seconds"] = PartsToJson(summary.wall, kWallKeys);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -243,6 +244,7 @@ absl::StatusOr<Summary> ParseSummary(absl::string_view text) {
   Read(json, "exposed_comm_ms_p50", &summary.exposed_comm_ms_p50);
   Read(json, "waiting_ms_p50", &summary.waiting_ms_p50);
   ReadCount(json, "bytes_sent", UINT64_MAX, &summary.bytes_sent);
+  Read(json, "cores_busy", &summary.cores_busy);
   ReadParts(json, "mean_ms", kPartKeys, &summary.mean_ms);
   ReadParts(json, "wall_seconds", kWallKeys, &summary.wall);
   return summary;
@@ -275,6 +277,7 @@ std::string ToTable(const Summary& summary) {
   }
   if (summary.mean_ms) AddParts("an iteration, mean", Named(*summary.mean_ms), "ms", &text);
   add("sent by all workers", FormatBytes(summary.bytes_sent));
+  if (summary.cores_busy) add("cores busy", ShownPercent(summary.cores_busy));
   return text;
 }
 

@@ -71,6 +71,8 @@ struct Summary {
   std::optional<double> exposed_comm_ms_p50;
   std::optional<double> waiting_ms_p50;  // part of exposed
   uint64_t bytes_sent = 0;               // by all workers
+  // How busy the cores of rank 0's host were in the iterations, by whatever ran there, from 0 to 1.
+  std::optional<double> cores_busy = {};
   std::optional<IterationParts> mean_ms;
   std::optional<WallTime> wall;
 

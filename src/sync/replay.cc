@@ -1,8 +1,5 @@
 #include "sync/replay.h"
 
-#include <errno.h>
-#include <time.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/sleep.h"
 #include "base/status.h"
 #include "sync/assemble.h"
 
@@ -22,14 +20,6 @@ constexpr int64_t kSleepNsLeast = 50'000;
 constexpr int64_t kHeldNs = 50'000;
 
 int64_t NowNs() { return MonotonicClock().NowNs(); }
-
-// CLOCK_MONOTONIC is what MonotonicClock() reads. It takes a deadline, not a duration, so that what
-// passes between reading the clock and sleeping does not add up.
-void SleepUntil(int64_t at_ns) {
-  timespec at{.tv_sec = at_ns / 1'000'000'000, .tv_nsec = at_ns % 1'000'000'000};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {
-  }
-}
 
 // Gradients that are the same in every iteration, of which a few are checked when their mean comes
 // back.
@@ -118,7 +108,11 @@ class Replay::Impl {
       : size_(worker.size()),
         table_(table),
         options_(options),
-        replica_(table, worker.rank(), worker.size()) {}
+        replica_(table, worker.rank(), worker.size()) {
+    for (const TensorInfo& tensor : table.tensors) {
+      compute_seconds_ += tensor.forward_seconds + tensor.backward_seconds;
+    }
+  }
 
   absl::Status Start(Worker& worker, const Schedule& schedule) {
     SYNCOPATE_RETURN_IF_ERROR(Validate(schedule, table_.size()));
@@ -175,6 +169,8 @@ class Replay::Impl {
       time.Work(work * table_.tensors[static_cast<size_t>(t)].backward_seconds);
       SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Gradient(t));
     }
+    const double computed = work * compute_seconds_;
+    time.Work(options_.pace.Seconds(computed, work) - computed);
     Record(SpanKind::kBackward, iteration, phase_ns);
     return synchronizer_->EndBackward();
   }
@@ -189,6 +185,7 @@ class Replay::Impl {
   const TensorTable table_;
   const ReplayOptions options_;
   PlayedReplica replica_;
+  double compute_seconds_ = 0;                  // of a sample, which is what batches are of
   std::unique_ptr<Synchronizer> synchronizer_;  // uses the replica
 };
 

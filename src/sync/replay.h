@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "model/compute_pace.h"
 #include "model/schedule.h"
 #include "model/tensor_table.h"
 #include "model/trace.h"
@@ -26,6 +27,7 @@ struct ReplayOptions {
   absl::Duration timeout = absl::Minutes(5);
   observe::Recorder* recorder = nullptr;  // null: nothing is recorded
   std::string strategy = "bsp";           // of the registry
+  ComputePace pace = {};  // of this worker; an iteration has the samples of its batch
 };
 
 // One worker's part; all workers of the job make one with the same arguments and call the same

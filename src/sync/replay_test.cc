@@ -93,6 +93,24 @@ TEST(ReplaySchedulesTest, ChangeBetweenRuns) {
   });
 }
 
+// Played computing is 1 ms; the rest of the pace is waited for, also by those who are not slowed.
+TEST(ReplayPaceTest, IterationsTakeTheirPace) {
+  const TensorTable table = Table(5e-5, 5e-5);
+  worker::RunWorkers(2, [&](Worker& worker) {
+    const auto pace =
+        ComputePace::Make({.pace = {"5ms,200"}, .slow = {"1:1"}}, worker.rank(), worker.size());
+    ASSERT_TRUE(pace.ok()) << pace.status();
+    const auto replay = Replay::Make(worker, table, *schedule::MakeSchedule("wfbp", table, Costs()),
+                                     {.pace = *pace});
+    ASSERT_TRUE(replay.ok()) << replay.status();
+    const auto seconds = (*replay)->Run(4);
+    ASSERT_TRUE(seconds.ok()) << seconds.status();
+    double all = 0;
+    for (const double one : *seconds) all += one;
+    EXPECT_GE(all, 4 * 2 * 0.01 - 1e-3) << "both go as slowly as worker 1";
+  });
+}
+
 TEST(ReplaySchedulesTest, AScheduleOfAnotherModelIsRefused) {
   worker::RunWorkers(1, [&](Worker& worker) {
     Schedule schedule = *schedule::MakeSchedule("wfbp", Table(0, 0), Costs());

@@ -45,6 +45,7 @@ constexpr const char* kExamples = R"(Examples:
   syncopate train --model cnn --data mnist --lab labs/two-racks.toml --schedule none --run slow
   syncopate train --model transformer --data text --optimizer adam --lr 0.003 --clip 1 -H node1:2,node2:2
   syncopate train --model mlp --data synthetic -n 4 --log decisions.jsonl
+  syncopate train --model cnn --data mnist -n 4 --pace 20ms,800 --slow 3:2
   syncopate train --replay resnet-152 --lab labs/two-racks.toml --bytes-scale 0.025
   syncopate report first --html first.html)";
 
@@ -260,6 +261,7 @@ ReplayArguments ToReplay(const TrainArguments& arguments) {
   if (arguments.options.iterations > 0) {
     replay.iterations = static_cast<int>(arguments.options.iterations);
   }
+  replay.pace = arguments.options.pace;
   replay.json = arguments.json;
   replay.place = arguments.place;
   return replay;
@@ -305,6 +307,10 @@ void AddJobOptions(CLI::App& command, TrainArguments& arguments) {
   add_flag("measure_first", "--measure-first", o.measure_first,
            "Measure communication costs before the first iteration, however long that takes; "
            "default: within 3 % of the run, put off until it fits");
+  AddPaceOptions(command, o.pace);
+  for (const char* key : {"pace", "slow"}) {
+    arguments.by_key.emplace_back(key, command.get_option(absl::StrCat("--", key)));
+  }
   add("evaluate_every", "--evaluate-every", o.evaluate_every,
       "Iterations between evaluations; 0: one at the end");
   add("evaluate_samples", "--evaluate-samples", o.evaluate_samples,

@@ -47,6 +47,7 @@ struct ReplayPlan {
   int iterations = 0;  // a turn
   int rounds = 0;
   bool overlap_forward = false;
+  ComputePace pace;  // of this worker
 };
 
 absl::StatusOr<TensorTable> LoadModel(const std::string& name) {
@@ -107,6 +108,8 @@ absl::StatusOr<ReplayPlan> MakePlan(const ReplayArguments& arguments) {
   if (!bytes.ok()) return At("--bytes-scale", bytes.status());
   SYNCOPATE_ASSIGN_OR_RETURN(plan.tables, LoadModels(arguments, *bytes));
   SYNCOPATE_RETURN_IF_ERROR(ReadSchedules(arguments.schedule, plan));
+  // Whether there are such ranks shows when the job has begun.
+  SYNCOPATE_RETURN_IF_ERROR(ComputePace::Make(arguments.pace, 0, limits::kWorkersMax).status());
   if (!arguments.costs.empty()) {
     SYNCOPATE_ASSIGN_OR_RETURN(plan.costs, LoadCosts(arguments.costs));
   }
@@ -162,10 +165,11 @@ class ModelReplay {
     progress_.Announce(seconds_all_, absl::StrCat(table_.model, " as predicted, ",
                                                   schedules_.size(), " schedules, ", plan_.rounds,
                                                   " rounds of ", plan_.iterations, " iterations"));
-    SYNCOPATE_ASSIGN_OR_RETURN(
-        replay_,
-        sync::Replay::Make(worker_, table_, schedules_.front(),
-                           {.overlap_forward = plan_.overlap_forward, .recorder = &recorder_}));
+    SYNCOPATE_ASSIGN_OR_RETURN(replay_,
+                               sync::Replay::Make(worker_, table_, schedules_.front(),
+                                                  {.overlap_forward = plan_.overlap_forward,
+                                                   .recorder = &recorder_,
+                                                   .pace = plan_.pace}));
     for (size_t i = 0; i < schedules_.size(); ++i) {
       SYNCOPATE_RETURN_IF_ERROR(replay_->SetSchedule(schedules_[i]));
       ShowTurn("warming up", result.schedules[i]);
@@ -294,6 +298,8 @@ std::vector<std::string> JobWords(const ReplayArguments& arguments) {
   add("--rounds", absl::StrCat(arguments.rounds));
   if (arguments.ways > 0) add("--ways", absl::StrCat(arguments.ways));
   if (arguments.overlap_forward) words.push_back("--overlap-forward");
+  for (const std::string& pace : arguments.pace.pace) add("--pace", pace);
+  for (const std::string& slow : arguments.pace.slow) add("--slow", slow);
   if (arguments.json) words.push_back("--json");
   return words;
 }
@@ -313,7 +319,7 @@ void AnnounceAll(const ReplayPlan& plan, Progress& progress) {
 }
 
 absl::StatusOr<int> Run(const ReplayArguments& arguments) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const ReplayPlan plan, MakePlan(arguments));
+  SYNCOPATE_ASSIGN_OR_RETURN(ReplayPlan plan, MakePlan(arguments));
   if (arguments.place.given()) {
     JobPlace place = arguments.place;
     place.declared_topology = true;
@@ -321,6 +327,8 @@ absl::StatusOr<int> Run(const ReplayArguments& arguments) {
   }
   SYNCOPATE_ASSIGN_OR_RETURN(ProgressOptions style, ProgressOfThisProcess());
   SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<Worker> worker, Worker::Start());
+  SYNCOPATE_ASSIGN_OR_RETURN(plan.pace,
+                             ComputePace::Make(arguments.pace, worker->rank(), worker->size()));
   if (worker->rank() != 0) style.style = ProgressOptions::Style::kSilent;
   Progress progress("syncopate replay", style, MonotonicClock(), std::cerr);
   AnnounceAll(plan, progress);
@@ -355,7 +363,28 @@ int RunReplay(const ReplayArguments& arguments) {
   return code.ok() ? *code : Complain(kCommand, code.status());
 }
 
+void AddPaceOptions(CLI::App& command, PaceOptions& pace) {
+  // Entries have commas of their own.
+  command
+      .add_option(
+          "--pace", pace.pace,
+          "Experiments on few cores: each iteration of a worker takes DELAY and its samples "
+          "at RATE a second, waiting where computing is quicker; for one worker "
+          "RANK:DELAY,RATE, may be repeated; a replay's batch is one sample, and its "
+          "predictions do not count it")
+      ->type_name("[RANK:]DELAY,RATE")
+      ->allow_extra_args(false);
+  command
+      .add_option(
+          "--slow", pace.slow,
+          "Experiments: the worker sleeps in each iteration K times as long as it computes; "
+          "may be repeated")
+      ->type_name("RANK:K")
+      ->allow_extra_args(false);
+}
+
 void AddReplayOptions(CLI::App& command, ReplayArguments& arguments) {
+  AddPaceOptions(command, arguments.pace);
   const std::string names =
       absl::StrJoin(schedule::SchedulePlanners(), ", ",
                     [](std::string* out, const schedule::SchedulePlanner& planner) {

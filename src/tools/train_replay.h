@@ -9,6 +9,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
+#include "model/compute_pace.h"
 #include "model/tensor_table.h"
 #include "observe/summary.h"
 #include "sync/cost_probe.h"
@@ -29,6 +30,7 @@ struct ReplayArguments {
   int rounds = 4;                 // in which schedules take turns
   int ways = 0;                   // search: most transfers at once; 0: as many as measured
   bool overlap_forward = false;
+  PaceOptions pace;
   bool json = false;
   JobPlace place;
 };
@@ -65,6 +67,8 @@ std::string ToJson(const std::vector<ReplayedModel>& models, int workers);
 // here, and rank 0 prints. In no job it is one worker alone.
 int RunReplay(const ReplayArguments& arguments);
 
+// --pace and --slow, which training has as well.
+void AddPaceOptions(CLI::App& command, PaceOptions& pace);
 // The options but those of the place.
 void AddReplayOptions(CLI::App& command, ReplayArguments& arguments);
 void AddReplayCommand(CLI::App& app, int& exit_code);

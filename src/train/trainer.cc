@@ -24,7 +24,10 @@
 #include "base/environment.h"
 #include "base/figures.h"
 #include "base/parse.h"
+#include "base/processor_time.h"
+#include "base/sleep.h"
 #include "base/status.h"
+#include "model/compute_pace.h"
 #include "observe/breakdown.h"
 #include "observe/recorder.h"
 #include "observe/run_directory.h"
@@ -71,7 +74,8 @@ class Trainer {
         options_(options),
         say_(say),
         recorder_(MonotonicClock(), worker.rank(), HostName()),
-        began_ns_(began_ns) {}
+        began_ns_(began_ns),
+        pace_(ComputePace()) {}
 
   absl::StatusOr<Summary> Run() {
     SYNCOPATE_RETURN_IF_ERROR(Prepare());
@@ -93,6 +97,7 @@ class Trainer {
   absl::Status MakeFolder();
   absl::Status Loop();
   absl::Status Iterate();
+  absl::Status Need(int tensor);
   absl::Status Evaluate();
   absl::Status Save();
   // A moment, and how much of the time up to it was no part of an iteration.
@@ -176,6 +181,9 @@ class Trainer {
   int64_t said_ns_ = 0;         // when the last line of progress was said
   Mark reported_;               // the last report
   Mark loop_begin_, loop_end_;  // of the iterations
+  // Of this host's processors when the iterations began and ended; null: the host does not tell.
+  std::optional<ProcessorTime> processors_begin_, processors_end_;
+  PacedIteration pace_;
 };
 
 absl::Status Trainer::Prepare() {
@@ -234,6 +242,9 @@ absl::Status Trainer::Prepare() {
   course_ = std::make_unique<WorkerCourse>(std::move(course));
   rate_ = options_.rate;
   rate_.iterations = iterations_;
+  SYNCOPATE_ASSIGN_OR_RETURN(const ComputePace pace,
+                             ComputePace::Make(options_.pace, worker_.rank(), worker_.size()));
+  pace_ = PacedIteration(pace);
 
   SYNCOPATE_RETURN_IF_ERROR(torch::BroadcastTensors(side_->group(), model_->ParameterTensors()));
   SYNCOPATE_RETURN_IF_ERROR(torch::BroadcastTensors(side_->group(), model_->buffers()));
@@ -282,7 +293,7 @@ absl::Status Trainer::Prepare() {
   model_->SetBeforeLayer([this](int layer) {
     if (!training_) return;
     for (const int tensor : tensors_of_layer_[static_cast<size_t>(layer)]) {
-      if (failure_.ok()) Note(synchronizer_->Need(tensor));
+      if (failure_.ok()) Note(Need(tensor));
     }
   });
   return absl::OkStatus();
@@ -351,11 +362,21 @@ absl::Status Trainer::MakeFolder() {
   return folder_->Append(resumed);
 }
 
+// Waiting for others is no computing.
+absl::Status Trainer::Need(int tensor) {
+  if (!pace_.waits()) return synchronizer_->Need(tensor);
+  const int64_t before_ns = MonotonicClock().NowNs();
+  const absl::Status status = synchronizer_->Need(tensor);
+  pace_.Held(MonotonicClock().NowNs() - before_ns);
+  return status;
+}
+
 absl::Status Trainer::Iterate() {
   const int number = static_cast<int>(iteration_);
   const int64_t samples = course_->batch();
   SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Begin(static_cast<uint64_t>(samples),
                                                  static_cast<uint64_t>(course_->all_samples())));
+  pace_.Begin(MonotonicClock().NowNs());
   SampleBatch picked;
   {
     const ScopedSpan span(&recorder_, SpanKind::kLoad, number);
@@ -400,6 +421,9 @@ absl::Status Trainer::Iterate() {
     (parts == 1 ? loss : loss * share).backward();
     sending_ = false;
     loss_ += loss.item<double>() * share;
+    if (part == parts - 1 && pace_.waits()) {
+      SleepUntil(pace_.EndNs(MonotonicClock().NowNs(), static_cast<double>(samples)));
+    }
   }
   SYNCOPATE_RETURN_IF_ERROR(failure_);
   SYNCOPATE_RETURN_IF_ERROR(synchronizer_->EndBackward());
@@ -415,6 +439,7 @@ absl::Status Trainer::Iterate() {
 
 absl::Status Trainer::Loop() {
   loop_begin_ = reported_ = Now();
+  if (const auto now = ReadProcessorTime(); now.ok()) processors_begin_ = *now;
   said_ns_ = loop_begin_.at_ns;
   while (!course_->Ended(iteration_) && !reached_.value_or(false)) {
     SYNCOPATE_RETURN_IF_ERROR(Iterate());
@@ -441,6 +466,7 @@ absl::Status Trainer::Loop() {
   }
   SYNCOPATE_RETURN_IF_ERROR(synchronizer_->Finish());
   loop_end_ = Now();
+  if (const auto now = ReadProcessorTime(); now.ok()) processors_end_ = *now;
   if (keeper_->waits_for_costs()) {
     SYNCOPATE_RETURN_IF_ERROR(
         Append({.kind = "event",
@@ -603,6 +629,9 @@ absl::StatusOr<Summary> Trainer::Conclude() {
   if (folder_) {
     SYNCOPATE_RETURN_IF_ERROR(SaveModel(options_.run_folder, options_.model, data_.info, *model_));
     SYNCOPATE_RETURN_IF_ERROR(WriteState(summary.bytes_sent));
+  }
+  if (processors_begin_ && processors_end_) {
+    summary.cores_busy = BusyShare(*processors_begin_, *processors_end_);
   }
   // As late as can be, so that as much as can be is part of it.
   summary.seconds = Seconds();

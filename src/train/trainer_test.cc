@@ -208,6 +208,8 @@ const Variant kVariants[] = {
        UseAdam(o);
        o.batches = {15, 1};
      }},
+    {"paced_and_slow", 2,
+     [](TrainOptions& o) { o.pace = {.pace = {"1ms,1000"}, .slow = {"1:1"}}; }},
     {"batch_that_cannot_be_divided", 3, [](TrainOptions& o) { o.batch = 17; }},
     {"eight_uneven", 8, [](TrainOptions& o) { o.batches = {1, 1, 1, 1, 2, 2, 3, 5}; }},
     {"accumulation_alone", 1, [](TrainOptions& o) { o.accumulate = 4; }},
@@ -239,6 +241,26 @@ TEST(TrainerTest, OtherSamplesAreToldApart) {
   const PlainResult plain = TrainPlainly(options);
   options.batch = 15;
   EXPECT_GT(RelativeError(Only(TrainAll(2, options)[0], "parameter/"), plain), 10 * kRounding);
+}
+
+// 20 ms and 8 samples at 400 a second are 40 ms, the second worker's 120 ms: for all, since they go in step.
+TEST(TrainerTest, IterationsTakeTheirPaceAndTheSlowWorkersComputingTheMost) {
+  TrainOptions options = SmallJob("mlp");
+  options.pace = {.pace = {"20ms,400"}, .slow = {"1:2"}};
+  std::optional<observe::Summary> summary;
+  worker::RunWorkers(2, [&](Worker& worker) {
+    const auto own = Train(worker, options, [](absl::string_view) {});
+    ASSERT_TRUE(own.ok()) << own.status();
+    if (worker.rank() == 0) summary = *own;
+  });
+  ASSERT_TRUE(summary && summary->wall && summary->mean_ms);
+  EXPECT_GE(summary->wall->iterations, 4 * 0.12);
+  // Means of both workers: a wait counts as compute with the one that is slow, as waiting with the other.
+  EXPECT_GE(summary->mean_ms->compute, (40 + 120) / 2 * 0.99);
+  EXPECT_GT(summary->mean_ms->waiting, 0);
+  ASSERT_TRUE(summary->cores_busy.has_value());
+  EXPECT_GT(*summary->cores_busy, 0);
+  EXPECT_LE(*summary->cores_busy, 1);
 }
 
 // Each worker's batch norm sees its own batch, but all take the same steps.

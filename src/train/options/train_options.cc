@@ -95,6 +95,8 @@ std::string ToJson(const TrainOptions& options) {
   json["rate_shape"] = options.rate.ShapeText();
   if (options.measure_first) json["measure_first"] = true;
   if (!options.log.empty()) json["log"] = options.log;
+  if (!options.pace.pace.empty()) json["pace"] = options.pace.pace;
+  if (!options.pace.slow.empty()) json["slow"] = options.pace.slow;
   if (options.target_accuracy) json["target_accuracy"] = *options.target_accuracy;
   if (options.target_loss) json["target_loss"] = *options.target_loss;
   if (options.place != TrainPlace()) {
@@ -128,6 +130,8 @@ absl::StatusOr<TrainOptions> ParseTrainOptions(absl::string_view text) {
       json.erase("measure_first");
     }
     TakerOf(json)("log", options.log);
+    TakerOf(json)("pace", options.pace.pace);
+    TakerOf(json)("slow", options.pace.slow);
     for (const auto& [key, target] : {std::pair{"target_accuracy", &options.target_accuracy},
                                       std::pair{"target_loss", &options.target_loss}}) {
       if (!json.contains(key)) continue;
@@ -153,6 +157,7 @@ TrainOptions Course(const TrainOptions& options) {
   course.target_accuracy = usual.target_accuracy;
   course.target_loss = usual.target_loss;
   course.log = usual.log;
+  course.pace = usual.pace;
   course.run_folder = usual.run_folder;
   course.overwrite = usual.overwrite;
   course.checkpoint_every = usual.checkpoint_every;
@@ -224,6 +229,7 @@ absl::Status TrainOptions::Validate(int workers) const {
   if ((checkpoint_every > 0 || resume) && run_folder.empty()) {
     return refuse("checkpoints need a folder to be in: give --run");
   }
+  SYNCOPATE_RETURN_IF_ERROR(ComputePace::Make(pace, 0, workers).status());
   SYNCOPATE_RETURN_IF_ERROR(optimizer.Validate());
   return rate.Validate();
 }

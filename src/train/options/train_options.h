@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/digest.h"
+#include "model/compute_pace.h"
 #include "train/options/learning_rate.h"
 #include "train/options/optimizer_options.h"
 
@@ -44,6 +45,7 @@ struct TrainOptions {
 
   std::string strategy = "bsp";
   std::string schedule = "search";
+  PaceOptions pace;            // how long workers compute, in experiments
   bool measure_first = false;  // measure communication costs before the first iteration
 
   int64_t evaluate_every = 0;             // iterations; 0: at the end only

@@ -38,6 +38,18 @@ TEST(TrainOptionsTest, ThePlaceIsKeptAndDoesNotChangeTheCourse) {
   EXPECT_FALSE(ParseTrainOptions(R"({"place": 5})").ok());
 }
 
+TEST(TrainOptionsTest, ThePaceIsKeptCheckedAndDoesNotChangeTheCourse) {
+  TrainOptions options;
+  options.pace = {.pace = {"20ms,800", "1:0s,100"}, .slow = {"1:2"}};
+  const auto parsed = ParseTrainOptions(ToJson(options));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->pace, options.pace);
+  EXPECT_EQ(CourseDigest(options, 2), CourseDigest(TrainOptions(), 2));
+  EXPECT_EQ(CourseDifference(TrainOptions(), options), "");
+  EXPECT_TRUE(options.Validate(2).ok()) << options.Validate(2);
+  EXPECT_THAT(options.Validate(1).message(), HasSubstr("--pace 1:0s,100")) << "there is no rank 1";
+}
+
 TEST(TrainOptionsTest, UnknownKeysAreRefused) {
   EXPECT_THAT(ParseTrainOptions(R"({"measure_last": true})").status().message(),
               HasSubstr("measure_last"));
