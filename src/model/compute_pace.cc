@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,25 +58,23 @@ absl::StatusOr<Pace> ParsePace(const std::string& text) {
 
 absl::StatusOr<ComputePace> ComputePace::Make(const PaceOptions& options, int rank, int size) {
   ComputePace pace;
-  std::vector<bool> told(static_cast<size_t>(size));  // by entries of their own
-  bool told_all = false;
+  std::set<std::optional<int>> told;  // ranks that have entries of their own; nothing: all others
   for (const std::string& text : options.pace) {
     const std::string place = absl::StrCat("--pace ", text);
     const absl::StatusOr<Entry> entry = SplitEntry(text, size);
     if (!entry.ok()) return At(place, entry.status());
     const absl::StatusOr<Pace> each = ParsePace(entry->value);
     if (!each.ok()) return At(place, each.status());
-    if (entry->rank ? std::exchange(told[static_cast<size_t>(*entry->rank)], true)
-                    : std::exchange(told_all, true)) {
+    if (!told.insert(entry->rank).second) {
       return At(place, absl::InvalidArgumentError("there is another pace for the same workers"));
     }
     const bool own = entry->rank == rank;
-    if (own || (!entry->rank && !told[static_cast<size_t>(rank)])) {
+    if (own || (!entry->rank && !told.contains(rank))) {
       pace.delay_seconds_ = each->delay_seconds;
       pace.rate_ = each->rate;
     }
   }
-  told.assign(told.size(), false);
+  told.clear();
   for (const std::string& text : options.slow) {
     const std::string place = absl::StrCat("--slow ", text);
     const absl::StatusOr<Entry> entry = SplitEntry(text, size);
@@ -85,7 +84,7 @@ absl::StatusOr<ComputePace> ComputePace::Make(const PaceOptions& options, int ra
     }
     const absl::StatusOr<double> factor = ParseDouble(entry->value, 0, kSlowMax);
     if (!factor.ok()) return At(place, factor.status());
-    if (std::exchange(told[static_cast<size_t>(*entry->rank)], true)) {
+    if (!told.insert(entry->rank).second) {
       return At(place, absl::InvalidArgumentError("that worker is slowed twice"));
     }
     if (*entry->rank == rank) pace.slow_ = *factor;

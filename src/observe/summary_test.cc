@@ -37,6 +37,7 @@ Summary Full() {
   summary.exposed_comm_ms_p50 = 5.5;
   summary.waiting_ms_p50 = 1.25;
   summary.bytes_sent = 1 << 30;
+  summary.cores_busy = 0.625;
   // Rounded one by one, these would be 0.01 more than their sum.
   summary.mean_ms = {
       .compute = 21.255, .pack = 0.125, .network = 4.255, .waiting = 1.255, .other = 0.605};
@@ -50,8 +51,8 @@ TEST(SummaryTest, JsonHasTheseKeysInThisOrder) {
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys, ElementsAre("strategy", "schedule", "workers", "iterations", "seconds",
                                 "reached", "accuracy", "loss", "iteration_ms_p50", "compute_ms_p50",
-                                "exposed_comm_ms_p50", "waiting_ms_p50", "bytes_sent", "mean_ms",
-                                "wall_seconds"));
+                                "exposed_comm_ms_p50", "waiting_ms_p50", "bytes_sent", "cores_busy",
+                                "mean_ms", "wall_seconds"));
   EXPECT_THAT(ToJson(Full()), Not(HasSubstr("\n")));
 }
 

@@ -107,7 +107,8 @@ TEST(ReplayPaceTest, IterationsTakeTheirPace) {
     ASSERT_TRUE(seconds.ok()) << seconds.status();
     double all = 0;
     for (const double one : *seconds) all += one;
-    EXPECT_GE(all, 4 * 2 * 0.01 - 1e-3) << "both go as slowly as worker 1";
+    // Both go as slowly as worker 1, but for its last wait: its gradients have left by then.
+    EXPECT_GE(all, (worker.rank() == 1 ? 4 : 3) * 2 * 0.01 - 1e-3);
   });
 }
 
