@@ -63,7 +63,8 @@ void AgreementMember::Answered(uint64_t tag, absl::StatusCode code, absl::string
 void AgreementMember::Refused(uint64_t tag, const absl::Status& status) {
   if (tag == kConversation) {
     status_ = status;
-    asked_.reset();
+    // Others may have heard the outcome, and use the value from beyond the limit that was promised on: it stays.
+    if (asked_.has_value() && !asked_->limit.has_value()) asked_.reset();
     return;
   }
   if (const auto fetch = fetches_.find(tag); fetch != fetches_.end()) {

@@ -70,7 +70,8 @@ class AgreementMember {
   // For ReportWanted; `full`: with the values' bytes, else with those of short ones.
   std::string Report(bool full) const;
 
-  // Not OK: the service refuses this worker, and it hears of no more values.
+  // Not OK: the service refuses this worker, and it hears of no more values. A limit that it has promised
+  // stays for ever.
   const absl::Status& status() const { return status_; }
 
  private:

@@ -160,6 +160,22 @@ TEST(AgreementTest, AWorkerGoesSixtyFourFurtherWithoutAnOutcome) {
   EXPECT_EQ(members[0].Limit("schedule"), INT64_MAX);
 }
 
+// The service may have told others the outcome before it was lost for ever.
+TEST(AgreementTest, APromiseStaysWhenThereIsNoServiceAnyMore) {
+  constexpr uint64_t kConversation = 0;
+  Members members(2);
+  members.held_ = {1};
+  members[0].Reached("schedule", 10);
+  members.Propose(0, "schedule", 1, "value");
+  for (const int rank : {0, 1}) {
+    members[rank].Answered(kConversation, absl::StatusCode::kUnavailable, "nobody may host it");
+    EXPECT_FALSE(members[rank].status().ok());
+  }
+  EXPECT_EQ(members[0].Limit("schedule"), 74);
+  EXPECT_EQ(members[0].Limit("topology"), INT64_MAX);
+  EXPECT_EQ(members[1].Limit("schedule"), INT64_MAX) << "it has promised nothing";
+}
+
 TEST(AgreementTest, AKindThatGoesLessFarComesSooner) {
   Members members(2);
   members.held_ = {1};

@@ -96,6 +96,13 @@ absl::Status LiveAgreement::Reach(absl::string_view kind, int64_t position, int6
     }
     changed_.WaitFor(&mutex_, std::chrono::nanoseconds(left_ns));
   }
+  if (position > Limit(kind)) {
+    return WithBlast(
+        absl::AbortedError(absl::StrCat("this worker will not learn the outcome of ", WhatIsOpen(),
+                                        " (", member_.status().message(),
+                                        "), which others may use from position ", position, " on")),
+        BlastRadius::kJob);
+  }
   member_.Reached(kind, position);
   if (begin_ns != INT64_MAX) {
     Log(LogLevel::kInfo, "waited ", (clock_.NowNs() - begin_ns) / 1000, " us before position ",

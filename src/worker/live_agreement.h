@@ -79,8 +79,9 @@ class LiveAgreement {
   absl::Status Propose(absl::string_view kind, uint64_t version, const Digest& digest,
                        std::string value, Decided decided);
   // This worker is about to go to `position`, as the kind counts it, which never goes back. Waits while
-  // it may not. DeadlineExceeded if that is so at the deadline; another error if the agreement has
-  // ended: this worker is out of the job, or nobody is left that may host services.
+  // it may not. DeadlineExceeded if that is so at the deadline; Aborted, with the job as what is lost, if it
+  // will never know whether it may; another error if the agreement has ended: this worker is out of the job,
+  // or nobody is left that may host services.
   absl::Status Reach(absl::string_view kind, int64_t position, int64_t deadline_ns);
   // Whether Reach() would return at once.
   bool MayReach(absl::string_view kind, int64_t position);

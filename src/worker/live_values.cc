@@ -96,8 +96,9 @@ absl::Status LiveValues::Reach(int64_t position, int64_t deadline_ns) {
   LiveAgreement* const agreement = agreement_.load(std::memory_order_acquire);
   if (agreement == nullptr) return absl::OkStatus();
   absl::Status reached = agreement->Reach(kind_.name, position, deadline_ns);
-  // Without an agreement nothing new can come into force; whatever ended it shows in the job's calls.
-  return absl::IsDeadlineExceeded(reached) ? reached : absl::OkStatus();
+  // Without an agreement nothing new can come into force; whatever ended it shows in the job's calls. But a
+  // value that was asked about may have come into force for others.
+  return GetBlast(reached) == BlastRadius::kJob ? reached : absl::OkStatus();
 }
 
 }  // namespace syncopate::worker
