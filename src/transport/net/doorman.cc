@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -51,15 +52,21 @@ void AddSources(const std::set<Words>& sources, uint32_t offset, uint8_t words,
 
 }  // namespace
 
-std::set<int> ListeningSockets() {
-  std::set<int> sockets;
+std::map<int, in_port_t> ListeningSockets() {
+  std::map<int, in_port_t> sockets;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", none)) {
     const int fd = std::atoi(entry.path().filename().c_str());
     int listens = 0;
     socklen_t bytes = sizeof(listens);
-    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && listens != 0) {
-      sockets.insert(fd);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) != 0 || listens == 0) continue;
+    sockaddr_storage own = {};
+    bytes = sizeof(own);
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &bytes) != 0) continue;
+    if (own.ss_family == AF_INET) {
+      sockets[fd] = reinterpret_cast<const sockaddr_in&>(own).sin_port;
+    } else if (own.ss_family == AF_INET6) {
+      sockets[fd] = reinterpret_cast<const sockaddr_in6&>(own).sin6_port;
     }
   }
   return sockets;

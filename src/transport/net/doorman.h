@@ -6,9 +6,10 @@
 #ifndef SYNCOPATE_TRANSPORT_NET_DOORMAN_H_
 #define SYNCOPATE_TRANSPORT_NET_DOORMAN_H_
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <set>
+#include <map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,8 +18,9 @@
 
 namespace syncopate::transport::net {
 
-// This process's sockets that listen for connections.
-std::set<int> ListeningSockets();
+// This process's sockets that listen for connections over a network, and their ports, in the
+// network's order.
+std::map<int, in_port_t> ListeningSockets();
 
 // From now on only these addresses may connect, whatever their port; none if there are none.
 // Connections that exist are not touched.

@@ -17,6 +17,7 @@ namespace syncopate::transport::net {
 namespace {
 
 using ::testing::Contains;
+using ::testing::Key;
 using ::testing::Not;
 
 sockaddr_storage Address(const std::string& text) {
@@ -81,8 +82,8 @@ TEST(DoormanTest, AlsoOverIpv6) {
 TEST(DoormanTest, KnowsWhichSocketsListen) {
   const UniqueFd plain(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const UniqueFd listener = Listen("127.0.0.1");
-  EXPECT_THAT(ListeningSockets(), Contains(listener.get()));
-  EXPECT_THAT(ListeningSockets(), Not(Contains(plain.get())));
+  EXPECT_THAT(ListeningSockets(), Contains(Key(listener.get())));
+  EXPECT_THAT(ListeningSockets(), Not(Contains(Key(plain.get()))));
 }
 
 }  // namespace

@@ -2,10 +2,17 @@
 // strangers are dropped.
 #include "transport/net/ucx_wire.h"
 
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <atomic>
 #include <list>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -116,6 +123,40 @@ TEST_P(UcxWireTest, AWorkerThatEndsAtItsFirstMessagesEndsNobodyElse) {
       };
       return from_other(0, 1) && from_other(1, 0);
     }));
+  }
+}
+
+// UCX's port was taken to be whatever had begun to listen while UCX started, so that ports of other
+// threads, such as those of other workers in this process, let nobody in.
+TEST_P(UcxWireTest, PortsThatOtherThreadsOpenMeanwhileStayOpen) {
+  for (int round = 0; round < 5; ++round) {
+    std::atomic<bool> begun = false, made = false;
+    std::vector<TcpListener> listeners;
+    std::thread other([&] {
+      while (!made && listeners.size() < 300) {
+        listeners.push_back(*ListenTcp("127.0.0.1"));
+        begun = true;
+      }
+    });
+    while (!begun) std::this_thread::yield();
+    const auto worker = UcxWorker::Make("127.0.0.1");
+    made = true;
+    other.join();
+    ASSERT_TRUE(worker.ok()) << worker.status();
+    EXPECT_EQ((*worker)->listeners(), 1u);
+    std::vector<UniqueFd> connecting;
+    for (const TcpListener& listener : listeners) {
+      sockaddr_in address = {};
+      socklen_t bytes = sizeof(address);
+      ASSERT_EQ(getsockname(listener.fd.get(), reinterpret_cast<sockaddr*>(&address), &bytes), 0);
+      connecting.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      connect(connecting.back().get(), reinterpret_cast<const sockaddr*>(&address), bytes);
+    }
+    for (const UniqueFd& socket : connecting) {
+      pollfd poll_one = {.fd = socket.get(), .events = POLLOUT, .revents = 0};
+      ASSERT_EQ(poll(&poll_one, 1, 5000), 1);
+      ASSERT_EQ(poll_one.revents, POLLOUT);
+    }
   }
 }
 

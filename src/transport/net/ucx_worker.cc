@@ -7,16 +7,22 @@
 #include <sys/socket.h>
 
 #include <filesystem>
+#include <map>
 #include <system_error>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/status.h"
 #include "transport/net/doorman.h"
 #include "transport/net/ucx_library.h"
 
 namespace syncopate::transport::net {
 namespace {
+
+constexpr int kTriesMax = 20;
 
 // The name of the interface with this address.
 absl::StatusOr<std::string> InterfaceOf(const std::string& ip) {
@@ -51,6 +57,12 @@ std::string DevicesOf(const std::string& interface) {
     absl::StrAppend(&devices, ",", entry.path().filename().string(), ":1");
   }
   return devices;
+}
+
+// Whether the address of a UCX worker holds the port, as it does where others are to connect to it.
+bool Names(absl::string_view address, in_port_t port) {
+  return absl::StrContains(address,
+                           absl::string_view(reinterpret_cast<const char*>(&port), sizeof(port)));
 }
 
 }  // namespace
@@ -90,19 +102,28 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Make(const std::string& ip
   ucp_worker_params_t worker_params = {};
   worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker_params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  const std::set<int> others = ListeningSockets();
-  status = Ucx().worker_create(worker->context_, &worker_params, &worker->worker_);
-  if (status != UCS_OK) return UcxError("cannot make a worker", status);
-  for (const int fd : ListeningSockets()) {
-    if (others.count(fd) == 0) worker->listeners_.insert(fd);
+  // UCX listens at one port at most. Other threads may begin to listen meanwhile, and the bytes of
+  // UCX's address may name their ports by chance; not again and again.
+  for (int tries = 0; tries == 0 || worker->listeners_.size() > 1; ++tries) {
+    if (tries == kTriesMax) return absl::UnavailableError("cannot tell which port is UCX's");
+    if (worker->worker_ != nullptr) Ucx().worker_destroy(std::exchange(worker->worker_, nullptr));
+    const std::map<int, in_port_t> others = ListeningSockets();
+    status = Ucx().worker_create(worker->context_, &worker_params, &worker->worker_);
+    if (status != UCS_OK) return UcxError("cannot make a worker", status);
+    ucp_address_t* address = nullptr;
+    size_t address_bytes = 0;
+    status = Ucx().worker_get_address(worker->worker_, &address, &address_bytes);
+    if (status != UCS_OK) return UcxError("cannot learn the worker's address", status);
+    worker->address_.assign(reinterpret_cast<const char*>(address), address_bytes);
+    Ucx().worker_release_address(worker->worker_, address);
+    worker->listeners_.clear();
+    for (const auto& [fd, port] : ListeningSockets()) {
+      const auto other = others.find(fd);
+      const bool is_new = other == others.end() || other->second != port;
+      if (is_new && Names(worker->address_, port)) worker->listeners_.insert(fd);
+    }
   }
   SYNCOPATE_RETURN_IF_ERROR(worker->LetIn({}));
-  ucp_address_t* address = nullptr;
-  size_t address_bytes = 0;
-  status = Ucx().worker_get_address(worker->worker_, &address, &address_bytes);
-  if (status != UCS_OK) return UcxError("cannot learn the worker's address", status);
-  worker->address_.assign(reinterpret_cast<const char*>(address), address_bytes);
-  Ucx().worker_release_address(worker->worker_, address);
   status = Ucx().worker_get_efd(worker->worker_, &worker->event_fd_);
   if (status != UCS_OK) return UcxError("cannot sleep until something comes", status);
   return worker;

@@ -33,6 +33,7 @@ class UcxWorker {
   // Nobody can connect to UCX's own port until it is said who may: those at the other ends of these
   // sockets.
   absl::Status LetIn(absl::Span<const UniqueFd> peers);
+  size_t listeners() const { return listeners_.size(); }  // how many ports UCX listens at
 
  private:
   UcxWorker() = default;
