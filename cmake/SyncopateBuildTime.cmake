@@ -2,9 +2,10 @@
 # files include are compiled once: for the sources of rooms, for those of commands, which also read options and write
 # JSON, and, with GoogleTest, for tests. (Code of libraries and of programs differs in -fPIC and -fPIE, which a
 # precompiled header must share with its users.) Commands and tests are not where a job spends its time, and are
-# optimised less.
+# optimised less. Where only some rooms are tested with sanitizers, the others are `plain`: built
+# without, and not optimised.
 #
-#   syncopate_build_quickly(TARGET sources|commands|tests)
+#   syncopate_build_quickly(TARGET sources|commands|tests|plain)
 #   syncopate_build_tests_quickly()  # all programs of this folder that are tests
 #
 # A file includes what it uses all the same, which the preset `debug` shows: it builds without precompiled headers. No
@@ -24,6 +25,18 @@ set(SYNCOPATE_HEADERS
   <absl/time/time.h> <absl/types/span.h>)
 set(SYNCOPATE_FILE_HEADERS <filesystem> <fstream> <iostream> <sstream> <nlohmann/json.hpp>)
 
+# The options by which the kinds differ.
+function(syncopate_optimise target kind)
+  if("${kind}" STREQUAL "plain")
+    target_compile_options(${target} PRIVATE -fno-sanitize=all -O0)
+  elseif(NOT "${kind}" STREQUAL "sources")
+    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+    if("${kind}" STREQUAL "tests" AND SYNCOPATE_SANITIZE)
+      target_compile_options(${target} PRIVATE -O0)
+    endif()
+  endif()
+endfunction()
+
 # The library whose only purpose is its precompiled header.
 function(syncopate_headers_of kind)
   set(source ${PROJECT_BINARY_DIR}/headers/${kind}.cc)
@@ -40,16 +53,12 @@ function(syncopate_headers_of kind)
     set_target_properties(syncopate_headers_tests PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(syncopate_headers_tests PRIVATE -fPIE)
   endif()
-  if(NOT "${kind}" STREQUAL "sources")
-    target_compile_options(syncopate_headers_${kind} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
-  endif()
+  syncopate_optimise(syncopate_headers_${kind} ${kind})
   target_precompile_headers(syncopate_headers_${kind} PRIVATE ${headers})
 endfunction()
 
 function(syncopate_build_quickly target kind)
-  if(NOT "${kind}" STREQUAL "sources")
-    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
-  endif()
+  syncopate_optimise(${target} ${kind})
   get_target_property(libraries ${target} LINK_LIBRARIES)
   if(NOT SYNCOPATE_PCH OR "torch" IN_LIST libraries OR "syncopate_train" IN_LIST libraries
      OR "syncopate_torch_hooks" IN_LIST libraries)
