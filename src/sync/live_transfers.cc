@@ -36,6 +36,18 @@ absl::Status LiveTransfers::MakeGroups() {
   return groups_.Get({.content = Content::kParameters}, true).status();
 }
 
+// An exchange gets memory for what comes from each neighbour, in blocks that begin on pages.
+bool LiveTransfers::Prepare(Worker& worker, const PackedValues& values,
+                            const StartTransfer& start) {
+  if (start.movement != Movement::kExchange) return true;
+  constexpr size_t kPage = 4096;
+  size_t bytes = 0;
+  for (const TensorLayout::Range& range : values.RangesOf(start)) {
+    bytes += (range.elements * SizeOf(range.type) / kPage + 1) * kPage;
+  }
+  return StagingMemory::Prepare(worker, bytes * start.from.size());
+}
+
 void LiveTransfers::Start(const StartTransfer& start, const Made& made) {
   Running& running = running_[start.transfer];
   running = {.transfer = {.start = start,

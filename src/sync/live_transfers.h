@@ -76,6 +76,9 @@ class LiveTransfers {
     // What gradients were multiplied with when they were packed, where their type bears it; 0: nothing.
     double share = 0;
   };
+  // Does a piece of what takes long in Start(), beside packing; true: that was the last one.
+  static bool Prepare(Worker& worker, const PackedValues& values,
+                      const strategy::StartTransfer& start);
   // The values are packed. What goes wrong is told as its end.
   void Start(const strategy::StartTransfer& start, const Made& made);
   // Calls that could not start without waiting are tried again.

@@ -1,5 +1,5 @@
-// Work that takes long, such as packing parameters or applying what was pushed, on the control thread:
-// it is cut into pieces, between which that thread sends its heartbeats and takes its mail. One job is
+// Work that takes long, such as taking memory, packing parameters or applying what was pushed, on the control
+// thread: it is cut into pieces, between which that thread sends its heartbeats and takes its mail. One job is
 // done after the other, in the order in which they were given, so none sees another half done.
 #ifndef SYNCOPATE_SYNC_LONG_WORK_H_
 #define SYNCOPATE_SYNC_LONG_WORK_H_

@@ -7,6 +7,7 @@
 
 #include "base/copy_count.h"
 #include "base/status.h"
+#include "worker/memory_pieces.h"
 
 namespace syncopate::sync {
 
@@ -23,6 +24,11 @@ absl::Status PackedValues::Allocate(Content content, bool keep_sent) {
     sent_ = std::make_unique_for_overwrite<std::byte[]>(layout_.bytes());
   }
   return absl::OkStatus();
+}
+
+bool PackedValues::Prepare(Content content) const {
+  const std::optional<Buffer>& buffer = content == Content::kGradients ? gradients_ : parameters_;
+  return buffer || worker::TakePiece(worker_, layout_.bytes());
 }
 
 std::vector<int> PackedValues::TensorsOf(const StartTransfer& start) const {

@@ -35,6 +35,8 @@ class PackedValues {
   PackedValues(Worker& worker, const TensorTable& table, Replica& replica)
       : worker_(worker), replica_(replica), layout_(table), tensors_(table.size()) {}
 
+  // Does a piece of what takes long in Allocate(); true: that was the last one.
+  bool Prepare(strategy::Content content) const;
   // Memory for these values, and for what is sent of them; nothing if there is some already.
   absl::Status Allocate(strategy::Content content, bool keep_sent = false);
 

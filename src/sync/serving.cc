@@ -86,8 +86,8 @@ void Serving::Advance(int from) {
       if (!served.request.push && pushes) break;
       Start(from, served);
     }
-    // The calls of one that is being read start before those of the next.
-    if (served.stage == Served::Stage::kReads) break;
+    // The calls of one that is being prepared start before those of the next.
+    if (served.stage == Served::Stage::kPrepares) break;
     pushes |= served.request.push && served.stage != Served::Stage::kOver;
   }
   while (!queue.empty() && queue.front().stage == Served::Stage::kOver) queue.pop_front();
@@ -99,6 +99,17 @@ void Serving::Start(int from, Served& served) {
     served.places.push_back(bytes);
     bytes += RoundUp(range.elements * SizeOf(range.type));
   }
+  served.stage = Served::Stage::kPrepares;
+  if (StagingMemory::Prepare(worker_, bytes)) return StartIn(from, served, bytes);
+  work_.Add([this, from, &served, bytes] {
+    if (!StagingMemory::Prepare(worker_, bytes)) return false;
+    StartIn(from, served, bytes);
+    Advance(from);
+    return true;
+  });
+}
+
+void Serving::StartIn(int from, Served& served, size_t bytes) {
   served.memory.emplace(worker_, bytes);
   if (served.request.push) {
     StartCalls(from, served);
@@ -108,7 +119,6 @@ void Serving::Start(int from, Served& served) {
 }
 
 void Serving::Read(int from, Served& served) {
-  served.stage = Served::Stage::kReads;
   work_.Add([this, from, &served, pieces = RangePieces(served.ranges)]() mutable {
     if (!pieces.done()) {
       const RangePieces::Piece next = pieces.Next();

@@ -67,13 +67,15 @@ class Serving {
     std::vector<std::shared_ptr<CallQueue::Started>> calls = {};
     size_t calls_left = 0;
     absl::Status status = {};  // the first error of a call
-    enum class Stage : uint8_t { kWaits, kReads, kMoves, kOver } stage = Stage::kWaits;
+    enum class Stage : uint8_t { kWaits, kPrepares, kMoves, kOver } stage = Stage::kWaits;
   };
 
   void Came(int from, const std::string& bytes);
   // Starts what may start, and lets go of what is over.
   void Advance(int from);
+  // Its memory may have to be taken from the system, piece by piece.
   void Start(int from, Served& served);
+  void StartIn(int from, Served& served, size_t bytes);
   // What is pulled is read piece by piece; then its calls start.
   void Read(int from, Served& served);
   void StartCalls(int from, Served& served);

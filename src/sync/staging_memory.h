@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "syncopate/syncopate.h"
+#include "worker/memory_pieces.h"
 
 namespace syncopate::sync {
 
@@ -23,6 +24,9 @@ class StagingMemory {
       own_ = std::make_unique_for_overwrite<Line[]>(bytes / sizeof(Line) + 1);
     }
   }
+
+  // Does a piece of what takes long in making memory of so many bytes; true: that was the last one.
+  static bool Prepare(Worker& worker, size_t bytes) { return worker::TakePiece(worker, bytes); }
 
   std::byte* data() const { return shared_ ? shared_->as<std::byte>() : own_[0].bytes; }
 

@@ -177,7 +177,7 @@ class Synchronizer::Impl {
   static bool MustPack(const StartTransfer& start);
 
   // By the training thread. Memory for parameters is allocated when a strategy first sends any. The lock
-  // is released while they are packed; no update runs then.
+  // is released while that takes long and while they are packed; no update runs then.
   absl::Status PackParameters(const StartTransfer& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // ---- transfers

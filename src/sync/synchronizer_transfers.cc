@@ -21,31 +21,49 @@ void Synchronizer::Impl::RunPendingStarts() {
   }
   const StartTransfer start = std::get<StartTransfer>(std::move(pending_.front().command));
   pending_.pop_front();
-  FailIfNot(values_.Allocate(Content::kParameters, start.keep_sent));
-  if (!failure_.ok()) return;
   carrying_ = true;
   std::vector<int> tensors;
   if (MustPack(start)) tensors = values_.TensorsOf(start);
-  work_.Add([this, start, tensors = std::move(tensors), next = size_t{0}]() mutable {
-    if (next < tensors.size()) values_.PackParameters(start, tensors[next++]);
-    if (next < tensors.size()) return false;
-    MutexLock lock(&mutex_);
-    carrying_ = false;
-    inbox_.Ring();
-    if (failure_.ok()) StartCalls(start);
-    RunPendingStarts();
-    return true;
-  });
+  work_.Add(
+      [this, start, tensors = std::move(tensors), next = size_t{0}, allocated = false]() mutable {
+        if (!allocated) {
+          if (!values_.Prepare(Content::kParameters)) return false;
+          MutexLock lock(&mutex_);
+          FailIfNot(values_.Allocate(Content::kParameters, start.keep_sent));
+          allocated = true;
+          if (failure_.ok()) return false;
+          carrying_ = false;
+          inbox_.Ring();
+          return true;
+        }
+        if (next < tensors.size()) {
+          values_.PackParameters(start, tensors[next++]);
+          return false;
+        }
+        if (!LiveTransfers::Prepare(worker_, values_, start)) return false;
+        MutexLock lock(&mutex_);
+        carrying_ = false;
+        inbox_.Ring();
+        if (failure_.ok()) StartCalls(start);
+        RunPendingStarts();
+        return true;
+      });
 }
 
 absl::Status Synchronizer::Impl::PackParameters(const StartTransfer& start) {
-  SYNCOPATE_RETURN_IF_ERROR(values_.Allocate(Content::kParameters, start.keep_sent));
   carrying_ = true;
   mutex_.Unlock();
-  if (MustPack(start)) values_.PackParameters(start);
+  while (!values_.Prepare(Content::kParameters)) {
+  }
+  mutex_.Lock();
+  const absl::Status allocated = values_.Allocate(Content::kParameters, start.keep_sent);
+  mutex_.Unlock();
+  if (allocated.ok() && MustPack(start)) values_.PackParameters(start);
+  while (allocated.ok() && !LiveTransfers::Prepare(worker_, values_, start)) {
+  }
   mutex_.Lock();
   carrying_ = false;
-  return absl::OkStatus();
+  return allocated;
 }
 
 void Synchronizer::Impl::StartCalls(const StartTransfer& start) {

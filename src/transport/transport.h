@@ -193,6 +193,9 @@ class Transport {
   virtual void Renounce(uint64_t /*key*/) {}
 
   virtual absl::StatusOr<std::byte*> Allocate(size_t bytes) = 0;  // aligned to 64 bytes
+  // Takes a bounded piece of the memory from the system that Allocate(bytes) would take now. True: that was the
+  // last one, so that Allocate() is quick. For threads that must not be held up.
+  virtual bool Populate(size_t /*bytes*/) { return true; }
   virtual void Free(std::byte* memory) = 0;
   virtual bool Owns(const void* memory, size_t bytes) const = 0;
 

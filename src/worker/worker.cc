@@ -18,6 +18,7 @@
 #include "worker/algorithm_terms.h"
 #include "worker/departures.h"
 #include "worker/group_impl.h"
+#include "worker/memory_pieces.h"
 #include "worker/service_ranks.h"
 #include "worker/start_transport.h"
 #include "worker/worker_impl.h"
@@ -240,6 +241,11 @@ namespace worker {
 JobServices& ServicesOf(Worker& worker) { return internal::WorkerAccess::Of(worker).services; }
 
 Mailbox& MailboxOf(Worker& worker) { return internal::WorkerAccess::Of(worker).mailbox; }
+
+bool TakePiece(Worker& worker, size_t bytes) {
+  internal::WorkerImpl& impl = internal::WorkerAccess::Of(worker);
+  return impl.made_here.InChild() || impl.transport->Populate(bytes);
+}
 
 std::vector<Departure> DeparturesOf(const Worker& worker) {
   internal::WorkerImpl& impl = internal::WorkerAccess::Of(worker);

@@ -59,6 +59,7 @@ class CoreTransport final : public Transport {
   void Renounce(uint64_t key) override;
 
   absl::StatusOr<std::byte*> Allocate(size_t bytes) override;
+  bool Populate(size_t bytes) override { return local_ == nullptr || local_->Populate(bytes); }
   void Free(std::byte* memory) override;
   bool Owns(const void* memory, size_t bytes) const override;
 

@@ -18,9 +18,39 @@ Arena::Arena(MemoryFile memory) : memory_(std::move(memory)) { free_[0] = memory
 
 int Arena::ClassOf(size_t bytes) { return std::bit_width(std::max(bytes, kAlignment) - 1); }
 
+size_t Arena::SizeOf(size_t bytes) {
+  if (bytes <= kCachedBytesMax) return size_t{1} << ClassOf(bytes);
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+Arena::Run Arena::FindRun(size_t bytes) {
+  return std::find_if(free_.begin(), free_.end(),
+                      [&](const auto& entry) { return entry.second >= bytes; });
+}
+
+bool Arena::TakePages(uint64_t end) {
+  if (end <= populated_) return true;
+  const uint64_t upto = std::min<uint64_t>((end + kPage - 1) / kPage * kPage, memory_.bytes());
+  if (posix_fallocate(memory_.fd(), static_cast<off_t>(populated_),
+                      static_cast<off_t>(upto - populated_)) != 0) {
+    return false;
+  }
+  populated_ = upto;
+  return true;
+}
+
+bool Arena::Populate(size_t bytes) {
+  if (bytes <= kCachedBytesMax || bytes > memory_.bytes()) return true;
+  const size_t size = SizeOf(bytes);
+  MutexLock lock(&mutex_);
+  const Run run = FindRun(size);
+  if (run == free_.end()) return true;
+  const uint64_t end = run->first + size;
+  return !TakePages(std::min(end, populated_ + kPieceBytes)) || end <= populated_;
+}
+
 absl::StatusOr<uint64_t> Arena::Cut(size_t bytes) {
-  const auto run = std::find_if(free_.begin(), free_.end(),
-                                [&](const auto& entry) { return entry.second >= bytes; });
+  const Run run = FindRun(bytes);
   if (run == free_.end()) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "no ", FormatBytes(bytes), " left in the shared arena of ", FormatBytes(memory_.bytes()),
@@ -28,15 +58,10 @@ absl::StatusOr<uint64_t> Arena::Cut(size_t bytes) {
   }
   const auto [offset, size] = *run;
   const uint64_t end = offset + bytes;
-  if (end > populated_) {
-    // Memory that the system cannot give must be an error now, not a bus error at the first touch.
-    const uint64_t upto = std::min<uint64_t>((end + kPage - 1) / kPage * kPage, memory_.bytes());
-    if (posix_fallocate(memory_.fd(), static_cast<off_t>(populated_),
-                        static_cast<off_t>(upto - populated_)) != 0) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the system has no ", FormatBytes(bytes), " of shared memory left"));
-    }
-    populated_ = upto;
+  // Memory that the system cannot give must be an error now, not a bus error at the first touch.
+  if (!TakePages(end)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the system has no ", FormatBytes(bytes), " of shared memory left"));
   }
   free_.erase(run);
   if (size > bytes) free_[end] = size - bytes;
@@ -46,8 +71,10 @@ absl::StatusOr<uint64_t> Arena::Cut(size_t bytes) {
 absl::StatusOr<std::byte*> Arena::Allocate(size_t bytes) {
   if (bytes > memory_.bytes()) bytes = memory_.bytes() + 1;  // refused below, without overflow
   const bool cached = bytes <= kCachedBytesMax;
-  const size_t align = bytes >= kPage ? kPage : kAlignment;
-  const size_t size = cached ? size_t{1} << ClassOf(bytes) : (bytes + align - 1) / align * align;
+  const size_t size = SizeOf(bytes);
+  // Other threads that need some bytes do not wait until all pages of a large block are taken.
+  while (!Populate(bytes)) {
+  }
   MutexLock lock(&mutex_);
   uint64_t offset = 0;
   if (cached && !cached_[ClassOf(bytes)].empty()) {

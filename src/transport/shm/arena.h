@@ -23,12 +23,16 @@ class Arena {
   static constexpr size_t kAlignment = 64;
   static constexpr size_t kPage = 4096;
   static constexpr size_t kCachedBytesMax = 1 << 16;
+  static constexpr size_t kPieceBytes = 1 << 20;
 
   explicit Arena(MemoryFile memory);
 
   // Takes the pages from the system now: too little memory is an error here, not a crash at the
   // first touch.
   absl::StatusOr<std::byte*> Allocate(size_t bytes);
+  // Takes at most kPieceBytes of the pages that Allocate(bytes) would need now; true: it needs no more of them.
+  // Taking all at once may last seconds. If the system has none left, Allocate() will say so.
+  bool Populate(size_t bytes);
   // `memory` must come from Allocate().
   void Free(std::byte* memory);
   bool Owns(const void* memory, size_t bytes) const {
@@ -39,6 +43,11 @@ class Arena {
   const MemoryFile& memory() const { return memory_; }
 
  private:
+  using Run = std::map<uint64_t, uint64_t>::iterator;
+  static size_t SizeOf(size_t bytes);                               // of the block
+  Run FindRun(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // the lowest that fits
+  // Takes the pages below this offset.
+  bool TakePages(uint64_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<uint64_t> Cut(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static int ClassOf(size_t bytes);
 

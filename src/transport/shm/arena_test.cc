@@ -1,5 +1,7 @@
 #include "transport/shm/arena.h"
 
+#include <sys/stat.h>
+
 #include <cstring>
 #include <map>
 #include <string>
@@ -50,6 +52,35 @@ TEST(ArenaTest, SaysWhenItIsFull) {
   EXPECT_EQ(arena.Allocate(~size_t{0}).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(arena.Allocate(1 << 20).ok());
   EXPECT_EQ(arena.Allocate(1).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+// How much memory the system has given for the arena.
+uint64_t Taken(const Arena& arena) {
+  struct stat status = {};
+  EXPECT_EQ(fstat(arena.memory().fd(), &status), 0);
+  return static_cast<uint64_t>(status.st_blocks) * 512;
+}
+
+TEST(ArenaTest, PagesOfALargeBlockAreTakenInPieces) {
+  Arena arena = MakeArena(64 << 20);
+  std::byte* const below = *arena.Allocate(3 << 20);
+  const uint64_t before = Taken(arena);
+  EXPECT_EQ(before, uint64_t{3} << 20);
+  constexpr size_t kBytes = 10 << 20;
+  int pieces = 1;
+  for (; !arena.Populate(kBytes) && pieces < 100; ++pieces) {
+    EXPECT_EQ(Taken(arena), before + static_cast<uint64_t>(pieces) * Arena::kPieceBytes);
+  }
+  EXPECT_EQ(pieces, 10);
+  EXPECT_EQ(Taken(arena), before + kBytes);
+  ASSERT_TRUE(arena.Allocate(kBytes).ok());
+  EXPECT_EQ(Taken(arena), before + kBytes) << "nothing is left to take";
+  // What was taken once serves again, and what cannot be is left to Allocate().
+  arena.Free(below);
+  EXPECT_TRUE(arena.Populate(3 << 20));
+  EXPECT_TRUE(arena.Populate(64 << 20));
+  EXPECT_TRUE(arena.Populate(~size_t{0}));
+  EXPECT_EQ(Taken(arena), before + kBytes);
 }
 
 TEST(ArenaTest, KnowsItsOwnMemory) {

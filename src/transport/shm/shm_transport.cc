@@ -38,6 +38,7 @@ class ShmTransport final : public Transport {
   absl::StatusOr<std::byte*> Allocate(size_t bytes) override {
     return peers_->arena().Allocate(bytes);
   }
+  bool Populate(size_t bytes) override { return peers_->arena().Populate(bytes); }
   void Free(std::byte* memory) override { peers_->arena().Free(memory); }
   bool Owns(const void* memory, size_t bytes) const override {
     return peers_->arena().Owns(memory, bytes);
