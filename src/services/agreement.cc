@@ -37,6 +37,7 @@ ServiceStep Agreement::Step(const ServiceContext& context, const ServiceEvent& e
     };
     if (round_.has_value()) forget(round_->proposal);
     for (Proposal& proposal : waiting_) forget(proposal);
+    ForgetReleased();
     EndRoundIfAllAnswered(context, step);
   } else if (const auto* joined = std::get_if<Joined>(&event)) {
     members_.insert(joined->rank);
@@ -45,6 +46,11 @@ ServiceStep Agreement::Step(const ServiceContext& context, const ServiceEvent& e
 }
 
 absl::Status Agreement::MayPropose(const ValueTitle& title) const {
+  // It is no fault of the proposer's: others have come to the end sooner.
+  if (const auto released = released_.find(title.kind); released != released_.end()) {
+    return absl::CancelledError(
+        absl::StrCat("rank ", *released->second.begin(), " uses no ", title.kind, " any more"));
+  }
   const auto found = in_force_.find(title.kind);
   if (found == in_force_.end()) {
     if (in_force_.size() < limits::kAgreementKindsMax) return absl::OkStatus();
@@ -203,7 +209,42 @@ void Agreement::EndRoundIfAllAnswered(const ServiceContext& context, ServiceStep
            step);
 }
 
-void Agreement::Conclude(const ServiceContext& context, Outcome outcome, ServiceStep& step) {
+void Agreement::On(const ServiceContext& context, int from, uint64_t ticket, Release request,
+                   ServiceStep& step) {
+  if (released_.size() >= kReleasedMax && !released_.contains(request.kind)) {
+    step.answers.push_back(
+        Refusal(from, ticket,
+                absl::ResourceExhaustedError(absl::StrCat(
+                    released_.size(), " kinds are let go of by some workers and not by others"))));
+    return;
+  }
+  step.answers.push_back(Reply(from, ticket, Settled{.round = last(), .from = 0}));
+  if (!members_.contains(from)) return;
+  released_[request.kind].insert(from);
+  step.reason = absl::StrCat("rank ", from, " lets go of ", request.kind);
+  // A round about it ends now; proposals that wait are refused when their turn comes.
+  if (round_.has_value() && round_->proposal.title.kind == request.kind) {
+    Outcome outcome = {.round = round_->id, .title = round_->proposal.title};
+    outcome.reason = absl::StrCat("rank ", from, " uses no ", request.kind, " any more");
+    Conclude(context, std::move(outcome), step, absl::StatusCode::kCancelled);
+  }
+  ForgetReleased();
+}
+
+void Agreement::ForgetReleased() {
+  std::erase_if(released_, [&](const auto& entry) {
+    const auto& [kind, ranks] = entry;
+    if (!std::all_of(members_.begin(), members_.end(),
+                     [&ranks = ranks](int rank) { return ranks.contains(rank); })) {
+      return false;
+    }
+    in_force_.erase(kind);
+    return true;
+  });
+}
+
+void Agreement::Conclude(const ServiceContext& context, Outcome outcome, ServiceStep& step,
+                         absl::StatusCode why) {
   Proposal proposal = std::move(round_->proposal);
   round_.reset();
   before_last_ = last();
@@ -214,7 +255,7 @@ void Agreement::Conclude(const ServiceContext& context, Outcome outcome, Service
     step.answers.push_back(
         outcome.accepted
             ? Reply(rank, ticket, Settled{.round = outcome.round, .from = outcome.from})
-            : Refusal(rank, ticket, absl::FailedPreconditionError(outcome.reason)));
+            : Refusal(rank, ticket, absl::Status(why, outcome.reason)));
   }
   for (const auto& [rank, ticket] : std::exchange(listeners_, {})) {
     step.answers.push_back(Reply(rank, ticket, outcome));

@@ -11,6 +11,10 @@
 // that the standby has before anybody is told, and of the reports from which the service is rebuilt.
 // A worker that computes another digest for the value ends the round without it, with both digests.
 //
+// A kind whose user has ended is let go of: each worker says so for itself. From the first on nobody can propose
+// values of it, and when all have said so it is forgotten, so that there may be any number of kinds one after
+// the other.
+//
 // There is one round at a time; other proposals wait. The worker's side is agreement_member.h.
 #ifndef SYNCOPATE_SERVICES_AGREEMENT_H_
 #define SYNCOPATE_SERVICES_AGREEMENT_H_
@@ -68,12 +72,19 @@ class Agreement : public Service {
   void On(const ServiceContext& context, int from, uint64_t ticket, Fetch request,
           ServiceStep& step);
 
+  void On(const ServiceContext& context, int from, uint64_t ticket, Release request,
+          ServiceStep& step);
+  // Forgets the kinds that all members have let go of.
+  void ForgetReleased();
+
   // Why the value cannot be proposed; OK if it can.
   absl::Status MayPropose(const ValueTitle& title) const;
   Proposal* FindAlike(const ValueTitle& title);  // under way or waiting, of that kind and version
   void BeginRound(const ServiceContext& context, ServiceStep& step);
   void EndRoundIfAllAnswered(const ServiceContext& context, ServiceStep& step);
-  void Conclude(const ServiceContext& context, Outcome outcome, ServiceStep& step);
+  // `why`: of an outcome that is not accepted.
+  void Conclude(const ServiceContext& context, Outcome outcome, ServiceStep& step,
+                absl::StatusCode why = absl::StatusCode::kFailedPrecondition);
   AgreementAnswer WhatFollows(const ServiceId& seen) const;
   Answer AskAbout(int rank, uint64_t ticket) const;
   const ServiceId& last() const { return last_.has_value() ? last_->round : first_; }
@@ -81,6 +92,8 @@ class Agreement : public Service {
 
   std::set<int> members_;
   std::map<std::string, InForce> in_force_;  // by kind
+  std::map<std::string, std::set<int>>
+      released_;  // by kind: who has let go of it, some and not all
   std::optional<Round> round_;
   std::deque<Proposal> waiting_;
   std::map<int, uint64_t>

@@ -12,6 +12,8 @@ namespace {
 // Tags: one request of the conversation (Listen or Position) is open at a time; proposals and fetches
 // have numbers.
 constexpr uint64_t kConversation = 0;
+// Kinds that the service is being told of at a time: a worker may ask so much at a time (kTicketsOpenMax).
+constexpr size_t kReleasingMax = 8;
 
 }  // namespace
 
@@ -39,6 +41,46 @@ void AgreementMember::Reached(absl::string_view kind, int64_t position) {
   }
 }
 
+void AgreementMember::Release(absl::string_view kind) {
+  const std::string name(kind);
+  if (!released_.insert(name).second) return;
+  remembered_.push_back(name);
+  if (remembered_.size() > kReleasedMax) {
+    released_.erase(remembered_.front());
+    remembered_.pop_front();
+  }
+  positions_.erase(name);
+  in_force_.erase(name);
+  missing_.erase(name);
+  to_release_.push_back(name);
+  ReleaseNext();
+}
+
+bool AgreementMember::HasProposed(absl::string_view kind) const {
+  return std::any_of(proposals_.begin(), proposals_.end(),
+                     [&](const auto& entry) { return entry.second.title.kind == kind; });
+}
+
+// A proposal may be a parcel, which what comes after it may overtake.
+void AgreementMember::ReleaseNext() {
+  std::deque<std::string> left;
+  for (std::string& kind : to_release_) {
+    if (releasing_.size() >= kReleasingMax || HasProposed(kind)) {
+      left.push_back(std::move(kind));
+      continue;
+    }
+    AskService(++next_, services::Release{kind});
+    releasing_[next_] = std::move(kind);
+  }
+  to_release_ = std::move(left);
+}
+
+bool AgreementMember::Releases(absl::string_view kind) const {
+  return std::find(to_release_.begin(), to_release_.end(), kind) != to_release_.end() ||
+         std::any_of(releasing_.begin(), releasing_.end(),
+                     [&](const auto& entry) { return entry.second == kind; });
+}
+
 int64_t AgreementMember::Limit(absl::string_view kind) const {
   int64_t limit = INT64_MAX;
   if (asked_.has_value() && asked_->limit.has_value() && asked_->title.kind == kind) {
@@ -54,6 +96,8 @@ std::vector<AgreementMember::Command> AgreementMember::TakeCommands() {
 }
 
 void AgreementMember::Answered(uint64_t tag, absl::StatusCode code, absl::string_view bytes) {
+  // What is refused stays in force: that is all the harm.
+  if (releasing_.erase(tag) > 0) return ReleaseNext();
   if (code != absl::StatusCode::kOk) return Refused(tag, absl::Status(code, bytes));
   absl::StatusOr<AgreementAnswer> answer = DecodeAnswer(bytes);
   if (!answer.ok()) return Refused(tag, answer.status());
@@ -82,10 +126,12 @@ void AgreementMember::Refused(uint64_t tag, const absl::Status& status) {
     return;
   }
   if (proposals_.erase(tag) > 0) commands_.push_back(Decided{tag, status, 0});
+  ReleaseNext();
 }
 
 void AgreementMember::On(Settled&& answer, uint64_t tag) {
   if (proposals_.erase(tag) > 0) commands_.push_back(Decided{tag, absl::OkStatus(), answer.from});
+  ReleaseNext();
 }
 
 const std::string* AgreementMember::OwnValue(const ValueTitle& title) const {
@@ -99,6 +145,7 @@ void AgreementMember::On(Question&& answer, uint64_t tag) {
   if (tag != kConversation) return;
   asked_ = Asked{.round = answer.round, .title = std::move(answer.title), .value = {}, .limit = {}};
   const std::string* own = OwnValue(asked_->title);
+  if (Released(asked_->title.kind)) return CheckedTooLate(asked_->round);
   if (answer.value.size() == asked_->title.bytes) {
     HaveValue(std::move(answer.value));
   } else if (own != nullptr) {
@@ -128,6 +175,13 @@ void AgreementMember::Checked(const ServiceId& round, const absl::StatusOr<Diges
     if (told.fault.empty()) told.fault = "unknown";
   }
   AskService(kConversation, told);
+}
+
+// What this worker has proposed itself it does not refuse; it makes no difference here.
+void AgreementMember::CheckedTooLate(const ServiceId& round) {
+  if (!asked_.has_value() || asked_->round != round) return;
+  if (OwnValue(asked_->title) != nullptr) return Checked(round, asked_->title.digest);
+  Checked(round, absl::CancelledError("it uses none any more"));
 }
 
 void AgreementMember::On(Value&& answer, uint64_t tag) {
@@ -161,13 +215,20 @@ void AgreementMember::On(Welcome&& answer, uint64_t tag) {
   if (tag != kConversation) return;
   seen_ = answer.seen;
   const std::optional<Asked> asked = std::exchange(asked_, std::nullopt);
-  for (const InForceEntry& entry : answer.values) TakeOver(entry.title, entry.from, asked);
+  for (const InForceEntry& entry : answer.values) {
+    const std::string& kind = entry.title.kind;
+    TakeOver(entry.title, entry.from, asked);
+    // A service that was rebuilt does not know who has let go of what.
+    if (Released(kind) && !Releases(kind)) to_release_.push_back(kind);
+  }
+  ReleaseNext();
   Listen();
 }
 
 // A value is in force: uses it, or fetches what it has not got.
 void AgreementMember::TakeOver(const ValueTitle& title, int64_t from,
                                const std::optional<Asked>& asked) {
+  if (released_.contains(title.kind)) return;
   const auto found = in_force_.find(title.kind);
   if (found != in_force_.end() && found->second.title.version >= title.version) return;
   const std::string* own = OwnValue(title);

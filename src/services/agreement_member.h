@@ -11,9 +11,11 @@
 #define SYNCOPATE_SERVICES_AGREEMENT_MEMBER_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -59,10 +61,16 @@ class AgreementMember {
   absl::StatusOr<uint64_t> Propose(ValueTitle title, std::string value);
   // The worker is at `position` now, as this kind counts. Never goes back.
   void Reached(absl::string_view kind, int64_t position);
+  // The worker uses values of the kind no more, and answers no questions about it. The service is told when
+  // what this worker has proposed of it is decided.
+  void Release(absl::string_view kind);
+  bool Released(absl::string_view kind) const { return released_.contains(kind); }
   // The last position to which the worker may go before something else happens here.
   int64_t Limit(absl::string_view kind) const;
   // The digest that this worker computes for the value of a Check, or why it cannot use the value.
   void Checked(const ServiceId& round, const absl::StatusOr<Digest>& digest);
+  // Instead of it, if the kind has been let go of since.
+  void CheckedTooLate(const ServiceId& round);
   void Answered(uint64_t tag, absl::StatusCode code, absl::string_view bytes);
 
   std::vector<Command> TakeCommands();
@@ -95,6 +103,10 @@ class AgreementMember {
   void On(struct Welcome&& answer, uint64_t tag);
   void On(struct Value&& answer, uint64_t tag);
   void Refused(uint64_t tag, const absl::Status& status);
+  // Tells the service of kinds that were let go of, some at a time.
+  void ReleaseNext();
+  bool Releases(absl::string_view kind) const;
+  bool HasProposed(absl::string_view kind) const;
   void TakeOver(const ValueTitle& title, int64_t from, const std::optional<Asked>& asked);
   void Use(Held value);
   void HaveValue(std::string value);
@@ -108,6 +120,12 @@ class AgreementMember {
   std::optional<Asked> asked_;              // the round that is under way
   std::map<uint64_t, Held> proposals_;      // own ones, by number
   std::map<uint64_t, ValueTitle> fetches_;  // by tag
+  // Kinds that were let go of: those that are remembered, also in their order; those that the service is to be
+  // told of; and those that it is being told of, by tag.
+  std::set<std::string, std::less<>> released_;
+  std::deque<std::string> remembered_;
+  std::deque<std::string> to_release_;
+  std::map<uint64_t, std::string> releasing_;
   uint64_t next_ = 0;
   absl::Status status_;
 };

@@ -46,6 +46,11 @@ void Read(ByteReader& reader, Fetch& request) {
   request.version = reader.Read<uint64_t>();
 }
 
+void Write(std::string& out, const Release& request) { AppendSized(out, request.kind); }
+void Read(ByteReader& reader, Release& request) {
+  request.kind = ReadSized(reader, limits::kAgreementKindBytesMax);
+}
+
 void Write(std::string& out, const Settled& answer) {
   AppendId(out, answer.round);
   Append(out, static_cast<uint64_t>(answer.from));

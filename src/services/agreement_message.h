@@ -22,6 +22,9 @@ inline constexpr size_t kScales = 3;
 
 // Without an outcome a worker goes at most this many units further than the position it has told.
 inline constexpr uint8_t kUnitsFurtherMax = 64;
+// Kinds that some workers have let go of and others not; and, at a worker, those that it remembers to have let go
+// of.
+inline constexpr size_t kReleasedMax = 4096;
 // Values up to this length travel with the question.
 inline constexpr uint64_t kInlineValueBytesMax = 2048;
 
@@ -67,7 +70,12 @@ struct Fetch {
   std::string kind;
   uint64_t version = 0;
 };
-using AgreementRequest = std::variant<Propose, Listen, Position, Fetch>;
+// This worker uses values of the kind no more. When all have said so, it is forgotten, and until then nobody can
+// propose any. Answered by Settled.
+struct Release {
+  std::string kind;
+};
+using AgreementRequest = std::variant<Propose, Listen, Position, Fetch, Release>;
 
 // Answers.
 struct Settled {

@@ -47,6 +47,12 @@ std::string Agreement::State() const {
     AppendSized(out, value.value);
     Append(out, value.from);
   }
+  Append(out, static_cast<uint32_t>(released_.size()));
+  for (const auto& [kind, ranks] : released_) {
+    AppendSized(out, kind);
+    Append(out, static_cast<uint32_t>(ranks.size()));
+    for (const int rank : ranks) AppendRank(out, rank);
+  }
   Append(out, static_cast<uint8_t>(round_.has_value()));
   if (round_.has_value()) {
     AppendId(out, round_->id);
@@ -88,6 +94,12 @@ absl::Status Agreement::Load(absl::string_view state) {
     value.from = reader.Read<int64_t>();
     const std::string kind = value.title.kind;
     in_force_[kind] = std::move(value);
+  }
+  for (uint32_t left = ReadCount(reader, kReleasedMax, 8); left > 0 && reader.ok(); --left) {
+    std::set<int>& ranks = released_[ReadSized(reader, limits::kAgreementKindBytesMax)];
+    for (uint32_t i = ReadCount(reader, limits::kWorkersMax, 2); i > 0; --i) {
+      ranks.insert(ReadRank(reader));
+    }
   }
   if (ReadTruth(reader)) {
     round_.emplace();

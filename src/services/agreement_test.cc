@@ -99,6 +99,16 @@ class Members {
     EXPECT_EQ(*rebuilt, "");
   }
 
+  // The members' requests come again, at a service that knows nothing of their conversations.
+  void Relisten() {
+    tags_.clear();
+    for (const auto& [rank, member] : members_) {
+      tags_[{rank, ++tickets_}] = 0;
+      Step(Asked{rank, tickets_, EncodeRequest(Listen{.seen = {0, 1000}})});
+    }
+    Settle();
+  }
+
   void Send(const ServiceStep& step) {
     for (const services::Answer& answer : step.answers) {
       const auto tag = tags_.find({answer.to, answer.ticket});
@@ -126,6 +136,92 @@ class Members {
   uint64_t tickets_ = 0;
   uint64_t incarnation_ = 0;
 };
+
+// There were 64 at most as long as the job ran.
+TEST(AgreementTest, AnyNumberOfKindsMayBeUsedOneAfterTheOther) {
+  Members members(3);
+  for (int i = 0; i < 1000; ++i) {
+    const std::string kind = absl::StrCat("schedule of synchronizer ", i);
+    members.Propose(i % 3, kind, 1, "value");
+    ASSERT_TRUE(members.decided_[i % 3].back().status.ok())
+        << members.decided_[i % 3].back().status;
+    for (int rank = 0; rank < 3; ++rank) {
+      ASSERT_THAT(members.adopted_[rank], SizeIs(static_cast<size_t>(i + 1)));
+      members[rank].Release(kind);
+      members.Settle();
+    }
+  }
+  EXPECT_LT(members.service_.State().size(), 1000u)
+      << "nothing is left of them but the last outcome";
+}
+
+TEST(AgreementTest, AKindIsForgottenWhenAllHaveLetGoOfIt) {
+  Members members(3);
+  members.Propose(0, "schedule", 1, "value");
+  members[0].Release("schedule");
+  members[0].Release("schedule");  // twice is once
+  members[1].Release("schedule");
+  members.Settle();
+  // The last one may not change it, and it is no fault of its own.
+  members.Propose(2, "schedule", 2, "another");
+  EXPECT_EQ(members.decided_[2].back().status.code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(members.decided_[2].back().status.message(), HasSubstr("rank 0 uses no schedule"));
+  EXPECT_THAT(members.service_.State(), HasSubstr("schedule"));
+  // A lost worker has let go of everything.
+  members.Lose(2);
+  members.Propose(0, "topology", 1, "value");  // the last outcome is another one
+  EXPECT_THAT(members.service_.State(), testing::Not(HasSubstr("schedule")));
+  EXPECT_TRUE(members.decided_[0].back().status.ok());
+}
+
+TEST(AgreementTest, ARoundAboutAKindThatAWorkerLetsGoOfEnds) {
+  Members members(3);
+  members.held_ = {1};
+  members.Propose(0, "schedule", 1, std::string(3000, 'x'));
+  ASSERT_THAT(members.decided_[0], IsEmpty());
+  members[1].Release("schedule");
+  members[1].CheckedTooLate(members.checks_.at(1).round);
+  members.Settle();
+  ASSERT_THAT(members.decided_[0], SizeIs(1));
+  EXPECT_EQ(members.decided_[0][0].status.code(), absl::StatusCode::kCancelled);
+  for (int rank = 0; rank < 3; ++rank) EXPECT_THAT(members.adopted_[rank], IsEmpty());
+  // All go on with other kinds.
+  members.held_ = {};
+  members.Propose(1, "topology", 1, "value");
+  for (int rank = 0; rank < 3; ++rank) EXPECT_THAT(members.adopted_[rank], SizeIs(1));
+}
+
+TEST(AgreementTest, WhatAWorkerHasProposedIsDecidedBeforeItLetsGo) {
+  Members members(2);
+  members.held_ = {1};
+  members.Propose(0, "schedule", 1, "value");
+  members[0].Release("schedule");
+  members.Settle();
+  EXPECT_THAT(members.decided_[0], IsEmpty());
+  members.Answer(1);
+  members.Settle();
+  ASSERT_THAT(members.decided_[0], SizeIs(1));
+  EXPECT_TRUE(members.decided_[0][0].status.ok());
+  EXPECT_THAT(members.adopted_[0], IsEmpty()) << "it uses none any more";
+  EXPECT_THAT(members.adopted_[1], SizeIs(1));
+  members.Propose(1, "schedule", 2, "another");
+  EXPECT_EQ(members.decided_[1].back().status.code(), absl::StatusCode::kCancelled);
+}
+
+TEST(AgreementTest, ARebuiltServiceIsToldAgainWhoHasLetGo) {
+  Members members(3);
+  members.Propose(0, "schedule", 1, "value");
+  members[0].Release("schedule");
+  members.Settle();
+  members.Rebuild();
+  members.Relisten();
+  members.Propose(1, "schedule", 2, "another");
+  EXPECT_EQ(members.decided_[1].back().status.code(), absl::StatusCode::kCancelled);
+  members[1].Release("schedule");
+  members[2].Release("schedule");
+  members.Propose(1, "topology", 1, "value");
+  EXPECT_THAT(members.service_.State(), testing::Not(HasSubstr("schedule")));
+}
 
 TEST(AgreementTest, AllUseAValueFromAPointThatNobodyHasReached) {
   Members members(3);

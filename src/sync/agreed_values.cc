@@ -59,6 +59,12 @@ AgreedValues::AgreedValues(Worker& worker, int number, int tensors)
                    },
                    /*contended=*/true)) {}
 
+AgreedValues::~AgreedValues() {
+  schedules_.End();
+  topologies_.End();
+  batches_.End();
+}
+
 // Batch sizes on their way are count:u32, then as many (rank:u32, samples:u64).
 std::string AgreedValues::Encode(const Batches& batches) {
   std::string out;

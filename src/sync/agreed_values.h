@@ -32,6 +32,9 @@ class AgreedValues {
 
   // `number`: of the synchronizer in its job, the same on all workers. `tensors`: of its model.
   AgreedValues(Worker& worker, int number, int tensors);
+  // This worker takes part no more.
+  ~AgreedValues();
+  AgreedValues(const AgreedValues&) = delete;
 
   // This worker, which has begun `iteration` last, takes part in what is agreed on schedules from now on.
   // Every worker comes to it.

@@ -104,5 +104,27 @@ TEST(AgreedValuesTest, WorkersAtDifferentIterationsAreToldTheSameBeforeItCounts)
   }
 }
 
+// A job could agree on values of 64 kinds.
+TEST(AgreedValuesTest, AnyNumberOfSynchronizersAgreeOneAfterTheOther) {
+  worker::RunWorkers(2, [](Worker& worker) {
+    for (int number = 0; number < 100; ++number) {
+      AgreedValues values(worker, number, kTensors);
+      values.BeginSchedules(0);
+      ASSERT_TRUE(worker.world().Barrier().ok());
+      if (worker.rank() == 0) values.Propose(ScheduleOf(2));
+      size_t told = 0;
+      const int64_t deadline_ns = InAMinute();
+      for (int64_t iteration = 1; told == 0 && MonotonicClock().NowNs() < deadline_ns;
+           ++iteration) {
+        const auto reached = values.Reach(iteration, deadline_ns);
+        ASSERT_TRUE(reached.ok()) << reached.status();
+        told += reached->size();
+        std::this_thread::yield();
+      }
+      ASSERT_EQ(told, 1u) << "synchronizer " << number;
+    }
+  });
+}
+
 }  // namespace
 }  // namespace syncopate::sync

@@ -45,13 +45,22 @@ absl::Status LiveAgreement::Register(Kind kind, int64_t position) {
     }
     member_.Reached(name, position);
     // What came before goes its way now.
-    if (const auto early = early_.extract(name); !early.empty()) {
-      commands_.push_back(std::move(early.mapped()));
-    }
     for (Member::Check& check : std::exchange(unknown_, {})) commands_.push_back(std::move(check));
   }
   mailbox_.Do([this] { Carry(); });
   return absl::OkStatus();
+}
+
+void LiveAgreement::Release(absl::string_view kind) {
+  {
+    MutexLock lock(&mutex_);
+    const auto found = kinds_.find(kind);
+    if (found == kinds_.end()) return;
+    kinds_.erase(found);
+    member_.Release(kind);
+    TakeCommands();
+  }
+  mailbox_.Do([this] { Carry(); });
 }
 
 absl::Status LiveAgreement::Propose(absl::string_view kind, uint64_t version, const Digest& digest,
@@ -180,8 +189,12 @@ void LiveAgreement::Carry(Member::Check& check) {
     asked_ = check.title;
     const auto found = kinds_.find(check.title.kind);
     if (found == kinds_.end()) {
-      unknown_.push_back(std::move(check));
-      return;
+      if (!member_.Released(check.title.kind)) {
+        unknown_.push_back(std::move(check));
+        return;
+      }
+      member_.CheckedTooLate(check.round);
+      return TakeCommands();
     }
     how = found->second.check;
   }
@@ -201,15 +214,12 @@ void LiveAgreement::Carry(Member::Adopt& adopt) {
   const std::pair<std::string, int64_t> place = {adopt.title.kind, adopt.from};
   {
     MutexLock lock(&mutex_);
-    const auto found = kinds_.find(adopt.title.kind);
-    if (found == kinds_.end()) {
-      // This worker has joined: it stays before that point until it knows the kind.
-      early_[adopt.title.kind] = std::move(adopt);
-      return;
+    // A worker that has answered for a kind knows it, unless it has let go of it since.
+    if (const auto found = kinds_.find(adopt.title.kind); found != kinds_.end()) {
+      how = found->second.adopt;
     }
-    how = found->second.adopt;
   }
-  how(adopt.title.version, std::move(adopt.value), adopt.from);
+  if (how) how(adopt.title.version, std::move(adopt.value), adopt.from);
   MutexLock lock(&mutex_);
   if (const auto done = std::find(adopting_.begin(), adopting_.end(), place);
       done != adopting_.end()) {

@@ -73,6 +73,9 @@ class LiveAgreement {
   // AlreadyExists if there is this kind. `position`: where this worker is. A question about a kind waits
   // until it is registered.
   absl::Status Register(Kind kind, int64_t position);
+  // This worker uses values of the kind no more: nothing is checked or adopted after this. When all workers have
+  // let go of it the job forgets it; until then nobody can propose any. Names are not used again.
+  void Release(absl::string_view kind);
   // Versions of a kind grow. The same proposal of several workers is one; another value of the same
   // version is refused, with both digests. `decided` is called once, on the control thread, if this
   // returns OK.
@@ -115,8 +118,7 @@ class LiveAgreement {
   std::map<std::string, Kind, std::less<>> kinds_ ABSL_GUARDED_BY(mutex_);
   std::vector<Member::Check> unknown_
       ABSL_GUARDED_BY(mutex_);  // checks of kinds that are not there
-  std::map<std::string, Member::Adopt> early_ ABSL_GUARDED_BY(mutex_);  // values of such, by kind
-  std::optional<services::ValueTitle> asked_ ABSL_GUARDED_BY(mutex_);   // the last question
+  std::optional<services::ValueTitle> asked_ ABSL_GUARDED_BY(mutex_);  // the last question
   // Values that are being adopted: nobody may reach them before they are.
   std::vector<std::pair<std::string, int64_t>> adopting_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Decided> decided_ ABSL_GUARDED_BY(mutex_);  // by proposal

@@ -43,6 +43,11 @@ void LiveValues::Begin(int64_t position) {
   agreement_.store(*agreement, std::memory_order_release);
 }
 
+void LiveValues::End() {
+  LiveAgreement* const agreement = agreement_.load(std::memory_order_acquire);
+  if (agreement != nullptr) agreement->Release(kind_.name);
+}
+
 void LiveValues::Propose(uint64_t version, std::string bytes) {
   const auto not_used = [name = kind_.name, version,
                          contended = kind_.contended](const absl::Status& why) {

@@ -38,6 +38,10 @@ class LiveValues final : public adapt::ValueAgreement {
   // Every worker makes it with the same kind, once. The services must outlive it.
   LiveValues(JobServices& services, Kind kind);
 
+  // Nothing is agreed on by this worker any more; by its user, before its end. A kind that is never ended counts
+  // among those of the job as long as that runs, of which there may be limits::kAgreementKindsMax.
+  void End();
+
   void Begin(int64_t position) override;
   void Propose(uint64_t version, std::string bytes) override;
   std::vector<Value> TakeNew() override;

@@ -203,6 +203,41 @@ TEST(LiveValuesTest, AValueThatOneWorkerCannotUseIsUsedByNobody) {
   for (const Job::Worker& worker : job.workers()) EXPECT_TRUE(worker.agreed.empty());
 }
 
+// As the cost probe does with its synchronizers, while the host and its successor are lost. There could be 64
+// kinds in a job.
+TEST(LiveValuesTest, AThousandKindsAreUsedOneAfterTheOther) {
+  constexpr int kKinds = 1000;
+  Job job(7);
+  std::map<int, std::unique_ptr<LiveValues>> values;  // by live rank
+  for (int rank = 0; rank < kSize; ++rank) values[rank];
+  for (int i = 0; i < kKinds; ++i) {
+    for (auto& [rank, mine] : values) {
+      mine = std::make_unique<LiveValues>(
+          *job.worker(rank).services,
+          LiveValues::Kind{.name = "schedule of synchronizer " + std::to_string(i),
+                           .further = kFurther,
+                           .check = [](absl::string_view bytes) { return DigestOf(bytes); }});
+      mine->Begin(1);
+    }
+    // Some of it is still under way then.
+    if (i == 300 || i == 600) {
+      const int host = values.begin()->first;
+      values.erase(host);
+      job.Kill(host);
+    }
+    std::next(values.begin(), i % 3)->second->Propose(1, "value");
+    for (auto& [rank, mine] : values) {
+      std::vector<LiveValues::Value> agreed;
+      for (int ticks = 0; agreed.empty() && ticks < 1000; ++ticks) {
+        job.Step(/*proposes=*/false);
+        agreed = mine->TakeNew();
+      }
+      ASSERT_EQ(agreed.size(), 1u) << "kind " << i << " at worker " << rank;
+      mine->End();  // each at a time of its own
+    }
+  }
+}
+
 TEST(LiveValuesTest, BeforeItHasBegunNothingIsWaitedFor) {
   Job job(1);
   EXPECT_TRUE(job.worker(0).values->Reach(1000, 0).ok());
