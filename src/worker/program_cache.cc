@@ -31,12 +31,6 @@ uint64_t AlikeElements(const plan::ProgramKey& key) {
   return elements >> (digits - 2) << (digits - 2);
 }
 
-// By device: a number for the machine that it is on. A device that names no host is one by itself.
-int HostOf(const Topology& topology, int device) {
-  const int host = topology.nodes[static_cast<size_t>(device)].host;
-  return host >= 0 ? host : device;
-}
-
 // About how much memory a program takes.
 uint64_t BytesOf(const PlannedProgram& planned) {
   uint64_t steps = planned.program->plan.size();
@@ -136,8 +130,8 @@ std::pair<plan::ProgramKey, std::shared_ptr<const ProgramCache::Version>> Progra
   bool one_host = true;
   for (const int rank : key.ranks) {
     placement.push_back(placement_[static_cast<size_t>(rank)]);
-    one_host = one_host && HostOf(version->topology, placement.back()) ==
-                               HostOf(version->topology, placement.front());
+    one_host = one_host && plan::HostOf(version->topology, placement.back()) ==
+                               plan::HostOf(version->topology, placement.front());
   }
   if (one_host) return {std::move(placed), nullptr};
   placed.ranks = version->places.Canonical(placement);
@@ -238,7 +232,7 @@ absl::StatusOr<PlannedProgram> ProgramCache::Get(const plan::ProgramKey& key) {
 absl::StatusOr<PlannedProgram> ProgramCache::PlanByFormula(const plan::ProgramKey& key,
                                                            const Version& version) {
   std::vector<int> hosts;
-  for (const int device : key.ranks) hosts.push_back(HostOf(version.topology, device));
+  for (const int device : key.ranks) hosts.push_back(plan::HostOf(version.topology, device));
   SYNCOPATE_ASSIGN_OR_RETURN(
       Program program, plan::PlanQuickly(key.request, key.element_bytes, version.figures, hosts));
   PlannedProgram planned;

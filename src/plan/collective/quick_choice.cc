@@ -50,6 +50,11 @@ NetworkFigures FiguresOf(const Topology& topology) {
   return figures;
 }
 
+int HostOf(const Topology& topology, int device) {
+  const int host = topology.nodes[static_cast<size_t>(device)].host;
+  return host >= 0 ? host : device;
+}
+
 absl::StatusOr<Program> PlanQuickly(const CollectiveRequest& request, uint64_t bytes_per_element,
                                     const NetworkFigures& network, absl::Span<const int> hosts) {
   const int workers = static_cast<int>(request.active.size());

@@ -27,7 +27,10 @@ struct NetworkFigures {
 };
 NetworkFigures FiguresOf(const Topology& topology);
 
-// `hosts` has for each worker a number of the host that it is on; those of one host become neighbours
+// A number for the machine that a device is on. A device that names no host is one by itself.
+int HostOf(const Topology& topology, int device);
+
+// `hosts` has for each worker a number of the host that it is on (HostOf); those of one host become neighbours
 // where the planner has any.
 absl::StatusOr<Program> PlanQuickly(const CollectiveRequest& request, uint64_t bytes_per_element,
                                     const NetworkFigures& network, absl::Span<const int> hosts);

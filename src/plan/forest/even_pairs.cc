@@ -6,9 +6,6 @@
 namespace syncopate::plan {
 namespace {
 
-// The search looks at the sum of this power of all resources' busy times: the busiest count most,
-// but the others are not forgotten.
-constexpr double kPower = 8;
 // The part of the time that one more edge on the way to the root may cost.
 constexpr double kDepthWeight = 0.002;
 constexpr double kLeastGain = 1e-6;
@@ -64,8 +61,9 @@ class Search {
     }
   }
 
-  // The norm of the busy times, a smooth stand-in for their maximum: the maximum itself does not
-  // change while several resources are equally busy, so no single move would seem to help.
+  // The norm of the busy times, with the power 8, a smooth stand-in for their maximum: the maximum itself
+  // does not change while several resources are equally busy, so no single move would seem to help. The
+  // busiest count most, but the others are not forgotten.
   // `depths`: of all trees together.
   double Value(int depths) const {
     double value = 0;
