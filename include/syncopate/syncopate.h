@@ -294,7 +294,9 @@ class Worker {
   //
   // `version` is that of the network (Network()) by which all of its programs are planned, the same for
   // all members; 0: the one that the job began with. FailedPrecondition if this worker does not plan by
-  // it (the first version and the last few are kept), or if a member is lost.
+  // it (the first version and the last 64 are kept), or if a member is lost. What Network() has returned here
+  // may be named here at once. Another member may not have heard of that version yet: then it is refused there,
+  // the key is not used up, and it can be brought again a little later.
   //
   // A job may make any number of groups. A worker may have 2,048 at a time among the workers of its host,
   // and 8,192 with other hosts; ResourceExhausted beyond.

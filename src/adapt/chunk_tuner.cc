@@ -77,31 +77,54 @@ std::vector<uint64_t> ChunkTuner::SizesAround(uint64_t proposed, uint64_t bytes)
 
 ChunkTuner::Advice ChunkTuner::BeforeCall(int64_t call, const plan::ProgramKey& key,
                                           uint64_t proposed) {
-  const uint64_t bytes = key.request.elements * key.element_bytes;
-  if (proposed == 0 || bytes < kBytesLeast) return {};
+  if (!IsTuned(key, proposed)) return {};
   MutexLock lock(&mutex_);
   auto found = tuned_.find(key);
   if (found == tuned_.end()) {
     if (tuned_.size() >= kTunedMax) return {};
     found = tuned_.emplace(key, std::make_unique<Call>()).first;
-    found->second->sizes = SizesAround(proposed, bytes);
+    found->second->sizes = SizesAround(proposed, key.request.elements * key.element_bytes);
     found->second->took.resize(found->second->sizes.size());
     const Digest name = DigestOfKey(key);
     found->second->name = {name.high, name.low};
   }
   TakeSizes(call);
   Call& tuned = *found->second;
-  const uint64_t number = tuned.calls++;
-  const uint64_t trials = kTrials * tuned.sizes.size();
-  if (number < kCallsBefore) return {};
-  if (number < kCallsBefore + trials) return Try(tuned, number - kCallsBefore);
-  if (number == kCallsBefore + trials) {
+  Advice advice{.chunk_bytes = SizeFor(tuned), .took = nullptr};
+  if (IsTrial(tuned)) {
+    advice.took = std::make_shared<std::atomic<int64_t>>(0);
+    tuned.took[SizeOfTrial(tuned)].push_back(advice.took);
+  } else if (tuned.calls == kCallsBefore + kTrials * tuned.sizes.size()) {
     agreement_.Begin(call);
     Report(tuned);
   }
+  ++tuned.calls;
   if (tuned.records != nullptr && tuned.records->Done()) Decide(tuned);
-  const auto chosen = in_force_.find(tuned.name);
-  return {.chunk_bytes = chosen == in_force_.end() ? 0 : chosen->second, .took = nullptr};
+  return advice;
+}
+
+uint64_t ChunkTuner::NextSize(int64_t call, const plan::ProgramKey& key, uint64_t proposed) {
+  if (!IsTuned(key, proposed)) return 0;
+  MutexLock lock(&mutex_);
+  const auto found = tuned_.find(key);
+  if (found == tuned_.end()) return 0;
+  TakeSizes(call);
+  return SizeFor(*found->second);
+}
+
+bool ChunkTuner::IsTuned(const plan::ProgramKey& key, uint64_t proposed) {
+  return proposed > 0 && key.request.elements * key.element_bytes >= kBytesLeast;
+}
+
+bool ChunkTuner::IsTrial(const Call& call) {
+  return call.calls >= kCallsBefore && call.calls < kCallsBefore + kTrials * call.sizes.size();
+}
+
+uint64_t ChunkTuner::SizeFor(const Call& call) const {
+  if (call.calls < kCallsBefore) return 0;
+  if (IsTrial(call)) return SizeOfTrial(call) == 0 ? 0 : call.sizes[SizeOfTrial(call)];
+  const auto chosen = in_force_.find(call.name);
+  return chosen == in_force_.end() ? 0 : chosen->second;
 }
 
 void ChunkTuner::TakeSizes(int64_t call) {
@@ -113,13 +136,6 @@ void ChunkTuner::TakeSizes(int64_t call) {
     in_force_ = std::move(coming_.front().second);
     coming_.pop_front();
   }
-}
-
-ChunkTuner::Advice ChunkTuner::Try(Call& call, uint64_t trial) {
-  const size_t size = trial % call.sizes.size();
-  auto took = std::make_shared<std::atomic<int64_t>>(0);
-  call.took[size].push_back(took);
-  return {.chunk_bytes = size == 0 ? 0 : call.sizes[size], .took = std::move(took)};
 }
 
 void ChunkTuner::Report(Call& call) {

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "adapt/job_exchange.h"
+#include "adapt/network_watch.h"
 #include "adapt/value_agreement.h"
 #include "base/digest.h"
 #include "base/mutex.h"
@@ -36,9 +37,10 @@ class ChunkTuner {
   // program is planned at different times by different workers.
   static constexpr uint64_t kCallsBefore = 4;
   static constexpr uint64_t kTrials = 4;
-  // How many calls a worker may make while it does not know whether a size is agreed on: they take
-  // milliseconds each, a question and its answer less than one.
-  static constexpr uint8_t kCallsFurther = 4;
+  // How many calls a worker may make while it does not know whether a size is agreed on. Only large calls are
+  // tuned, but positions count all calls of the world group, small ones too; so it is that of the network
+  // watch, for its reason.
+  static constexpr uint8_t kCallsFurther = NetworkWatch::kCallsFurther;
   static constexpr size_t kTunedMax = 64;  // different calls
 
   // Both are used by this tuner alone, and outlive it. What is agreed on has passed DigestOfSizes().
@@ -54,6 +56,8 @@ class ChunkTuner {
   // has let this worker reach it. `call` is its number among all calls of the group, `key` that of the
   // proposal (chunk_bytes = 0).
   Advice BeforeCall(int64_t call, const plan::ProgramKey& key, uint64_t proposed);
+  // The size that BeforeCall() would advise for this call now. Asking changes nothing.
+  uint64_t NextSize(int64_t call, const plan::ProgramKey& key, uint64_t proposed);
 
   // The digest of sizes as they are proposed, or why they are none.
   static absl::StatusOr<Digest> DigestOfSizes(absl::string_view bytes);
@@ -73,8 +77,14 @@ class ChunkTuner {
   static std::vector<uint64_t> SizesAround(uint64_t proposed, uint64_t bytes);
   static std::string Encode(const Sizes& sizes);
   static absl::StatusOr<Sizes> Decode(absl::string_view bytes);
-  // The size of a trial, and where its time goes.
-  Advice Try(Call& call, uint64_t trial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool IsTuned(const plan::ProgramKey& key, uint64_t proposed);
+  // That of the next call; 0: as proposed.
+  uint64_t SizeFor(const Call& call) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The next call is a trial, one of every size in turn.
+  static bool IsTrial(const Call& call);
+  static size_t SizeOfTrial(const Call& call) {
+    return (call.calls - kCallsBefore) % call.sizes.size();
+  }
   // Tells rank 0 how long the trials took.
   void Report(Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // On rank 0, when all have told it.

@@ -46,8 +46,11 @@ class ChunkTunerTest : public ::testing::Test {
       // What is the worker's own does not matter to what all call it.
       plan::ProgramKey key = KeyOf(1 << 20);
       key.self = rank;
-      const ChunkTuner::Advice advice =
-          tuners_[static_cast<size_t>(rank)]->BeforeCall(calls_, key, kProposed);
+      ChunkTuner& tuner = *tuners_[static_cast<size_t>(rank)];
+      const uint64_t next = tuner.NextSize(calls_, key, kProposed);
+      EXPECT_EQ(tuner.NextSize(calls_, key, kProposed), next) << "asking changes nothing";
+      const ChunkTuner::Advice advice = tuner.BeforeCall(calls_, key, kProposed);
+      EXPECT_EQ(advice.chunk_bytes, next);
       const uint64_t size = advice.chunk_bytes == 0 ? kProposed : advice.chunk_bytes;
       EXPECT_TRUE(rank == 0 || size == used) << size << " " << used;
       used = size;
@@ -130,6 +133,7 @@ TEST_F(ChunkTunerTest, SmallCallsAndOtherAlgorithmsAreLeftAlone) {
   for (int call = 0; call < 40; ++call) {
     EXPECT_EQ(tuners_[0]->BeforeCall(call, KeyOf(1000), kProposed).took, nullptr);
     EXPECT_EQ(tuners_[0]->BeforeCall(call, KeyOf(1 << 20), 0).took, nullptr);
+    EXPECT_EQ(tuners_[0]->NextSize(call, KeyOf(1000), kProposed), 0u);
   }
 }
 

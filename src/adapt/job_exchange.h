@@ -35,6 +35,9 @@ class JobExchange {
     virtual ~Round() = default;
     // Whether Wait() would return at once.
     virtual bool Done() = 0;
+    // Waits until that is so, at most until the deadline, by the monotonic clock; returns whether it is so.
+    // It may be called while another thread calls any of these.
+    virtual bool WaitUntil(int64_t deadline_ns) = 0;
     // The texts by rank, with this worker's own; those that this worker does not get are empty. An
     // error names the worker that is lost, or that did not come before a timeout of the
     // implementation. To be called once.
@@ -47,6 +50,9 @@ class JobExchange {
   // Begins the next round. It waits for nobody; what is wrong shows in the round. The exchange must
   // outlive it.
   virtual std::unique_ptr<Round> Start(Contribution mine) = 0;
+  // This worker starts no more rounds. The next one fails at all others, with this reason, instead of
+  // waiting for it.
+  virtual void Stop(absl::string_view why) = 0;
 };
 
 // Rounds that are waited for. Every call is made by all workers of the job, in the same order.

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "adapt/job_exchange.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 
 namespace syncopate::adapt {
@@ -54,6 +55,26 @@ class Board {
   bool Done(size_t round) {
     MutexLock lock(&mutex_);
     return DoneNow(round);
+  }
+  bool WaitUntil(size_t round, int64_t deadline_ns) {
+    MutexLock lock(&mutex_);
+    while (!DoneNow(round)) {
+      const int64_t left_ns = deadline_ns - MonotonicClock().NowNs();
+      if (left_ns <= 0) return false;
+      ++waiting_;
+      changed_.SignalAll();
+      changed_.WaitFor(&mutex_, std::chrono::nanoseconds(left_ns));
+      --waiting_;
+    }
+    return true;
+  }
+  // Returns when a worker is in WaitUntil(); false if none comes for a minute.
+  bool AwaitWaiter() {
+    MutexLock lock(&mutex_);
+    for (int i = 0; waiting_ == 0 && i < 60; ++i) {
+      changed_.WaitFor(&mutex_, std::chrono::seconds(1));
+    }
+    return waiting_ > 0;
   }
   // What `rank` gets.
   absl::StatusOr<std::vector<std::string>> Wait(size_t round, int rank) {
@@ -98,6 +119,7 @@ class Board {
   std::vector<std::map<int, JobExchange::Contribution>> rounds_ ABSL_GUARDED_BY(mutex_);
   std::set<int> left_ ABSL_GUARDED_BY(mutex_);
   std::optional<size_t> broken_ ABSL_GUARDED_BY(mutex_);
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // workers in WaitUntil()
 };
 
 // One worker's side of a board.
@@ -111,12 +133,14 @@ class BoardExchange final : public JobExchange {
     board_.Put(next_, rank_, std::move(mine));
     return std::make_unique<BoardRound>(board_, next_++, rank_);
   }
+  void Stop(absl::string_view /*why*/) override { board_.Leave(rank_); }
 
  private:
   class BoardRound final : public Round {
    public:
     BoardRound(Board& board, size_t round, int rank) : board_(board), round_(round), rank_(rank) {}
     bool Done() override { return board_.Done(round_); }
+    bool WaitUntil(int64_t deadline_ns) override { return board_.WaitUntil(round_, deadline_ns); }
     absl::StatusOr<std::vector<std::string>> Wait() override { return board_.Wait(round_, rank_); }
 
    private:

@@ -91,14 +91,14 @@ NetworkWatch::NetworkWatch(const Topology& topology, const std::vector<int>& pla
   if (exchange.rank() == kDetector) upkeep_.emplace(topology, placement);
 }
 
-uint64_t NetworkWatch::BeforeCall(int64_t call, uint64_t bytes) {
+uint64_t NetworkWatch::BeforeCall(int64_t call, uint64_t bytes, int64_t deadline_ns) {
   const int at_once = ++under_way_;
   MutexLock lock(&mutex_);
   if (!ended_) {
     // A call that is still under way belongs to the period that ends and to the next one.
     SawAtOnce(at_once);
     if (bytes_ >= period_bytes_) {
-      EndPeriod(call);
+      EndPeriod(call, deadline_ns);
       at_once_ = at_once;
     }
     bytes_ += bytes;
@@ -107,9 +107,8 @@ uint64_t NetworkWatch::BeforeCall(int64_t call, uint64_t bytes) {
   TakeVersions();
   bool switched = false;
   while (!switches_.empty() && switches_.front().from <= call) {
-    planned_version_ = switches_.front().topology.version;
+    planned_version_ = switches_.front().version;
     switched = true;
-    new_plans_(planned_version_, switches_.front().topology);
     switches_.pop_front();
   }
   if (switched) {
@@ -123,7 +122,7 @@ bool NetworkWatch::WouldWait() {
   MutexLock lock(&mutex_);
   // The call would end a period, which comes to those that are under way.
   if (ended_ || bytes_ < period_bytes_) return false;
-  Learn(kPeriodsAheadMax);
+  Learn();
   return unknown_.size() >= kPeriodsAheadMax;
 }
 
@@ -135,12 +134,12 @@ void NetworkWatch::TakeVersions() {
                .reason = std::move(version->first),
                .topology_json = ToJson(version->second)};
     newest_number_ = newest_.version;
-    switches_.push_back({.from = value.from, .topology = std::move(version->second)});
+    new_plans_(newest_.version, version->second);
+    switches_.push_back({.from = value.from, .version = newest_.version});
   }
 }
 
-// Without the lock, which another thread may hold while it waits for records: those come by the control thread,
-// and this may be it.
+// Without the lock: calls of other groups are many, and this is all that the watch needs to know of them.
 void NetworkWatch::BesideCall() { SawAtOnce(++under_way_); }
 
 void NetworkWatch::SawAtOnce(int at_once) {
@@ -161,7 +160,7 @@ void NetworkWatch::Waited(int64_t ns) {
   waited_ns_ += ns;
 }
 
-void NetworkWatch::EndPeriod(int64_t call) {
+void NetworkWatch::EndPeriod(int64_t call, int64_t deadline_ns) {
   agreement_.Begin(call);
   unknown_.push_back(
       {.kind = kind_,
@@ -169,7 +168,7 @@ void NetworkWatch::EndPeriod(int64_t call) {
            {.what = "traffic", .text = EncodeNumbers(TakeRecord()), .root = kDetector})});
   ++period_;
   bytes_ = kind_ = 0;
-  Learn(kPeriodsAheadMax);
+  LearnAndWait(deadline_ns);
 }
 
 NetworkWatch::Record NetworkWatch::TakeRecord() {
@@ -198,10 +197,10 @@ NetworkWatch::Record NetworkWatch::TakeRecord() {
 }
 
 // The periods are shown strictly in order.
-void NetworkWatch::Learn(size_t ahead) {
+void NetworkWatch::Learn() {
   while (!ended_ && !unknown_.empty()) {
     Period& first = unknown_.front();
-    if (unknown_.size() <= ahead && !first.records->Done()) return;
+    if (!first.records->Done()) return;
     const absl::StatusOr<std::vector<std::string>> texts = first.records->Wait();
     if (!texts.ok()) return End(texts.status());
     if (upkeep_) {
@@ -214,6 +213,20 @@ void NetworkWatch::Learn(size_t ahead) {
       Show(period_ - unknown_.size(), first.kind, all);
     }
     unknown_.pop_front();
+  }
+}
+
+void NetworkWatch::LearnAndWait(int64_t deadline_ns) {
+  for (Learn(); unknown_.size() > kPeriodsAheadMax; Learn()) {
+    // A reader may learn the end of this round meanwhile.
+    const std::shared_ptr<JobExchange::Round> first = unknown_.front().records;
+    mutex_.Unlock();
+    const bool over = first->WaitUntil(deadline_ns);
+    mutex_.Lock();
+    if (!over) {
+      return End(absl::DeadlineExceededError(
+          "records of a period did not come before the deadline of a call"));
+    }
   }
 }
 
@@ -257,15 +270,17 @@ void NetworkWatch::Show(uint64_t period, uint64_t kind, const std::vector<Record
   agreement_.Propose(change->topology.version, EncodeVersion(change->reason, change->topology));
 }
 
+// Others must not wait for records that this worker does not send any more.
 void NetworkWatch::End(const absl::Status& why) {
-  ended_ = true;
+  if (std::exchange(ended_, true)) return;
+  exchange_.Stop(why.message());
   unknown_.clear();
   Log(LogLevel::kInfo, "changes of the network are not looked for any more: ", why.message());
 }
 
 NetworkVersion NetworkWatch::Newest() {
   MutexLock lock(&mutex_);
-  Learn(SIZE_MAX);
+  Learn();
   TakeVersions();
   return newest_;
 }

@@ -4,7 +4,8 @@
 // A *period* is a run of calls of the world group that move 1 MiB or more in all; its end is the
 // same call on all workers. After it every worker sends rank 0 a small record of what has come from
 // whom in it and how quickly. Nobody waits for that, unless it is kPeriodsAheadMax periods ahead of
-// rank 0, or rank 0 of another one. Whenever rank 0 has the records of all, it shows them to the
+// rank 0, or rank 0 of another one: then it waits until the deadline of the call that it is about to make.
+// A watch that cannot go on says so, and ends on all workers. Whenever rank 0 has the records of all, it shows them to the
 // detector, period by period.
 //
 // Programs must change at the same call everywhere, so a version that the detector makes is proposed
@@ -50,7 +51,8 @@ class NetworkWatch {
 
   // `placement` has for each rank the device of `topology` that it is on.
   // `take_traffic` returns what has come from each other worker since it was last called.
-  // `new_plans` is told the version and its topology before any call is to be planned by it.
+  // `new_plans` is told a version and its topology when it is agreed on, before Newest() returns it and before
+  // any call is to be planned by it.
   // `exchange` and `agreement` are used by this watch alone, and outlive it. What is agreed on has passed
   // DigestOfVersion().
   NetworkWatch(const Topology& topology, const std::vector<int>& placement,
@@ -60,8 +62,8 @@ class NetworkWatch {
 
   // To be called before each call of the world group, in their order, when the agreement has let this
   // worker reach it; `call` is its number, `bytes` what it moves. Returns the version of the topology to
-  // plan it by.
-  uint64_t BeforeCall(int64_t call, uint64_t bytes);
+  // plan it by. Waits for others until the deadline at most; where that was not enough, the watch has ended.
+  uint64_t BeforeCall(int64_t call, uint64_t bytes, int64_t deadline_ns);
   // Whether BeforeCall() would have to wait for another worker now.
   bool WouldWait();
   // To be called before each call of any other group, in which this worker may be alone with some: such
@@ -77,7 +79,7 @@ class NetworkWatch {
   // known how much of the period was spent on calls, and all of it counts.
   void Waited(int64_t ns);
 
-  // The newest version that has been agreed on.
+  // The newest version that has been agreed on. Never waits for others, whatever other threads do.
   NetworkVersion Newest();
   // Its number, as far as the last call knew; from anywhere, without a lock.
   uint64_t NewestNumber() const { return newest_number_; }
@@ -88,21 +90,23 @@ class NetworkWatch {
  private:
   struct Period {
     uint64_t kind = 0;  // a digest of the programs that ran in it
-    std::unique_ptr<JobExchange::Round> records;
+    std::shared_ptr<JobExchange::Round> records;
   };
   // A version that has been agreed on.
   struct Switch {
     int64_t from = 0;  // the first call that is planned by it
-    Topology topology;
+    uint64_t version = 0;
   };
 
-  void EndPeriod(int64_t call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndPeriod(int64_t call, int64_t deadline_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What this worker saw in a period, in words (network_watch.cc).
   using Record = std::vector<int64_t>;
   Record TakeRecord() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Lets go of the periods whose records have arrived; on rank 0 the detector sees them. Waits while
-  // there are more than `ahead` others.
-  void Learn(size_t ahead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets go of the periods whose records have arrived; on rank 0 the detector sees them.
+  void Learn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same, and waits while there are more than kPeriodsAheadMax others, until the deadline. The lock is
+  // released meanwhile: readers never wait for other workers.
+  void LearnAndWait(int64_t deadline_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `all`: by rank.
   void Show(uint64_t period, uint64_t kind, const std::vector<Record>& all)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -3,10 +3,12 @@
 #include "adapt/network_watch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -23,6 +25,7 @@ namespace {
 
 constexpr int kWorkers = 4;
 constexpr uint64_t kMiB = 1 << 20;
+constexpr int64_t kLongNs = 60'000'000'000;
 
 // A ring in which every hop takes 50 ms for its part, unless it is slow.
 class Job {
@@ -37,18 +40,19 @@ class Job {
           network, placement, [this, rank] { return TrafficOf(rank); }, *exchanges.back(),
           *agreements.back(),
           [this, rank](uint64_t version, const Topology&) {
-            switches[static_cast<size_t>(rank)].push_back({calls_[rank], version});
+            published[static_cast<size_t>(rank)].push_back(version);
           },
           clock_));
     }
   }
 
   // The next call of this worker; the version that it is planned by.
-  uint64_t Call(int rank, uint64_t bytes = kMiB, uint64_t digest = 7) {
+  uint64_t Call(int rank, uint64_t bytes = kMiB, uint64_t digest = 7, int64_t deadline_ns = 0) {
     if (rank == 0) clock_.AdvanceNs(55'000'000);
     const int call = ++calls_[rank];
     agreements[static_cast<size_t>(rank)]->Reach(call);
-    const uint64_t version = watches[static_cast<size_t>(rank)]->BeforeCall(call, bytes);
+    const uint64_t version =
+        watches[static_cast<size_t>(rank)]->BeforeCall(call, bytes, deadline_ns);
     watches[static_cast<size_t>(rank)]->Planned(digest);
     watches[static_cast<size_t>(rank)]->Waited(slow_hop >= 0 ? 105'000'000 : 55'000'000);
     if (ends) watches[static_cast<size_t>(rank)]->Ended();
@@ -65,7 +69,7 @@ class Job {
   AgreedValues agreed{kWorkers, NetworkWatch::kCallsFurther};
   std::vector<std::unique_ptr<InstantAgreement>> agreements;
   std::vector<std::unique_ptr<NetworkWatch>> watches;
-  std::map<size_t, std::vector<std::pair<int, uint64_t>>> switches;  // by rank: call, version
+  std::map<size_t, std::vector<uint64_t>> published;  // by rank: versions that may be planned by
 
  private:
   std::vector<transport::Traffic> TrafficOf(int rank) const {
@@ -93,6 +97,9 @@ TEST(NetworkWatchTest, AllWorkersComeToTheSameVersion) {
   EXPECT_LE(needed, 9);
   const NetworkVersion version = job.watches[0]->Newest();
   EXPECT_EQ(version.version, first + 1);
+  // What Newest() returns can be planned by, though the world group does so some calls later.
+  EXPECT_EQ(job.published[3], (std::vector<uint64_t>{first + 1}));
+  EXPECT_EQ(job.Call(3), first);
   EXPECT_TRUE(absl::StrContains(version.reason, "1->2")) << version.reason;
   const absl::StatusOr<Topology> topology = ParseTopology(version.topology_json);
   ASSERT_TRUE(topology.ok()) << topology.status();
@@ -126,8 +133,7 @@ TEST(NetworkWatchTest, PlansChangeAtTheSameCallHoweverFarAheadAWorkerIs) {
     for (int rank = 0; rank < kWorkers; ++rank) EXPECT_EQ(planned[rank], planned[0]);
     EXPECT_EQ(planned[0].back(), planned[0].front() + 1);
     for (size_t rank = 0; rank < kWorkers; ++rank) {
-      ASSERT_EQ(job.switches[rank].size(), 1u);
-      EXPECT_EQ(job.switches[rank], job.switches[0]);
+      EXPECT_EQ(job.published[rank], (std::vector<uint64_t>{planned[0].back()}));
     }
   }
 }
@@ -149,6 +155,50 @@ TEST(NetworkWatchTest, SaysWhenACallWouldWait) {
   EXPECT_FALSE(job.watches[1]->WouldWait());
   job.Call(1);
   EXPECT_TRUE(job.watches[1]->WouldWait());
+}
+
+// It held the lock that readers need while it waited.
+TEST(NetworkWatchTest, ReadersDoNotWaitForAWorkerThatWaitsForRecords) {
+  Job job;
+  while (!job.watches[1]->WouldWait()) job.Call(1);
+  std::atomic<bool> waits = true;
+  std::thread ahead([&] {
+    job.Call(1, kMiB, 7, MonotonicClock().NowNs() + kLongNs);
+    waits = false;
+  });
+  EXPECT_TRUE(job.board.AwaitWaiter());
+  EXPECT_FALSE(job.watches[1]->Newest().topology_json.empty());
+  EXPECT_TRUE(waits);
+  // The others come to the end of their first period.
+  for (int i = 0; i < 2; ++i) {
+    for (const int rank : {0, 2, 3}) job.Call(rank);
+  }
+  ahead.join();
+  EXPECT_FALSE(waits);
+}
+
+TEST(NetworkWatchTest, ACallThatWaitsForRecordsDoesSoUntilItsDeadline) {
+  Job job;
+  while (!job.watches[1]->WouldWait()) job.Call(1);
+  const int64_t deadline_ns = MonotonicClock().NowNs() + 50'000'000;
+  job.Call(1, kMiB, 7, deadline_ns);
+  EXPECT_GE(MonotonicClock().NowNs(), deadline_ns);
+  EXPECT_LT(MonotonicClock().NowNs(), deadline_ns + kLongNs / 2);
+}
+
+// The others used to go on until each of them had waited for the one that had ended.
+TEST(NetworkWatchTest, AWatchThatEndsEndsForAll) {
+  Job job;
+  constexpr size_t kAhead = NetworkWatch::kPeriodsAheadMax;
+  while (!job.watches[1]->WouldWait()) job.Call(1);
+  job.Call(1);  // its time is up
+  EXPECT_FALSE(job.watches[1]->WouldWait()) << "it has ended";
+  const size_t rounds = job.board.rounds();
+  EXPECT_EQ(rounds, kAhead + 1);
+  for (int i = 0; i < 3 * static_cast<int>(kAhead); ++i) {
+    for (const int rank : {0, 2, 3}) job.Call(rank, kMiB, 7, MonotonicClock().NowNs() + kLongNs);
+  }
+  EXPECT_LE(job.board.rounds(), rounds + 1) << "they begin one more, which tells them";
 }
 
 TEST(NetworkWatchTest, AVersionTravelsWithItsReason) {

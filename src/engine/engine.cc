@@ -162,6 +162,12 @@ absl::Status Engine::Wait(const std::shared_ptr<Operation>& operation) {
   return operation->status();
 }
 
+void Engine::Hasten(Operation& operation, int64_t deadline_ns) {
+  if (operation.done() || operation.deadline_ns() <= deadline_ns) return;
+  operation.Hasten(deadline_ns);
+  transport_.Wake();  // the driving thread may sleep until the deadline that it knows
+}
+
 void Engine::StopDriving() {
   driving_ = false;
   // The caller is a waiter itself. Another waiter or the pump drives on.

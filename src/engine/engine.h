@@ -48,6 +48,8 @@ class Engine {
   std::shared_ptr<Operation> Start(OperationSpec spec);
   // Waits until it is done, which its deadline bounds. Returns its status.
   absl::Status Wait(const std::shared_ptr<Operation>& operation);
+  // From now on the operation has this deadline, unless its own is earlier.
+  void Hasten(Operation& operation, int64_t deadline_ns);
   // Start and Wait, without waking the pump.
   absl::Status Run(OperationSpec spec);
 

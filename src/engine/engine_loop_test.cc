@@ -304,6 +304,33 @@ TEST(EngineOnLoopTest, LateWorkerIsNamedNotBeforeTheDeadline) {
   EXPECT_EQ(data, std::vector<float>(10, 1));
 }
 
+// A vote that was started with a long timeout is waited for by a call with a short one.
+TEST(EngineOnLoopTest, AnOperationThatIsHastenedEndsForAllAtTheNewDeadline) {
+  LoopWorld world(3, 23);
+  const Program program = *plan::PlanBy("ring", AllReduceOf(3, 10), {});
+  std::vector<float> data(10, 1);
+  std::vector<std::shared_ptr<Operation>> operations;
+  constexpr int64_t kLateNs = 50'000'000'000, kSoonNs = 5'000'000;
+  for (int rank : {0, 2}) {
+    operations.push_back(world.Start(rank, {.group = nullptr,
+                                            .program = *CompileProgram(program, rank),
+                                            .data = data.data(),
+                                            .deadline_ns = kLateNs}));
+  }
+  operations[0]->Hasten(kSoonNs);
+  operations[0]->Hasten(kLateNs);  // never later again
+  while (world.now_ns() < kSoonNs - 1000) {
+    world.Step({0, 1, 2});
+    ASSERT_FALSE(operations[0]->done() || operations[1]->done());
+  }
+  ASSERT_TRUE(world.Finish(operations, 1000));
+  EXPECT_LT(world.now_ns(), kLateNs);
+  for (const auto& operation : operations) {
+    EXPECT_FALSE(operation->status().ok()) << "all come to the same end";
+    EXPECT_EQ(GetSuspect(operation->status()), 1) << operation->status();
+  }
+}
+
 // A member that knew of a loss broke the gate. Another one, which had not heard of it yet, took it for
 // a gate whose time was up, and blamed the first member that had not come: a live one.
 TEST(EngineOnLoopTest, AGateThatBrokeForALossNamesTheLostOneWhereTheNewsComesLater) {

@@ -97,7 +97,13 @@ class Operation {
   }
   int priority() const { return spec_.priority; }
   const EngineGroup& group() const { return *spec_.group; }
-  int64_t deadline_ns() const { return spec_.deadline_ns; }
+  int64_t deadline_ns() const { return deadline_ns_.load(std::memory_order_relaxed); }
+  // Brings the deadline forward to this time, if it is later. Any thread may ask (Engine::Hasten).
+  void Hasten(int64_t deadline_ns) {
+    int64_t now = deadline_ns_.load(std::memory_order_relaxed);
+    while (deadline_ns < now && !deadline_ns_.compare_exchange_weak(now, deadline_ns)) {
+    }
+  }
   std::string Describe() const;
 
  private:
@@ -189,6 +195,7 @@ class Operation {
   absl::Status LateStatus(const transport::Session::Failure& failure) const;
 
   const OperationSpec spec_;
+  std::atomic<int64_t> deadline_ns_{spec_.deadline_ns};
   const uint64_t sequence_;
   transport::Transport& transport_;
   ScratchPool& pool_;

@@ -112,7 +112,7 @@ absl::Status Operation::LateStatus(const transport::Session::Failure& failure) c
 // as that has not passed; a one-shot and an exchange must be finished.
 Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
                                             absl::Span<const transport::Loss> losses) {
-  const bool late = now_ns >= spec_.deadline_ns;
+  const bool late = now_ns >= deadline_ns();
   auto missing_is_lost = [&](transport::Gate gate) {
     for (int member = 0; member < members(); ++member) {
       if (IsLost(member, losses) && !session_->Entered(gate, member)) return true;
@@ -201,7 +201,7 @@ Operation::Outcome Operation::CheckTroubles(int64_t now_ns,
         session_->Enter(transport::Gate::kFinish, member);
         outcome = Outcome::kMoved;
       }
-    } else if (shape_ == Shape::kExchange && now_ns >= spec_.deadline_ns + kFinishGraceNs) {
+    } else if (shape_ == Shape::kExchange && now_ns >= deadline_ns() + kFinishGraceNs) {
       transport_.Expel(spec_.group->members[static_cast<size_t>(member)]);
     }
   }

@@ -25,17 +25,31 @@ bool CallPlans::WouldWait(const plan::ProgramKey& key) {
     const Kind& kind = *found->second;
     return !frozen_ && kind.vote != nullptr && !kind.vote->Done();
   }
-  // Without a name there is a quick choice.
-  if (key.algorithm.empty()) return false;
-  const auto ordered = first_.find(name);
-  if (ordered == first_.end()) {
-    if (cache_.Knows(key)) return false;
-    first_.emplace(name, cache_.Order(key));
-    return true;
-  }
-  if (!ordered->second->done()) return true;
-  first_.erase(ordered);
-  return false;
+  if (key.algorithm.empty() && cache_.GetQuick(key).ok()) return false;
+  return WouldPlan(key);
+}
+
+const CallPlans::Kind* CallPlans::Find(const plan::ProgramKey& key) const {
+  const auto found = kinds_.find(NameOf(key));
+  return found == kinds_.end() ? nullptr : found->second.get();
+}
+
+bool CallPlans::WouldPlan(const plan::ProgramKey& key) {
+  const auto ordered = first_.find(key);
+  if (ordered != first_.end()) return !ordered->second->done();
+  if (cache_.Knows(key)) return false;
+  if (first_.size() >= kKindsMax) first_.clear();
+  first_.emplace(key, cache_.Order(key));
+  return true;
+}
+
+// What was planned beside is in the cache, unless it failed, which planning it again would not mend.
+absl::StatusOr<PlannedProgram> CallPlans::Get(const plan::ProgramKey& key) {
+  const auto ordered = first_.find(key);
+  if (ordered == first_.end() || !ordered->second->done()) return cache_.Get(key);
+  absl::StatusOr<PlannedProgram> made = ordered->second->result();
+  if (made.ok()) first_.erase(ordered);
+  return made;
 }
 
 absl::StatusOr<CallPlans::Kind*> CallPlans::KindOf(const plan::ProgramKey& key) {
@@ -43,7 +57,12 @@ absl::StatusOr<CallPlans::Kind*> CallPlans::KindOf(const plan::ProgramKey& key) 
   const auto found = kinds_.find(name);
   if (found != kinds_.end()) return found->second.get();
   auto kind = std::make_unique<Kind>();
-  SYNCOPATE_ASSIGN_OR_RETURN(ProgramCache::Offer offer, cache_.Find(key));
+  ProgramCache::Offer offer;
+  if (const auto ordered = first_.find(key); ordered != first_.end() && ordered->second->done()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(offer.now, Get(key));
+  } else {
+    SYNCOPATE_ASSIGN_OR_RETURN(offer, cache_.Find(key));
+  }
   kind->key = kind->coming_key = key;
   kind->version = key.network_version;
   kind->serving = std::move(offer.now);
@@ -88,7 +107,7 @@ void CallPlans::Switch(Kind& kind) {
   kind.coming = nullptr;
 }
 
-absl::Status CallPlans::BeforeCall(Kind& kind, uint64_t version) {
+absl::Status CallPlans::BeforeCall(Kind& kind, uint64_t version, int64_t deadline_ns) {
   if (frozen_) {
     // A vote that runs is not waited for: others may never come to it.
     kind.vote = nullptr;
@@ -99,7 +118,7 @@ absl::Status CallPlans::BeforeCall(Kind& kind, uint64_t version) {
   }
   if (version != kind.version) SYNCOPATE_RETURN_IF_ERROR(Ask(kind, version));
   if (std::unique_ptr<PlanVote> vote = std::move(kind.vote); vote != nullptr) {
-    const absl::StatusOr<bool> all = vote->Outcome();
+    const absl::StatusOr<bool> all = vote->Outcome(deadline_ns);
     if (all.ok() && *all) {
       Switch(kind);
     } else if (!all.ok()) {

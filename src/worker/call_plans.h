@@ -27,9 +27,9 @@ namespace syncopate::worker {
 class PlanVote {
  public:
   virtual ~PlanVote() = default;
-  // Waits for the others to have voted, at most until the vote's own deadline. Whether all said
-  // yes.
-  virtual absl::StatusOr<bool> Outcome() = 0;
+  // Whether all said yes. Waits for the others to have voted, until the vote's own deadline or this one,
+  // whichever is first: a vote that has not ended by then fails, for all.
+  virtual absl::StatusOr<bool> Outcome(int64_t deadline_ns) = 0;
   // Whether Outcome() would return at once.
   virtual bool Done() const = 0;
 };
@@ -63,11 +63,18 @@ class CallPlans {
   // The kind of a call with this key. It stays where it is.
   absl::StatusOr<Kind*> KindOf(const plan::ProgramKey& key);
   // Before each call of the kind, by this version of the network: afterwards `serving` is what it
-  // runs.
-  absl::Status BeforeCall(Kind& kind, uint64_t version);
-  // Whether KindOf() and BeforeCall() of a call with this key would wait for others, or for a plan whose
-  // algorithm the key names. Such a plan is made beside from then on.
+  // runs. Waits for others until the deadline at most.
+  absl::Status BeforeCall(Kind& kind, uint64_t version, int64_t deadline_ns);
+  // Whether KindOf() and BeforeCall() of a call with this key would wait for others, or for a full plan, which
+  // calls need whose algorithm the key names or for which there is no quick choice. Such a plan is made beside
+  // from then on.
   bool WouldWait(const plan::ProgramKey& key);
+  // The kind of a call with this key, if it is known.
+  const Kind* Find(const plan::ProgramKey& key) const;
+  // Whether Get() would plan now. If so the plan is made beside from then on.
+  bool WouldPlan(const plan::ProgramKey& key);
+  // The full plan of this key, or why there is none.
+  absl::StatusOr<PlannedProgram> Get(const plan::ProgramKey& key);
   // True if BeforeCall() has nothing to do for this version.
   static bool IsSettled(const Kind& kind, uint64_t version) {
     return !kind.better && kind.coming == nullptr && kind.vote == nullptr &&
@@ -90,7 +97,7 @@ class CallPlans {
   ProgramCache& cache_;
   const StartVote start_vote_;
   absl::flat_hash_map<plan::ProgramKey, std::unique_ptr<Kind>, plan::ProgramKeyHash> kinds_;
-  // Plans that calls of a kind that is new wait for, by the name of the kind.
+  // Full plans that calls wait for, and those that failed.
   absl::flat_hash_map<plan::ProgramKey, std::shared_ptr<ComingPlan>, plan::ProgramKeyHash> first_;
   bool frozen_ = false;
   std::unique_ptr<Kind> passing_;  // the last kind that was not kept

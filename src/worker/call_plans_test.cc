@@ -19,6 +19,7 @@ namespace syncopate::worker {
 namespace {
 
 constexpr int64_t kLongNs = 60'000'000'000;
+constexpr int64_t kDeadlineNs = 1'000;  // of every call; its number is all that is looked at
 
 // Racks behind a narrow uplink: there the plan is not what the quick choice takes.
 Network Racks() {
@@ -130,7 +131,8 @@ class Votes {
    public:
     Vote(std::shared_ptr<Round> round, size_t members)
         : round_(std::move(round)), members_(members) {}
-    absl::StatusOr<bool> Outcome() override {
+    absl::StatusOr<bool> Outcome(int64_t deadline_ns) override {
+      EXPECT_EQ(deadline_ns, kDeadlineNs) << "that of the call which needs the outcome";
       if (round_->voted < members_) return absl::DeadlineExceededError("somebody has not voted");
       return round_->all;
     }
@@ -174,7 +176,7 @@ TEST(CallPlansTest, AllMembersChangeAtTheSameCall) {
         const plan::ProgramKey key = KeyOf(ranks, 1'000'000, static_cast<int>(member));
         absl::StatusOr<CallPlans::Kind*> kind = plans[member]->KindOf(key);
         ASSERT_TRUE(kind.ok()) << kind.status();
-        ASSERT_TRUE(plans[member]->BeforeCall(**kind, 1).ok());
+        ASSERT_TRUE(plans[member]->BeforeCall(**kind, 1, kDeadlineNs).ok());
         const uint64_t mine = (*kind)->serving.program->digest;
         if (member == 0) digest = mine;
         ASSERT_EQ(mine, digest) << "seed " << seed << ", call " << call;
@@ -196,12 +198,12 @@ TEST(CallPlansTest, TheOldPlanServesWhileTheNewVersionIsPlanned) {
   Votes votes(1);
   CallPlans plans(cache, [&](bool yes) { return votes.Start(0, yes); });
   CallPlans::Kind& kind = **plans.KindOf(KeyOf(kAll, 1'000'000));
-  ASSERT_TRUE(plans.BeforeCall(kind, 1).ok());
+  ASSERT_TRUE(plans.BeforeCall(kind, 1, kDeadlineNs).ok());
   EXPECT_EQ(kind.coming, nullptr) << "it may be the only call";
-  ASSERT_TRUE(plans.BeforeCall(kind, 1).ok());
+  ASSERT_TRUE(plans.BeforeCall(kind, 1, kDeadlineNs).ok());
   ASSERT_NE(kind.coming, nullptr);
   ASSERT_TRUE(kind.coming->WaitUntil(MonotonicClock().NowNs() + kLongNs));
-  for (int call = 2; call < 4; ++call) ASSERT_TRUE(plans.BeforeCall(kind, 1).ok());
+  for (int call = 2; call < 4; ++call) ASSERT_TRUE(plans.BeforeCall(kind, 1, kDeadlineNs).ok());
   ASSERT_TRUE(CallPlans::IsSettled(kind, 1));
   const auto old = kind.serving.program;
   EXPECT_EQ(old, cache.Get(KeyOf(kAll, 1'000'000))->program);
@@ -210,11 +212,11 @@ TEST(CallPlansTest, TheOldPlanServesWhileTheNewVersionIsPlanned) {
   faster.topology.version = 2;
   cache.Publish(2, faster.topology);
   ASSERT_FALSE(CallPlans::IsSettled(kind, 2));
-  ASSERT_TRUE(plans.BeforeCall(kind, 2).ok());
+  ASSERT_TRUE(plans.BeforeCall(kind, 2, kDeadlineNs).ok());
   EXPECT_EQ(kind.serving.program, old);
   EXPECT_EQ(kind.key.network_version, 1u);
   ASSERT_TRUE(kind.coming->WaitUntil(MonotonicClock().NowNs() + kLongNs));
-  for (int call = 1; call < 4; ++call) ASSERT_TRUE(plans.BeforeCall(kind, 2).ok());
+  for (int call = 1; call < 4; ++call) ASSERT_TRUE(plans.BeforeCall(kind, 2, kDeadlineNs).ok());
   plan::ProgramKey key = KeyOf(kAll, 1'000'000);
   key.network_version = 2;
   EXPECT_EQ(kind.serving.program, cache.Get(key)->program);
@@ -232,14 +234,42 @@ TEST(CallPlansTest, SaysWhenACallWouldWaitForTheVotesOfOthers) {
   CallPlans::Kind& kind = **plans.KindOf(key);
   for (int call = 0; call < 3; ++call) {
     EXPECT_FALSE(plans.WouldWait(key)) << call;
-    ASSERT_TRUE(plans.BeforeCall(kind, 1).ok());
+    ASSERT_TRUE(plans.BeforeCall(kind, 1, kDeadlineNs).ok());
   }
   ASSERT_NE(kind.vote, nullptr);
   EXPECT_TRUE(plans.WouldWait(key));
   EXPECT_TRUE(plans.WouldWait(key)) << "asking changes nothing";
   ASSERT_TRUE(votes.Start(1, false).ok());
   EXPECT_FALSE(plans.WouldWait(key));
-  ASSERT_TRUE(plans.BeforeCall(kind, 1).ok());
+  ASSERT_TRUE(plans.BeforeCall(kind, 1, kDeadlineNs).ok());
+}
+
+// As it is for a call for which the tuner tries other sub-chunks.
+TEST(CallPlansTest, APlanIsMadeBesideAndAskedForOnce) {
+  ProgramCache cache(2, Racks());
+  Votes votes(1);
+  CallPlans plans(cache, [&](bool yes) { return votes.Start(0, yes); });
+  plan::ProgramKey key = KeyOf(kAll, 1'000'000);
+  key.algorithm = "forest";
+  key.chunk_bytes = 64 << 10;
+  EXPECT_EQ(plans.Find(key), nullptr);
+  EXPECT_TRUE(plans.WouldPlan(key));
+  EXPECT_FALSE(cache.Knows(key)) << "this thread has planned";
+  plan::ProgramKey none = key;
+  none.algorithm = "no such algorithm";
+  EXPECT_TRUE(plans.WouldPlan(none));
+  const int64_t deadline_ns = MonotonicClock().NowNs() + kLongNs;
+  while ((plans.WouldPlan(key) || plans.WouldPlan(none)) &&
+         MonotonicClock().NowNs() < deadline_ns) {
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(cache.Knows(key));
+  const absl::StatusOr<PlannedProgram> made = plans.Get(key);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->program, cache.Get(key)->program);
+  EXPECT_EQ(made->chunk_bytes, key.chunk_bytes);
+  EXPECT_FALSE(plans.WouldPlan(none)) << "it is not tried again and again";
+  EXPECT_FALSE(plans.Get(none).ok());
 }
 
 // Also where the network changes: the plan of the old version serves.
@@ -261,11 +291,11 @@ TEST(CallPlansTest, ANamedAlgorithmIsPlannedBesideIfItsCallMustNotWait) {
   faster.topology = TwoRackTopology(4, 1e9, 4e9, 1e-5);
   faster.topology.version = 2;
   cache.Publish(2, faster.topology);
-  ASSERT_TRUE(plans.BeforeCall(kind, 2).ok());
+  ASSERT_TRUE(plans.BeforeCall(kind, 2, kDeadlineNs).ok());
   EXPECT_EQ(kind.serving.program, old);
   ASSERT_NE(kind.coming, nullptr);
   ASSERT_TRUE(kind.coming->WaitUntil(MonotonicClock().NowNs() + kLongNs));
-  for (int call = 1; call < 4; ++call) ASSERT_TRUE(plans.BeforeCall(kind, 2).ok());
+  for (int call = 1; call < 4; ++call) ASSERT_TRUE(plans.BeforeCall(kind, 2, kDeadlineNs).ok());
   EXPECT_EQ(kind.key.network_version, 2u);
   EXPECT_TRUE(CallPlans::IsSettled(kind, 2));
 }
@@ -276,7 +306,7 @@ TEST(CallPlansTest, NothingChangesAfterAVoteThatFailed) {
   CallPlans plans(cache, [&](bool yes) { return votes.Start(0, yes); });
   CallPlans::Kind& kind = **plans.KindOf(KeyOf(kAll, 1'000'000));
   const auto quick = kind.serving.program;
-  for (int call = 0; call < 10; ++call) ASSERT_TRUE(plans.BeforeCall(kind, 1).ok());
+  for (int call = 0; call < 10; ++call) ASSERT_TRUE(plans.BeforeCall(kind, 1, kDeadlineNs).ok());
   EXPECT_EQ(kind.serving.program, quick);
   EXPECT_TRUE(CallPlans::IsSettled(kind, 1));
 }

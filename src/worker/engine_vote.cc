@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/digest.h"
 #include "base/status.h"
 
@@ -20,7 +19,8 @@ class EngineVote final : public PlanVote {
              std::shared_ptr<engine::Operation> operation)
       : engine_(engine), yes_(std::move(yes)), operation_(std::move(operation)) {}
 
-  absl::StatusOr<bool> Outcome() override {
+  absl::StatusOr<bool> Outcome(int64_t deadline_ns) override {
+    engine_.Hasten(*operation_, deadline_ns);
     SYNCOPATE_RETURN_IF_ERROR(engine_.Wait(operation_));
     return *yes_ == 1;
   }
@@ -36,7 +36,7 @@ class EngineVote final : public PlanVote {
 
 // A reduction, so that all survivors get the outcome or none does.
 absl::StatusOr<std::unique_ptr<PlanVote>> EngineVotes::Start(const engine::EngineGroup& group,
-                                                             bool yes, int64_t timeout_ns) {
+                                                             bool yes, int64_t deadline_ns) {
   if (votes_ == nullptr) {
     const uint64_t key = DigestOf(absl::StrCat("votes of ", group.key)).low | 1;
     SYNCOPATE_ASSIGN_OR_RETURN(votes_, engine_.MakeGroup(key, group.members));
@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<PlanVote>> EngineVotes::Start(const engine::Engin
                      .op = ReduceOp::kMin,
                      .weight = 1,
                      .priority = kPriority,
-                     .deadline_ns = MonotonicClock().NowNs() + timeout_ns,
+                     .deadline_ns = deadline_ns,
                      .completed = [value](const absl::Status&) {}});
   return std::make_unique<EngineVote>(engine_, std::move(value), std::move(operation));
 }

@@ -20,9 +20,9 @@ class EngineVotes {
   EngineVotes(engine::Engine& engine, ProgramCache& programs)
       : engine_(engine), programs_(programs) {}
 
-  // `group` is that of which the members vote; those that have not voted after `timeout_ns` are late.
+  // `group` is that of which the members vote; those that have not voted at the deadline are late.
   absl::StatusOr<std::unique_ptr<PlanVote>> Start(const engine::EngineGroup& group, bool yes,
-                                                  int64_t timeout_ns);
+                                                  int64_t deadline_ns);
   // The group is closed: no more votes.
   void Close() {
     if (votes_ != nullptr) votes_->port->Hurry();

@@ -68,28 +68,39 @@ bool GroupImpl::WouldWait(const Call& call) {
   if (world && !worker->MayReachCall(calls_ + 1)) return true;
   if (world && watch != nullptr && watch->WouldWait()) return true;
   MutexLock lock(&mutex_);
-  return group_ != nullptr && call.program.empty() && plans_.WouldWait(KeyOf(call, last_version_));
+  if (group_ == nullptr || !call.program.empty()) return false;
+  const plan::ProgramKey key = KeyOf(call, last_version_);
+  return plans_.WouldWait(key) || WouldPlanSubChunks(key);
+}
+
+bool GroupImpl::WouldPlanSubChunks(const plan::ProgramKey& key) {
+  const worker::CallPlans::Kind* const kind = plans_.Find(key);
+  if (tuner == nullptr || kind == nullptr || kind->serving.chunk_bytes == 0) return false;
+  plan::ProgramKey refined = kind->key;
+  refined.chunk_bytes = tuner->NextSize(calls_ + 1, kind->key, kind->serving.chunk_bytes);
+  return refined.chunk_bytes > 0 && plans_.WouldPlan(refined);
 }
 
 absl::StatusOr<engine::OperationSpec> GroupImpl::Prepare(const Call& call) {
   SYNCOPATE_RETURN_IF_ERROR(worker->CheckProcess());
   SYNCOPATE_RETURN_IF_ERROR(worker::CheckCall(call, size(), self));
+  const int64_t deadline_ns = MonotonicClock().NowNs() + TimeoutNs(call);
   if (worker::PromptStart::Wanted() && WouldWait(call)) return worker::PromptStart::WouldWait();
   uint64_t planned_by = version;
   const int64_t number = ++calls_;
   if (world && worker->network) {
-    SYNCOPATE_RETURN_IF_ERROR(
-        worker->ReachCall(number, MonotonicClock().NowNs() + TimeoutNs(call)));
+    SYNCOPATE_RETURN_IF_ERROR(worker->ReachCall(number, deadline_ns));
   }
   if (watch != nullptr && world) {
-    planned_by = watch->BeforeCall(number, call.data.elements * SizeOf(call.data.type));
+    planned_by =
+        watch->BeforeCall(number, call.data.elements * SizeOf(call.data.type), deadline_ns);
   } else if (watch != nullptr) {
     watch->BesideCall();
   }
   std::shared_ptr<std::atomic<int64_t>> took;
   std::shared_ptr<engine::EngineGroup> group;
   absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> program =
-      ProgramFor(call, number, planned_by, group, took);
+      ProgramFor(call, number, planned_by, deadline_ns, group, took);
   if (!program.ok()) {
     if (watch != nullptr) watch->Ended();
     return program.status();
@@ -103,7 +114,7 @@ absl::StatusOr<engine::OperationSpec> GroupImpl::Prepare(const Call& call) {
                              .op = Reduces(call.collective) ? call.op : ReduceOp::kSum,
                              .weight = worker::IsActive(call, self) ? call.weight : 0,
                              .priority = call.priority,
-                             .deadline_ns = now_ns + TimeoutNs(call)};
+                             .deadline_ns = deadline_ns};
   if (took != nullptr || watch != nullptr || odd_ != nullptr) {
     // The pointer to the watch stays valid: the engine is destroyed before it.
     spec.completed = [took, now_ns, watch = watch, odd = odd_,
@@ -120,11 +131,11 @@ absl::StatusOr<engine::OperationSpec> GroupImpl::Prepare(const Call& call) {
 }
 
 absl::StatusOr<std::unique_ptr<worker::PlanVote>> GroupImpl::StartVote(bool yes) {
-  return votes_.Start(*group_, yes, vote_timeout_ns_);
+  return votes_.Start(*group_, yes, vote_deadline_ns_);
 }
 
 absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> GroupImpl::ProgramFor(
-    const Call& call, int64_t number, uint64_t network_version,
+    const Call& call, int64_t number, uint64_t network_version, int64_t deadline_ns,
     std::shared_ptr<engine::EngineGroup>& group, std::shared_ptr<std::atomic<int64_t>>& took) {
   MutexLock lock(&mutex_);
   if (group_ == nullptr) {
@@ -138,8 +149,8 @@ absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> GroupImpl::Progra
   SYNCOPATE_RETURN_IF_ERROR(FindKind(call, network_version));
   if (last_own_ != nullptr) return last_own_;
   if (!worker::CallPlans::IsSettled(*last_, network_version)) {
-    vote_timeout_ns_ = TimeoutNs(call);
-    SYNCOPATE_RETURN_IF_ERROR(plans_.BeforeCall(*last_, network_version));
+    vote_deadline_ns_ = deadline_ns;
+    SYNCOPATE_RETURN_IF_ERROR(plans_.BeforeCall(*last_, network_version, deadline_ns));
   }
   return Refined(*last_, number, took);
 }
@@ -200,7 +211,7 @@ absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> GroupImpl::Refine
   if (advice.chunk_bytes == 0) return kind.serving.program;
   plan::ProgramKey key = kind.key;
   key.chunk_bytes = advice.chunk_bytes;
-  absl::StatusOr<worker::PlannedProgram> planned = worker->programs.Get(key);
+  absl::StatusOr<worker::PlannedProgram> planned = plans_.Get(key);
   if (planned.ok()) return planned->program;
   // The size may give too many steps, say. That is so on all workers, which then all run the
   // proposed program, and the size has no measurement.

@@ -63,7 +63,8 @@ class GroupImpl {
   void Close();
 
   // From a call to what the engine starts; refused where it would wait and must not
-  // (worker/prompt_start.h). The watch counts calls between BeforeCall() and Ended(), so a call that gets
+  // (worker/prompt_start.h). Whatever it waits for, and the operation after it, meet one deadline, which is
+  // fixed when it begins. The watch counts calls between BeforeCall() and Ended(), so a call that gets
   // no program must be ended here.
   absl::StatusOr<engine::OperationSpec> Prepare(const Call& call);
 
@@ -84,13 +85,16 @@ class GroupImpl {
   // then. Nobody else starts calls of this group meanwhile.
   bool WouldWait(const Call& call);
 
+  // Whether the tuner advises sub-chunks for this call whose program is not planned yet.
+  bool WouldPlanSubChunks(const plan::ProgramKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   absl::StatusOr<std::unique_ptr<worker::PlanVote>> StartVote(bool yes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // `number` is that of the call; `group` is set to what it runs on; `took` to where the time of this call goes, if the tuner
-  // wants it.
+  // `number` is that of the call, which waits for others until the deadline at most; `group` is set to what it
+  // runs on; `took` to where the time of this call goes, if the tuner wants it.
   absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> ProgramFor(
-      const Call& call, int64_t number, uint64_t network_version,
+      const Call& call, int64_t number, uint64_t network_version, int64_t deadline_ns,
       std::shared_ptr<engine::EngineGroup>& group, std::shared_ptr<std::atomic<int64_t>>& took);
 
   // Sets last_ to the kind of this call, or last_own_ to the program that it brings.
@@ -111,7 +115,7 @@ class GroupImpl {
   // Set when members made different calls: from then on they may count calls differently. Null on one
   // host, where there is nothing to count for.
   const std::shared_ptr<std::atomic<bool>> odd_;
-  int64_t vote_timeout_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // that of the call beside a vote
+  int64_t vote_deadline_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // that of the call beside a vote
   worker::EngineVotes votes_ ABSL_GUARDED_BY(mutex_);
   worker::CallPlans plans_ ABSL_GUARDED_BY(mutex_);
   // The last call: its kind, or the program that it brought.

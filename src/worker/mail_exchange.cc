@@ -51,6 +51,9 @@ class MailExchange::LaneRound final : public adapt::JobExchange::Round {
     if (!taken_) exchange_.Forget(lane_, round_);
   }
   bool Done() override { return taken_ || exchange_.Done(lane_, round_); }
+  bool WaitUntil(int64_t deadline_ns) override {
+    return exchange_.WaitUntil(lane_, round_, deadline_ns);
+  }
   absl::StatusOr<std::vector<std::string>> Wait() override {
     if (std::exchange(taken_, true)) {
       return absl::FailedPreconditionError("the end of this round was waited for already");
@@ -70,6 +73,7 @@ class MailExchange::RefusedRound final : public adapt::JobExchange::Round {
  public:
   explicit RefusedRound(absl::Status why) : why_(std::move(why)) {}
   bool Done() override { return true; }
+  bool WaitUntil(int64_t /*deadline_ns*/) override { return true; }
   absl::StatusOr<std::vector<std::string>> Wait() override { return why_; }
 
  private:
@@ -90,6 +94,9 @@ class MailExchange::Lane final : public adapt::JobExchange {
           BlastRadius::kOperation));
     }
     return std::make_unique<LaneRound>(exchange_, lane_, exchange_.Start(lane_, std::move(mine)));
+  }
+  void Stop(absl::string_view why) override {
+    if (!exchange_.made_here_.InChild()) exchange_.Stop(lane_, why);
   }
 
  private:
@@ -134,18 +141,30 @@ void MailExchange::Close() {
   if (closed_) return;
   closed_ = true;
   for (const RoundLane lane : {RoundLane::kNetworkWatch, RoundLane::kChunkTuner, RoundLane::kJob}) {
-    RoundMail fault = {.lane = lane, .kind = RoundMail::Kind::kFault, .round = rounds(lane).next()};
-    fault.text = "it leaves the job";
-    const auto bytes = std::make_shared<const std::string>(Encode(fault));
     // Groups of a worker that has gone otherwise may still be in use, and with them these lanes.
-    const bool tell = lane != RoundLane::kJob && fault.round > 0;
+    if (lane != RoundLane::kJob && rounds(lane).next() > 0) SendFault(lane, "it leaves the job");
     for (int rank = 0; rank < size_; ++rank) {
-      if (rank == rank_) continue;
-      if (tell) Send({.to = rank, .lane = lane, .round = fault.round, .bytes = bytes});
-      rounds(lane).Gone(rank, why);
+      if (rank != rank_) rounds(lane).Gone(rank, why);
     }
   }
   changed_.SignalAll();
+}
+
+void MailExchange::Stop(RoundLane lane, absl::string_view why) {
+  MutexLock lock(&mutex_);
+  if (!closed_) SendFault(lane, why);
+}
+
+void MailExchange::SendFault(RoundLane lane, absl::string_view why) {
+  const RoundMail fault = {.lane = lane,
+                           .kind = RoundMail::Kind::kFault,
+                           .round = rounds(lane).next(),
+                           .text = std::string(why.substr(0, kRoundFaultBytesMax))};
+  const auto bytes = std::make_shared<const std::string>(Encode(fault));
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    Send({.to = rank, .lane = lane, .round = fault.round, .bytes = bytes});
+  }
 }
 
 uint64_t MailExchange::Start(RoundLane lane, adapt::JobExchange::Contribution mine) {
@@ -176,28 +195,41 @@ uint64_t MailExchange::Start(RoundLane lane, adapt::JobExchange::Contribution mi
 bool MailExchange::Done(RoundLane lane, uint64_t round) {
   MutexLock lock(&mutex_);
   SendUnsent();
-  return rounds(lane).Failed(round) || (rounds(lane).Done(round) && AllSent(lane, round));
+  return Over(lane, round);
+}
+
+bool MailExchange::WaitUntil(RoundLane lane, uint64_t round, int64_t deadline_ns) {
+  MutexLock lock(&mutex_);
+  return AwaitOver(lane, round, deadline_ns);
+}
+
+// A worker that left the job would take along what it has not sent.
+bool MailExchange::Over(RoundLane lane, uint64_t round) {
+  return !rounds(lane).Knows(round) || rounds(lane).Failed(round) ||
+         (rounds(lane).Done(round) && AllSent(lane, round));
+}
+
+bool MailExchange::AwaitOver(RoundLane lane, uint64_t round, int64_t deadline_ns) {
+  while (!Over(lane, round)) {
+    SendUnsent();
+    int64_t left_ns = deadline_ns - clock_.NowNs();
+    if (left_ns <= 0) return false;
+    if (!unsent_.empty()) left_ns = std::min(left_ns, kTryAgainNs);
+    changed_.WaitFor(&mutex_, std::chrono::nanoseconds(left_ns));
+  }
+  return true;
 }
 
 absl::StatusOr<std::vector<std::string>> MailExchange::Wait(RoundLane lane, uint64_t round) {
   const int64_t deadline_ns = clock_.NowNs() + timeout_ns_;
   MutexLock lock(&mutex_);
-  // A worker that left the job would take along what it has not sent.
-  while (!rounds(lane).Failed(round) && !(rounds(lane).Done(round) && AllSent(lane, round))) {
-    SendUnsent();
-    int64_t left_ns = deadline_ns - clock_.NowNs();
-    if (left_ns <= 0) {
-      const std::vector<int> missing = rounds(lane).Missing(round);
-      rounds(lane).Forget(round);
-      return WithBlast(absl::DeadlineExceededError(
-                           absl::StrCat("time is up and worker ", absl::StrJoin(missing, ", "),
-                                        " did not exchange what all workers exchange here")),
-                       BlastRadius::kGroup, missing.empty() ? -1 : missing.front());
-    }
-    if (!unsent_.empty()) left_ns = std::min(left_ns, kTryAgainNs);
-    changed_.WaitFor(&mutex_, std::chrono::nanoseconds(left_ns));
-  }
-  return rounds(lane).Take(round);
+  if (AwaitOver(lane, round, deadline_ns)) return rounds(lane).Take(round);
+  const std::vector<int> missing = rounds(lane).Missing(round);
+  rounds(lane).Forget(round);
+  return WithBlast(absl::DeadlineExceededError(
+                       absl::StrCat("time is up and worker ", absl::StrJoin(missing, ", "),
+                                    " did not exchange what all workers exchange here")),
+                   BlastRadius::kGroup, missing.empty() ? -1 : missing.front());
 }
 
 void MailExchange::Forget(RoundLane lane, uint64_t round) {

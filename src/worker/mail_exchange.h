@@ -63,12 +63,21 @@ class MailExchange {
   absl::Status Listen();
   uint64_t Start(RoundLane lane, adapt::JobExchange::Contribution mine);
   bool Done(RoundLane lane, uint64_t round);
+  bool WaitUntil(RoundLane lane, uint64_t round, int64_t deadline_ns);
+  void Stop(RoundLane lane, absl::string_view why);
   absl::StatusOr<std::vector<std::string>> Wait(RoundLane lane, uint64_t round);
   void Forget(RoundLane lane, uint64_t round);
   void Receive(Mail mail);
   void Send(Unsent mail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendUnsent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool AllSent(RoundLane lane, uint64_t round) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the round is over, or known no more since its end was taken. Until it is, or until the
+  // deadline, AwaitOver() waits.
+  bool Over(RoundLane lane, uint64_t round) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AwaitOver(RoundLane lane, uint64_t round, int64_t deadline_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has the next round of the lane, which this worker will not begin, fail at the others.
+  void SendFault(RoundLane lane, absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False: too much waits for the receiver.
   bool TrySend(const Unsent& mail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

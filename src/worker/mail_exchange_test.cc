@@ -95,6 +95,46 @@ TEST(MailExchangeTest, ARoundIsDoneWithoutWaiting) {
   });
 }
 
+// As the network watch ends: the others learn it at once, and the rounds before it are whole.
+TEST(MailExchangeTest, AWorkerThatStopsFailsTheNextRoundOfTheOthers) {
+  RunWorkers(3, [](Worker& worker) {
+    adapt::JobExchange& exchange = ExchangeOf(worker);
+    const auto first = exchange.Start({.what = "records", .text = "mine", .root = 0});
+    if (worker.rank() == 1) {
+      exchange.Stop("it has seen enough");
+    } else {
+      const auto second = exchange.Start({.what = "records", .text = "mine", .root = 0});
+      EXPECT_TRUE(second->WaitUntil(MonotonicClock().NowNs() + 30'000'000'000));
+      const absl::Status status = second->Wait().status();
+      EXPECT_TRUE(absl::IsAborted(status)) << status;
+      EXPECT_THAT(status.message(), HasSubstr("worker 1: it has seen enough"));
+    }
+    EXPECT_TRUE(first->Wait().ok());
+    ASSERT_TRUE(worker.world().Barrier().ok());
+  });
+}
+
+TEST(MailExchangeTest, ARoundIsWaitedForUntilADeadline) {
+  std::atomic<bool> over = false;
+  RunWorkers(2, [&](Worker& worker) {
+    adapt::JobExchange& exchange = ExchangeOf(worker);
+    if (worker.rank() == 1) {
+      while (!over) std::this_thread::yield();
+    }
+    const auto round = exchange.Start({.what = "records", .text = "mine"});
+    if (worker.rank() == 0) {
+      const int64_t deadline_ns = MonotonicClock().NowNs() + 50'000'000;
+      EXPECT_FALSE(round->WaitUntil(deadline_ns));
+      EXPECT_GE(MonotonicClock().NowNs(), deadline_ns);
+      over = true;
+    }
+    // It goes on all the same.
+    EXPECT_TRUE(round->WaitUntil(MonotonicClock().NowNs() + 30'000'000'000));
+    EXPECT_TRUE(round->Wait().ok());
+    EXPECT_TRUE(round->WaitUntil(0)) << "its end was taken";
+  });
+}
+
 TEST(MailExchangeTest, AWorkerThatLeftIsNamed) {
   RunWorkers(3, [](Worker& worker) {
     ASSERT_TRUE(worker.world().Barrier().ok());  // all have come before it leaves

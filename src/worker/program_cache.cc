@@ -113,7 +113,8 @@ absl::Status ProgramCache::CheckVersion(uint64_t version) {
                                                     absl::StrJoin(known, ", ")));
 }
 
-// A version that is not known any more is replaced by the newest: all workers forget the same ones.
+// A version that is forgotten is replaced by the one that the job began with, which is never forgotten. Workers
+// may forget one at different moments; a call that falls in between fails, since its digests differ.
 std::pair<plan::ProgramKey, std::shared_ptr<const ProgramCache::Version>> ProgramCache::Place(
     const plan::ProgramKey& key) {
   plan::ProgramKey placed = key;
@@ -124,7 +125,7 @@ std::pair<plan::ProgramKey, std::shared_ptr<const ProgramCache::Version>> Progra
   {
     MutexLock lock(&mutex_);
     version = FindVersion(key.network_version);
-    if (version == nullptr) version = published_.back();
+    if (version == nullptr) version = first_;
   }
   std::vector<int> placement;
   bool one_host = true;

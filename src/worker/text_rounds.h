@@ -47,6 +47,8 @@ class TextRounds {
   // Nothing more comes from `rank`, or nothing that it sends counts.
   void Gone(int rank, const absl::Status& why);
 
+  // False if its end was taken, or it was forgotten.
+  bool Knows(uint64_t round) const { return rounds_.contains(round); }
   // Of rounds that have begun. A round is done when Take() would return its end.
   bool Done(uint64_t round) const;
   bool Failed(uint64_t round) const { return !rounds_.at(round).failure.ok(); }

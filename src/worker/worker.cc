@@ -155,9 +155,13 @@ absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members, const GroupKey&
   const std::string name = absl::StrCat("group {", absl::StrJoin(members, ","), "} by key (",
                                         key.maker, ", ", key.number, ")");
   if (key == GroupKey{}) return At(name, absl::InvalidArgumentError("(0, 0) is no key"));
-  if (absl::Status known = impl_->programs.CheckVersion(version); !known.ok()) {
-    return At(name, known);
+  absl::Status known = impl_->programs.CheckVersion(version);
+  if (!known.ok() && impl_->watch != nullptr) {
+    // It may have been agreed on without this worker having looked.
+    impl_->watch->Newest();
+    known = impl_->programs.CheckVersion(version);
   }
+  if (!known.ok()) return At(name, known);
   absl::StatusOr<std::shared_ptr<engine::EngineGroup>> group = impl_->MakeGroup(members, key);
   if (!group.ok()) return At(name, group.status());
   return Group(internal::Share(new internal::GroupImpl(impl_, *std::move(group), version)));
