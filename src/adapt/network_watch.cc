@@ -29,7 +29,7 @@ uint64_t Combine(uint64_t kind, uint64_t digest) {
   return DigestOf(absl::string_view(reinterpret_cast<const char*>(both), sizeof(both))).low;
 }
 
-// A record from another worker as it must be: peers are workers, and nothing is negative.
+// A record from another worker as it must be: peers are workers or none (-1), and nothing else is negative.
 absl::StatusOr<std::vector<int64_t>> DecodeRecord(absl::string_view text, size_t workers) {
   SYNCOPATE_ASSIGN_OR_RETURN(std::vector<int64_t> record, DecodeIntegers(text, kRecordWords));
   for (size_t i = 0; i < NetworkWatch::kPeersMax; ++i) {
@@ -38,6 +38,9 @@ absl::StatusOr<std::vector<int64_t>> DecodeRecord(absl::string_view text, size_t
     if (static_cast<uint64_t>(peer[0]) >= workers || peer[1] < 0 || peer[2] < 0) {
       return absl::InvalidArgumentError("no record of what came from other workers");
     }
+  }
+  if (record[kAtOnceWord] < 0 || record.back() < 0) {
+    return absl::InvalidArgumentError("no record of how many calls there were and what they took");
   }
   return record;
 }

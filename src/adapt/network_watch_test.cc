@@ -201,6 +201,22 @@ TEST(NetworkWatchTest, AWatchThatEndsEndsForAll) {
   EXPECT_LE(job.board.rounds(), rounds + 1) << "they begin one more, which tells them";
 }
 
+// What a worker sends is not trusted: a period of less than no time would be a network of any speed.
+TEST(NetworkWatchTest, ARecordThatCannotBeEndsIt) {
+  for (const size_t negative : {24, 25}) {  // calls at once, and the time that they took
+    Job job;
+    std::vector<int64_t> record(NetworkWatch::kPeersMax * 3 + 2, -1);
+    record[24] = record[25] = 1;
+    record[negative] = -1;
+    for (const int rank : {0, 1, 2}) {
+      for (int i = 0; i < 2; ++i) job.Call(rank);
+    }
+    job.board.Put(0, 3, {.what = "traffic", .text = EncodeNumbers(record), .root = 0});
+    for (int i = 0; i < 5; ++i) job.Call(0);
+    EXPECT_EQ(job.board.rounds(), 2u) << "the call that ends the second period learns it";
+  }
+}
+
 TEST(NetworkWatchTest, AVersionTravelsWithItsReason) {
   Job job;
   for (int i = 0; i < 30; ++i) job.CallAll();

@@ -18,8 +18,7 @@ struct ProgramKey {
   int self = 0;
   std::vector<int> ranks = {};  // of the job, by worker; matter where the job is on several hosts
   uint64_t chunk_bytes = 0;     // sub-chunks of this size; 0: as the choice has it
-  // The version of the topology to plan by: the one that the job began with, unless it is the one
-  // last published.
+  // The version of the topology to plan by; 0: the one that the job began with.
   uint64_t network_version = 0;
 
   friend bool operator==(const ProgramKey&, const ProgramKey&) = default;

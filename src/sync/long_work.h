@@ -28,7 +28,8 @@ class LongWork {
   LongWork(ControlTasks& tasks, const Clock& clock) : tasks_(tasks), clock_(clock) {}
   LongWork(const LongWork&) = delete;
 
-  // `piece` is called on the control thread until it returns true.
+  // `piece` is called on the control thread until it returns true; or, where the tasks are stopped before, on the
+  // thread that stops them.
   void Add(Piece piece);
 
  private:

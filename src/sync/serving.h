@@ -9,8 +9,9 @@
 //
 // A push of which not all came, because its worker was lost, changes nothing.
 //
-// All of it but Open() and Close() runs on the worker's control thread, so that the store is used by one
-// thread: requests come there as mail, and the store's work is done piece by piece (sync/long_work.h).
+// All of it but Open() and Close() runs on the worker's control thread, so that the store is used by one thread
+// at a time: requests come there as mail, and the store's work is done piece by piece (sync/long_work.h). What is
+// left of that when the synchronizer ends is done by the thread that ends it (sync/control_tasks.h).
 #ifndef SYNCOPATE_SYNC_SERVING_H_
 #define SYNCOPATE_SYNC_SERVING_H_
 

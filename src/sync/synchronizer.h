@@ -70,7 +70,7 @@ struct SynchronizerOptions {
   bool agrees_on_batches = false;
   Messenger* messenger = nullptr;  // null: a strategy that asks or sends gets Unimplemented
   // What other workers, and this one, push to and pull from here; null: this worker serves nobody.
-  // It is used on the worker's control thread.
+  // It is used on the worker's control thread, and by ~Synchronizer() for what is left to do then.
   ParameterStore* store = nullptr;
   Witness* witness = nullptr;
 };
@@ -82,7 +82,8 @@ class Synchronizer {
   static absl::StatusOr<std::unique_ptr<Synchronizer>> Make(
       Worker& worker, const TensorTable& table, Replica& replica,
       std::unique_ptr<strategy::Strategy> strategy, const SynchronizerOptions& options);
-  // Waits for what is under way, within its timeouts. Not on the control thread.
+  // Does what the control thread has not come to, and waits for what is under way, within its timeouts. Not on
+  // the control thread.
   ~Synchronizer();
   Synchronizer(const Synchronizer&) = delete;
 

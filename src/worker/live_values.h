@@ -1,6 +1,6 @@
 // Values of one kind that the workers of a running job agree on (adapt/value_agreement.h), by its
-// agreement service. The service begins with the first kind that is used: a job that never decides on
-// anything pays nothing.
+// agreement service. The service begins with the first Begin() of a kind: a job in which nothing could be
+// decided on pays nothing.
 #ifndef SYNCOPATE_WORKER_LIVE_VALUES_H_
 #define SYNCOPATE_WORKER_LIVE_VALUES_H_
 
