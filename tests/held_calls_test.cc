@@ -168,6 +168,34 @@ TEST(HeldCallsTest, ACallThatIsHeldForTooLongFailsWithThoseBehindIt) {
   for (const int code : workers->Join()) EXPECT_EQ(code, 0);
 }
 
+// The vote had the timeout of the call beside which it began, and the call its own after that.
+TEST(HeldCallsTest, ACallThatWaitsForAVoteDoesSoUntilItsOwnDeadline) {
+  Shared<Report> report;
+  const auto workers = HostWorkers::OnLoopback(2, 1, [&](Worker& worker) {
+    if (worker.rank() == 1) {
+      while (!report->go_on) std::this_thread::yield();
+      return 0;
+    }
+    std::vector<float> values(kWaits + 1, 1);
+    std::vector<Handle> handles;
+    for (size_t i = 0; i < kWaits; ++i) {
+      Call call = SumOf(values[i]);
+      call.timeout = absl::Seconds(20);
+      handles.push_back(worker.world().Start(call));
+    }
+    Call call = SumOf(values[kWaits]);
+    call.timeout = absl::Milliseconds(300);
+    const int64_t begin_ns = MonotonicClock().NowNs();
+    const absl::Status status = worker.world().Run(call);
+    const int64_t took_ns = MonotonicClock().NowNs() - begin_ns;
+    report->go_on = true;
+    if (status.ok()) return 70;
+    if (took_ns < 300'000'000) return 71;
+    return took_ns < 10'000'000'000 ? 0 : 72;
+  });
+  for (const int code : workers->Join()) EXPECT_EQ(code, 0);
+}
+
 // To plan by an algorithm that is named may take long, so it is done beside.
 TEST(HeldCallsTest, TheFirstCallOfANamedAlgorithmIsHeldUntilItIsPlanned) {
   Shared<Report> report;
