@@ -2,8 +2,7 @@
 # files include are compiled once: for the sources of rooms, for those of commands, which also read options and write
 # JSON, and, with GoogleTest, for tests. (Code of libraries and of programs differs in -fPIC and -fPIE, which a
 # precompiled header must share with its users.) Commands and tests are not where a job spends its time, and are
-# optimised less. Where only some rooms are tested with sanitizers, the others are `plain`: built
-# without, and not optimised.
+# optimised less. Where only some rooms are tested with sanitizers, the others are `plain`: built without.
 #
 #   syncopate_build_quickly(TARGET sources|commands|tests|plain)
 #   syncopate_build_tests_quickly()  # all programs of this folder that are tests
@@ -28,7 +27,7 @@ set(SYNCOPATE_FILE_HEADERS <filesystem> <fstream> <iostream> <sstream> <nlohmann
 # The options by which the kinds differ.
 function(syncopate_optimise target kind)
   if("${kind}" STREQUAL "plain")
-    target_compile_options(${target} PRIVATE -fno-sanitize=all -O0)
+    target_compile_options(${target} PRIVATE -fno-sanitize=all)
   elseif(NOT "${kind}" STREQUAL "sources")
     target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
     if("${kind}" STREQUAL "tests" AND SYNCOPATE_SANITIZE)

@@ -14,7 +14,7 @@ namespace {
 // Seeds and steps from one run to the next. Sanitizers make a run ten times as slow, and there is one thread: with
 // them, fewer runs go through the same code.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kStride = 8;
+constexpr int kStride = 16;
 #else
 constexpr int kStride = 1;
 #endif
