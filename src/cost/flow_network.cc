@@ -20,7 +20,9 @@ void FlowNetwork::SetDirty(int resource) {
   dirty_.push_back(resource);
 }
 
-void FlowNetwork::Start(double now, double amount, absl::Span<const Draw> draws, int tag) {
+// A limit of the rate is a resource that no other flow draws on.
+int FlowNetwork::Start(double now, double amount, absl::Span<const Draw> draws, int tag,
+                       double rate_max) {
   now_ = now;
   if (free_.empty()) {
     free_.push_back(static_cast<int>(flows_.size()));
@@ -35,13 +37,30 @@ void FlowNetwork::Start(double now, double amount, absl::Span<const Draw> draws,
   flow.updated = now;
   flow.started = starts_++;
   flow.tag = tag;
-  for (const Draw& draw : draws) {
-    Resource& resource = resources_[draw.resource];
-    flow.shares.push_back(
-        {draw.resource, draw.weight, static_cast<uint32_t>(resource.flows.size())});
+  flow.own = -1;
+  const auto draw_on = [&](int on, double weight) {
+    Resource& resource = resources_[on];
+    flow.shares.push_back({on, weight, static_cast<uint32_t>(resource.flows.size())});
     resource.flows.emplace_back(index, static_cast<uint32_t>(flow.shares.size() - 1));
-    SetDirty(draw.resource);
+    SetDirty(on);
+  };
+  for (const Draw& draw : draws) draw_on(draw.resource, draw.weight);
+  if (rate_max < std::numeric_limits<double>::infinity()) {
+    if (free_own_.empty()) {
+      free_own_.push_back(static_cast<int>(resources_.size()));
+      resources_.emplace_back();
+    }
+    flow.own = free_own_.back();
+    free_own_.pop_back();
+    resources_[flow.own].capacity = rate_max;
+    draw_on(flow.own, 1);
   }
+  return index;
+}
+
+void FlowNetwork::Cancel(double now, int flow) {
+  now_ = now;
+  Remove(flow);
 }
 
 void FlowNetwork::Remove(int index) {
@@ -54,6 +73,7 @@ void FlowNetwork::Remove(int index) {
     resource.flows.pop_back();
     SetDirty(share.resource);
   }
+  if (flows_[index].own >= 0) free_own_.push_back(flows_[index].own);
   flows_[index].stamp = 0;  // no completion has stamp 0, so all queued ones become stale
   free_.push_back(index);
 }

@@ -10,6 +10,7 @@
 #define SYNCOPATE_COST_FLOW_NETWORK_H_
 
 #include <cstdint>
+#include <limits>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -29,9 +30,14 @@ class FlowNetwork {
 
   explicit FlowNetwork(std::vector<double> capacities);
 
-  // A flow of a positive amount that draws on at least one resource and on none twice. The caller's
-  // `tag` comes back when it completes.
-  void Start(double now, double amount, absl::Span<const Draw> draws, int tag);
+  // A flow of a positive amount that draws on no resource twice; on at least one, or its rate has a
+  // limit. The rate never exceeds `rate_max`. The caller's `tag` comes back when it completes. Returns
+  // a number for Cancel(), which is this flow's until it has ended.
+  int Start(double now, double amount, absl::Span<const Draw> draws, int tag,
+            double rate_max = std::numeric_limits<double>::infinity());
+
+  // Ends a flow that has not completed; its tag does not come back.
+  void Cancel(double now, int flow);
 
   // When the next flow completes; infinity if there is none.
   double NextCompletion();
@@ -56,6 +62,7 @@ class FlowNetwork {
     uint64_t stamp = 0;      // of the newest entry in `completions_`
     uint32_t mark = 0;       // the Settle() that last looked at it
     int tag = 0;
+    int own = -1;        // the resource that stands for its limit, or -1
     bool fixed = false;  // within Settle(): the rate is found
   };
   struct Resource {
@@ -90,8 +97,9 @@ class FlowNetwork {
 
   std::vector<Resource> resources_;
   std::vector<Flow> flows_;
-  std::vector<int> free_;   // flows_ that can be used again
-  std::vector<int> dirty_;  // resources whose flows changed since the last Settle()
+  std::vector<int> free_;      // flows_ that can be used again
+  std::vector<int> free_own_;  // resources of ended flows' limits, likewise
+  std::vector<int> dirty_;     // resources whose flows changed since the last Settle()
   std::priority_queue<Completion, std::vector<Completion>, std::greater<Completion>> completions_;
   double now_ = 0;
   uint64_t starts_ = 0;

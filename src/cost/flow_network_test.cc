@@ -54,6 +54,28 @@ TEST(FlowNetworkTest, WhatOneFlowLeavesGoesToTheOthers) {
   EXPECT_THAT(network.Complete(2.5), ElementsAre(1, 2));
 }
 
+TEST(FlowNetworkTest, ALimitedFlowLeavesTheRestToOthers) {
+  FlowNetwork network({4});
+  network.Start(0, 2, {{{0, 1}}}, 0, 1);  // at 1 of its fair 2
+  network.Start(0, 6, {{{0, 1}}}, 1);     // at 3
+  EXPECT_DOUBLE_EQ(network.NextCompletion(), 2);
+  EXPECT_THAT(network.Complete(2), ElementsAre(0, 1));
+  // A limit alone is enough, and the next flow with a limit has its own.
+  network.Start(2, 2, {}, 2, 0.5);
+  EXPECT_DOUBLE_EQ(network.NextCompletion(), 6);
+}
+
+TEST(FlowNetworkTest, WhatACancelledFlowUsedGoesToTheOthers) {
+  FlowNetwork network({2});
+  const int first = network.Start(0, 10, {{{0, 1}}}, 0, 5);
+  network.Start(0, 3, {{{0, 1}}}, 1);
+  EXPECT_DOUBLE_EQ(network.NextCompletion(), 3);
+  network.Cancel(1, first);  // two units are left, at rate 2
+  EXPECT_DOUBLE_EQ(network.NextCompletion(), 2);
+  EXPECT_THAT(network.Complete(2), ElementsAre(1));
+  EXPECT_EQ(network.NextCompletion(), std::numeric_limits<double>::infinity());
+}
+
 TEST(FlowNetworkTest, NothingCompletesBeforeItsTime) {
   FlowNetwork network({1});
   network.Start(0, 1, {{{0, 1}}}, 0);

@@ -8,13 +8,6 @@
 namespace syncopate::cost {
 namespace {
 
-// Memory traffic, in bytes for each byte of the step (docs/topology.md).
-constexpr double kSenderReads = 1;
-constexpr double kReceiveWrites = 1;
-constexpr double kReceiveReduceReadsAndWrites = 2;
-constexpr double kCopyReadsAndWrites = 2;
-constexpr double kReduceReadsAndWrites = 3;
-
 // FlowNetwork wants every resource once per flow; a route or a memory may come up several times.
 void AddDraw(int resource, double weight, std::vector<FlowNetwork::Draw>& draws) {
   for (FlowNetwork::Draw& draw : draws) {

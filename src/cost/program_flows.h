@@ -21,6 +21,13 @@
 
 namespace syncopate::cost {
 
+// Memory traffic, in bytes for each byte of the step (docs/topology.md).
+inline constexpr double kSenderReads = 1;
+inline constexpr double kReceiveWrites = 1;
+inline constexpr double kReceiveReduceReadsAndWrites = 2;
+inline constexpr double kCopyReadsAndWrites = 2;
+inline constexpr double kReduceReadsAndWrites = 3;
+
 // Refers to a step of a worker. Worker -1 means that there is no such step.
 struct StepRef {
   int worker = -1;
