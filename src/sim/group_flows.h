@@ -1,23 +1,35 @@
-// What transfers of a group cost on a network, by where its members are: a straight line through the times
-// of a small and a large all-reduce, by the program that the group would run at once
-// (plan/collective/quick_choice.h), or in the memory that all members share.
+// What transfers ask of a network, by where their members are.
 //
-// A strategy may make very many groups, so prices are kept for places that are alike
-// (plan/collective/like_places.h), and a price takes about as long as playing two short programs.
-#ifndef SYNCOPATE_SIM_GROUP_PRICES_H_
-#define SYNCOPATE_SIM_GROUP_PRICES_H_
+// An average takes start-up and a time a byte by a straight line through the times of a small and a large
+// all-reduce, by the program that the group would run at once (plan/collective/quick_choice.h), or in the
+// memory that all members share. Its bytes draw on links, on the capacities that links share, on memory
+// and on the devices' time as those of the large program do, so beside others it gets what these leave
+// it. Alone it takes what the line says: its rate has that limit, and where the draws alone would be
+// slower they are scaled down to it.
+//
+// A strategy may make very many groups, so programs are priced once for places that are alike
+// (plan/collective/like_places.h); only the routes are looked up for each group.
+#ifndef SYNCOPATE_SIM_GROUP_FLOWS_H_
+#define SYNCOPATE_SIM_GROUP_FLOWS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cost/communication_costs.h"
+#include "cost/flow_network.h"
+#include "model/program.h"
 #include "model/topology.h"
+#include "model/topology_routes.h"
 #include "plan/collective/like_places.h"
 #include "plan/collective/quick_choice.h"
+#include "sim/member_list.h"
 
 namespace syncopate::sim {
 
@@ -28,14 +40,37 @@ inline constexpr uint64_t kPricedElementsLarge = 1 << 22;
 // The line through what they take.
 cost::CommunicationCosts LineThrough(double small_seconds, double large_seconds);
 
-// Not thread-safe.
-class GroupPrices {
- public:
-  // `topology` is valid; `placement` has for each rank the device that it is on.
-  GroupPrices(std::shared_ptr<const Topology> topology, std::vector<int> placement);
+struct GroupFlow {
+  double a = 0;                                    // seconds of start-up
+  double b = 0;                                    // seconds a byte if it moves alone
+  std::vector<cost::FlowNetwork::Draw> draws;      // of a byte
+  std::vector<std::pair<int, double>> link_bytes;  // bytes that cross a link for each byte of it
+};
 
-  // What transfers of these ranks cost. InvalidArgument if there is no such rank.
-  absl::StatusOr<cost::CommunicationCosts> Of(const std::vector<int>& members);
+// A program that a group runs instead of the quick choice, made for kPricedElementsLarge float32 elements
+// of as many workers as there are ranks, and what it costs.
+struct PlannedAverage {
+  Program program;
+  cost::CommunicationCosts costs;
+};
+
+// Not thread-safe.
+class GroupFlows {
+ public:
+  // `topology` is valid; `placement` has for each rank the device that it is on. `held_bytes`: that a
+  // worker touches, by which memories have their cached bandwidth or not. `all`: what averages of all
+  // ranks run; null: the quick choice.
+  GroupFlows(std::shared_ptr<const Topology> topology, std::vector<int> placement,
+             uint64_t held_bytes, std::shared_ptr<const PlannedAverage> all = nullptr);
+
+  // InvalidArgument if there is no such rank.
+  absl::StatusOr<std::shared_ptr<const GroupFlow>> OfAverage(const Members& members);
+  // Every rank of `from` sends all bytes to `to`.
+  absl::StatusOr<std::shared_ptr<const GroupFlow>> OfSends(const std::vector<int>& from, int to);
+
+  // Of the resources that flows draw on: links, capacities, the time of each node, all cores.
+  std::vector<double> capacities() const { return capacities_; }
+  size_t links() const { return topology_->links.size(); }
 
   // Groups that were priced so far, those alike once.
   uint64_t priced() const { return priced_; }
@@ -43,17 +78,62 @@ class GroupPrices {
  private:
   // When there are more, all are forgotten.
   static constexpr size_t kPricesMax = 4096;
+  static constexpr size_t kFlowsMax = 4096;
 
-  absl::StatusOr<double> Seconds(const std::vector<int>& devices, uint64_t elements) const;
+  // What a program does for each byte of its data, by its own numbers of workers.
+  struct Recipe {
+    cost::CommunicationCosts costs;
+    bool in_memory = false;  // all happens there, and fills it
+    struct Channel {
+      int from = 0, to = 0;
+      double bytes = 0;
+      double reduced = 0;  // of these
+    };
+    std::vector<Channel> channels;
+    std::vector<double> memory_bytes;    // by worker: read and written by local steps
+    std::vector<double> device_seconds;  // by worker: of its own time, for messages
+  };
+
+  absl::StatusOr<std::vector<int>> DevicesOf(const std::vector<int>& ranks) const;
+  absl::StatusOr<std::shared_ptr<const Recipe>> RecipeOf(const std::vector<int>& devices);
+  void Read(const Program& program, const std::vector<int>& devices, Recipe& recipe) const;
+  absl::StatusOr<std::shared_ptr<const GroupFlow>> FlowOf(const Recipe& recipe,
+                                                          const std::vector<int>& devices);
+  // The program and its seconds; no program where it runs in memory as a whole.
+  struct Priced {
+    double seconds = 0;
+    Program program;
+    bool in_memory = false;
+  };
+  absl::StatusOr<Priced> Price(const std::vector<int>& devices, uint64_t elements) const;
+
+  absl::Status AddRoute(int from, int to, double bytes);
+  void AddMemory(int device, double bytes);
+  void AddDraw(size_t resource, double weight);
 
   const std::shared_ptr<const Topology> topology_;
   const std::vector<int> placement_;
+  const std::shared_ptr<const PlannedAverage> all_;
   const plan::LikePlaces places_;
   const plan::NetworkFigures figures_;
-  std::map<std::vector<int>, cost::CommunicationCosts> prices_;  // by the places that stand for all
+  std::vector<double> capacities_;
+  Routes routes_;
+  std::map<std::vector<int>, std::shared_ptr<const Recipe>>
+      recipes_;  // by places that stand for all
+  struct ByRanks {
+    size_t operator()(const Members& members) const { return members->hash; }
+    bool operator()(const Members& one, const Members& two) const { return Same(one, two); }
+  };
+  absl::flat_hash_map<Members, std::shared_ptr<const GroupFlow>, ByRanks, ByRanks> flows_;
+  absl::flat_hash_map<std::pair<int, int>, std::shared_ptr<const GroupFlow>> sends_;  // by device
   uint64_t priced_ = 0;
+  // Of the flow that is being made.
+  std::vector<double> weights_;     // by resource
+  std::vector<int> drawn_;          // resources with a weight
+  std::vector<double> link_bytes_;  // by link
+  std::vector<int> crossed_;        // links with bytes
 };
 
 }  // namespace syncopate::sim
 
-#endif  // SYNCOPATE_SIM_GROUP_PRICES_H_
+#endif  // SYNCOPATE_SIM_GROUP_FLOWS_H_

@@ -12,6 +12,7 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "sim/random_jobs_testing.h"
 #include "sim/virtual_cluster.h"
 #include "syncopate/status.h"
 
@@ -36,27 +37,6 @@ inline std::string CaseName(const testing::TestParamInfo<StrategyCase>& info) {
     if (std::isalnum(static_cast<unsigned char>(c))) name += c;
   }
   return name;
-}
-
-inline TensorTable RandomTable(Random& random, int tensors) {
-  TensorTable table;
-  table.model = "random";
-  for (int i = 0; i < tensors; ++i) {
-    table.tensors.push_back({.name = "t" + std::to_string(i),
-                             .elements = 1 + random.Below(100000),
-                             .forward_seconds = random.Unit() * 0.002,
-                             .backward_seconds = random.Unit() * 0.004});
-  }
-  return table;
-}
-
-inline cost::CommunicationCosts RandomCosts(Random& random) {
-  cost::CommunicationCosts costs;
-  costs.a = random.Unit() * 0.003;
-  costs.b = random.Unit() * 2e-8;
-  costs.gamma = {1, 1 + random.Unit()};
-  costs.gamma.push_back(costs.gamma.back() + random.Unit());
-  return costs;
 }
 
 class StrategyConformance : public testing::TestWithParam<StrategyCase> {
@@ -131,10 +111,10 @@ TEST_P(StrategyConformance, EndsOrShrinksWhenAWorkerGoes) {
       const int lost = static_cast<int>(random.Below(static_cast<uint64_t>(options_.workers)));
       const double at = random.Unit() * whole->seconds;
       const absl::StatusOr<VirtualResult> result = Run(seed, [&](VirtualOptions& options) {
-        options.departure = {.rank = lost,
-                             .at = at,
-                             .detection = random.Unit() * whole->seconds,
-                             .in_good_order = in_good_order};
+        options.departures = {{.rank = lost,
+                               .at = at,
+                               .detection = random.Unit() * whole->seconds,
+                               .in_good_order = in_good_order}};
       });
       ASSERT_TRUE(result.ok()) << "seed " << seed << ": " << result.status();
       gone += !result->status[static_cast<size_t>(lost)].ok() || in_good_order;

@@ -6,12 +6,15 @@
 #define SYNCOPATE_STRATEGY_SAMPLE_STRATEGIES_TESTING_H_
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/random.h"
 #include "base/status.h"
 #include "strategy/strategy.h"
 
@@ -42,11 +45,11 @@ class GroupAverage : public Strategy {
       Release(e->tensor, commands);
     }
     if (const auto* e = std::get_if<GradientReady>(&event)) {
-      commands.push_back(ApplyUpdate{Update::kStepLocal, e->tensor, e->tensor});
+      commands.emplace_back(ApplyUpdate{Update::kStepLocal, e->tensor, e->tensor});
       const std::vector<int> members = NeighboursOf(info_.rank, info_.size, round_, gone_);
       if (members.size() > 1) {
         busy_[static_cast<size_t>(e->tensor)] = true;
-        commands.push_back(
+        commands.emplace_back(
             StartTransfer{.transfer = Id(e->tensor, members.front()),
                           .content = Content::kParameters,
                           .first = e->tensor,
@@ -57,7 +60,7 @@ class GroupAverage : public Strategy {
     }
     if (const auto* e = std::get_if<TransferDone>(&event)) {
       const int tensor = TensorOf(e->transfer);
-      commands.push_back(ApplyUpdate{Update::kAdopt, tensor, tensor, e->transfer});
+      commands.emplace_back(ApplyUpdate{Update::kAdopt, tensor, tensor, e->transfer});
       End(tensor, commands);
     }
     // The parameters are as they were: this worker's own.
@@ -67,7 +70,7 @@ class GroupAverage : public Strategy {
     draining_ |= std::holds_alternative<Drain>(event);
     if (draining_ && std::find(busy_.begin(), busy_.end(), true) == busy_.end()) {
       draining_ = false;
-      commands.push_back(Drained{});
+      commands.emplace_back(Drained{});
     }
   }
 
@@ -84,7 +87,7 @@ class GroupAverage : public Strategy {
     const size_t t = static_cast<size_t>(tensor);
     if (busy_[t] || !needed_[t]) return;
     needed_[t] = false;
-    commands.push_back(Proceed{tensor});
+    commands.emplace_back(Proceed{tensor});
   }
 
   const WorkerInfo info_;
@@ -92,6 +95,80 @@ class GroupAverage : public Strategy {
   std::set<int> gone_;
   std::vector<bool> busy_, needed_;
   bool draining_ = false;
+};
+
+// Groups of `group` ranks (the last may be smaller) that are others in every round, by a seed: the ranks in
+// the order of an affine permutation, cut into pieces. Takes no time by `size`.
+inline std::vector<int> ShuffledGroupOf(int rank, int size, int group, uint64_t seed,
+                                        int64_t round) {
+  Random random(seed * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(round));
+  const int64_t n = size;
+  const int64_t shift = random.Between(0, n - 1);
+  int64_t stride = random.Between(1, n);
+  while (std::gcd(stride, n) != 1) ++stride;
+  const int64_t place = (rank * stride + shift) % n;
+  // The stride's inverse, by Euclid: r = t * stride modulo n holds for both pairs at each step.
+  int64_t t = 0, next_t = 1, r = n, next_r = stride % n;
+  while (next_r != 0) {
+    const int64_t q = r / next_r;
+    std::tie(t, next_t) = std::pair(next_t, t - q * next_t);
+    std::tie(r, next_r) = std::pair(next_r, r - q * next_r);
+  }
+  const int64_t inverse = (t % n + n) % n;
+  std::vector<int> members;
+  for (int64_t i = place / group * group; i < std::min(n, (place / group + 1) * group); ++i) {
+    members.push_back(static_cast<int>((i + n - shift) % n * inverse % n));
+  }
+  std::sort(members.begin(), members.end());
+  return members;
+}
+
+// Steps locally, then averages all parameters in a group that changes every round, and waits for it.
+class ShuffledGroups : public Strategy {
+ public:
+  ShuffledGroups(const WorkerInfo& info, int group, uint64_t seed)
+      : info_(info), group_(group), seed_(seed) {}
+  std::string name() const override { return "shuffled-groups"; }
+
+  void Step(double, const Event& event, std::vector<Command>& commands) override {
+    if (const auto* e = std::get_if<IterationBegan>(&event)) round_ = e->iteration;
+    if (const auto* e = std::get_if<ForwardNeeds>(&event)) {
+      needed_ = e->tensor;
+      if (!out_) commands.emplace_back(Proceed{e->tensor});
+    }
+    if (std::holds_alternative<BackwardEnded>(event)) {
+      commands.emplace_back(ApplyUpdate{Update::kStepLocal, 0, info_.tensors - 1});
+      const std::vector<int> members =
+          ShuffledGroupOf(info_.rank, info_.size, group_, seed_, round_);
+      needed_ = -1;
+      out_ = members.size() > 1;
+      if (out_) {
+        commands.emplace_back(StartTransfer{.transfer = round_ * info_.size + members.front(),
+                                            .content = Content::kParameters,
+                                            .first = 0,
+                                            .last = info_.tensors - 1,
+                                            .members = members});
+      }
+    }
+    if (const auto* e = std::get_if<TransferDone>(&event)) {
+      commands.emplace_back(ApplyUpdate{Update::kAdopt, 0, info_.tensors - 1, e->transfer});
+      out_ = false;
+      if (needed_ >= 0) commands.emplace_back(Proceed{needed_});
+    }
+    draining_ |= std::holds_alternative<Drain>(event);
+    if (draining_ && !out_) {
+      draining_ = false;
+      commands.emplace_back(Drained{});
+    }
+  }
+
+ private:
+  const WorkerInfo info_;
+  const int group_;
+  const uint64_t seed_;
+  int64_t round_ = 0;
+  int needed_ = -1;  // tensor that the forward pass was told to need
+  bool out_ = false, draining_ = false;
 };
 
 // Steps locally and asks a service for a group after every backward pass. The average of the whole
@@ -111,23 +188,23 @@ class AskedGroups : public Strategy {
     }
     if (const auto* e = std::get_if<ForwardNeeds>(&event)) needed_.insert(e->tensor);
     if (std::holds_alternative<BackwardEnded>(event)) {
-      commands.push_back(ApplyUpdate{Update::kStepLocal, 0, info_.tensors - 1});
+      commands.emplace_back(ApplyUpdate{Update::kStepLocal, 0, info_.tensors - 1});
       wants_ = true;
       asks_for_ = iteration_;
     }
     if (const auto* e = std::get_if<Answered>(&event))
       On(std::get<GroupGiven>(e->message), commands);
     if (const auto* e = std::get_if<TransferDone>(&event)) {
-      commands.push_back(ApplyUpdate{.update = Update::kAddChange,
-                                     .first = 0,
-                                     .last = info_.tensors - 1,
-                                     .transfer = e->transfer,
-                                     .measure = true});
+      commands.emplace_back(ApplyUpdate{.update = Update::kAddChange,
+                                        .first = 0,
+                                        .last = info_.tensors - 1,
+                                        .transfer = e->transfer,
+                                        .measure = true});
       out_ = false;
     }
     if (std::holds_alternative<TransferFailed>(event)) out_ = false;
     if (const auto* e = std::get_if<Updated>(&event); e && info_.size > 1) {
-      commands.push_back(
+      commands.emplace_back(
           SendMessage{(info_.rank + 1) % info_.size,
                       Distance{.iteration = iteration_, .squared = e->squared_distance}});
     }
@@ -137,17 +214,17 @@ class AskedGroups : public Strategy {
     if (wants_ && !out_) {
       wants_ = false;
       out_ = true;
-      commands.push_back(
+      commands.emplace_back(
           AskService{kService, asks_for_, WantGroup{.iteration = asks_for_, .samples = samples_}});
     }
     // At most one iteration ahead of the average.
     if (!wants_) {
-      for (const int tensor : std::exchange(needed_, {})) commands.push_back(Proceed{tensor});
+      for (const int tensor : std::exchange(needed_, {})) commands.emplace_back(Proceed{tensor});
     }
     draining_ |= std::holds_alternative<Drain>(event);
     if (draining_ && !out_ && !wants_) {
       draining_ = false;
-      commands.push_back(Drained{});
+      commands.emplace_back(Drained{});
     }
   }
 
@@ -155,18 +232,18 @@ class AskedGroups : public Strategy {
 
  private:
   void On(const GroupGiven& given, std::vector<Command>& commands) {
-    commands.push_back(SetProgress{.total_samples = given.total_samples, .stop = given.stop});
+    commands.emplace_back(SetProgress{.total_samples = given.total_samples, .stop = given.stop});
     if (given.members.size() < 2) {
       out_ = false;
       return;
     }
-    commands.push_back(StartTransfer{.transfer = static_cast<int64_t>(given.key.number),
-                                     .content = Content::kParameters,
-                                     .first = 0,
-                                     .last = info_.tensors - 1,
-                                     .members = given.members,
-                                     .key = given.key,
-                                     .keep_sent = true});
+    commands.emplace_back(StartTransfer{.transfer = static_cast<int64_t>(given.key.number),
+                                        .content = Content::kParameters,
+                                        .first = 0,
+                                        .last = info_.tensors - 1,
+                                        .members = given.members,
+                                        .key = given.key,
+                                        .keep_sent = true});
   }
 
   const WorkerInfo info_;
@@ -201,27 +278,27 @@ class PermittedServer : public Strategy {
     }
     if (const auto* e = std::get_if<TransferDone>(&event)) {
       if (pulling_) {
-        commands.push_back(ApplyUpdate{Update::kAdopt, 0, info_.tensors - 1, e->transfer});
+        commands.emplace_back(ApplyUpdate{Update::kAdopt, 0, info_.tensors - 1, e->transfer});
         waiting_ = pulling_ = false;
         Release(commands);
       } else {
-        commands.push_back(WakeAt{now + 0.01});
+        commands.emplace_back(WakeAt{now + 0.01});
       }
     }
     if (std::holds_alternative<TimePassed>(event)) {
-      commands.push_back(AskService{kService, iteration_, WantTurn{.iteration = iteration_}});
+      commands.emplace_back(AskService{kService, iteration_, WantTurn{.iteration = iteration_}});
     }
     if (const auto* e = std::get_if<Answered>(&event)) {
       const auto* given = std::get_if<TurnGiven>(&e->message);
       if (given == nullptr) return End(absl::InternalError("no turn was given"), commands);
-      commands.push_back(SetBatch{given->samples});
+      commands.emplace_back(SetBatch{given->samples});
       pulling_ = true;
       Move(Movement::kPull, Content::kParameters, commands);
     }
     draining_ |= std::holds_alternative<Drain>(event);
     if (draining_ && !waiting_) {
       draining_ = false;
-      commands.push_back(Drained{});
+      commands.emplace_back(Drained{});
     }
     // The server is what it needs, not the others.
     if (const auto* e = std::get_if<WorkerLost>(&event); e && e->rank == 0) End(e->why, commands);
@@ -232,20 +309,20 @@ class PermittedServer : public Strategy {
 
  private:
   void Move(Movement movement, Content content, std::vector<Command>& commands) {
-    commands.push_back(StartTransfer{.transfer = next_++,
-                                     .movement = movement,
-                                     .content = content,
-                                     .first = 0,
-                                     .last = info_.tensors - 1,
-                                     .target = 0});
+    commands.emplace_back(StartTransfer{.transfer = next_++,
+                                        .movement = movement,
+                                        .content = content,
+                                        .first = 0,
+                                        .last = info_.tensors - 1,
+                                        .target = 0});
   }
   void Release(std::vector<Command>& commands) {
     if (waiting_) return;
-    for (const int tensor : std::exchange(needed_, {})) commands.push_back(Proceed{tensor});
+    for (const int tensor : std::exchange(needed_, {})) commands.emplace_back(Proceed{tensor});
   }
   void End(const absl::Status& why, std::vector<Command>& commands) {
     failed_ = true;
-    commands.push_back(Fail{why});
+    commands.emplace_back(Fail{why});
   }
 
   const WorkerInfo info_;
@@ -269,11 +346,11 @@ class RingExchange : public Strategy {
     if (failed_) return;
     if (const auto* e = std::get_if<ForwardNeeds>(&event)) needed_.insert(e->tensor);
     if (std::holds_alternative<BackwardEnded>(event)) {
-      commands.push_back(
+      commands.emplace_back(
           ApplyUpdate{.update = Update::kStepLocal, .last = info_.tensors - 1, .rate_factor = 0.5});
       for (size_t i = 0; i + 1 < cuts_.size() && info_.size > 1; ++i) {
         ++left_;
-        commands.push_back(
+        commands.emplace_back(
             StartTransfer{.transfer = next_++,
                           .movement = Movement::kExchange,
                           .content = Content::kParameters,
@@ -285,15 +362,15 @@ class RingExchange : public Strategy {
       }
     }
     if (const auto* e = std::get_if<TransferDone>(&event); e && --left_ == 0) {
-      commands.push_back(ApplyUpdate{Update::kAdopt, 0, info_.tensors - 1, e->transfer});
+      commands.emplace_back(ApplyUpdate{Update::kAdopt, 0, info_.tensors - 1, e->transfer});
     }
     if (left_ == 0) {
-      for (const int tensor : std::exchange(needed_, {})) commands.push_back(Proceed{tensor});
+      for (const int tensor : std::exchange(needed_, {})) commands.emplace_back(Proceed{tensor});
     }
     draining_ |= std::holds_alternative<Drain>(event);
     if (draining_ && left_ == 0) {
       draining_ = false;
-      commands.push_back(Drained{});
+      commands.emplace_back(Drained{});
     }
     if (const auto* e = std::get_if<WorkerLost>(&event)) End(e->rank, commands);
     if (const auto* e = std::get_if<WorkerLeft>(&event)) End(e->rank, commands);
@@ -302,7 +379,7 @@ class RingExchange : public Strategy {
  private:
   void End(int rank, std::vector<Command>& commands) {
     failed_ = true;
-    commands.push_back(
+    commands.emplace_back(
         Fail{WithBlast(absl::UnavailableError(absl::StrCat("the ring lacks worker ", rank)),
                        BlastRadius::kJob, rank)});
   }

@@ -1,5 +1,7 @@
 #include "tools/simulate_command.h"
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -30,7 +32,7 @@ SimulateArguments Small() {
   arguments.model.model = "resnet-50";
   arguments.model.schedule = "wfbp";
   arguments.model.costs = "1ms,1ns";
-  arguments.workers = 3;
+  arguments.workers = "3";
   arguments.iterations = 4;
   return arguments;
 }
@@ -110,7 +112,7 @@ TEST_F(SimulateCommandTest, ANetworkSaysWhatTransfersCost) {
     SimulateArguments arguments = Small();
     arguments.model.costs = "";
     arguments.topology = path;
-    arguments.workers = 0;  // those of the network
+    arguments.workers = "";  // those of the network
     arguments.json = true;
     EXPECT_EQ(Run(arguments), kDone);
     const auto json = nlohmann::json::parse(out_);
@@ -118,6 +120,74 @@ TEST_F(SimulateCommandTest, ANetworkSaysWhatTransfersCost) {
     return json["iteration_seconds"]["p50"].get<double>();
   };
   EXPECT_GT(seconds(1e8), 2 * seconds(1e10));
+}
+
+// Every byte of a ring or a tree crosses links, and the figures say which and how many.
+TEST_F(SimulateCommandTest, SaysWhatTheNetworkCarried) {
+  const std::string path = absl::StrCat(folder_.path(), "/net.json");
+  ASSERT_TRUE(WriteFile(path, ToJson(TwoRackTopology(2, 1e9, 1e8, 50e-6))).ok());
+  SimulateArguments arguments = Small();
+  arguments.model.costs = "";
+  arguments.topology = path;
+  arguments.workers = "4";
+  arguments.json = true;
+  ASSERT_EQ(Run(arguments), kDone);
+  const auto json = nlohmann::json::parse(out_);
+  EXPECT_EQ(json["iterations_min"], 4);
+  EXPECT_EQ(json["iterations_mean"], 4);
+  EXPECT_EQ(json["iterations_max"], 4);
+  EXPECT_GT(json["waiting_share"], 0.1);
+  EXPECT_LT(json["waiting_share"], 1);
+  const auto report = MakeScheduleReport(Small().model);
+  ASSERT_TRUE(report.ok());
+  const double bytes = static_cast<double>(report->table.bytes()) * 4;
+  double most = 0;
+  for (const auto& [link, crossed] : json["bytes_by_link"].items()) {
+    most = std::max(most, crossed.get<double>());
+  }
+  EXPECT_GE(most, bytes * 0.99);  // each rack needs the other's half at least
+  EXPECT_LE(most, bytes * 4);
+  ASSERT_EQ(Run(arguments), kDone);
+  EXPECT_EQ(nlohmann::json::parse(out_)["digest"], json["digest"]);
+  arguments.seed = 1;
+  ASSERT_EQ(Run(arguments), kDone);
+  EXPECT_NE(nlohmann::json::parse(out_)["digest"], json["digest"]);
+  arguments.json = false;
+  ASSERT_EQ(Run(arguments), kDone);
+  EXPECT_THAT(out_, HasSubstr("busiest links"));
+}
+
+TEST_F(SimulateCommandTest, SeveralCountsMakeATable) {
+  SimulateArguments arguments = Small();
+  arguments.workers = "2,4,8";
+  ASSERT_EQ(Run(arguments), kDone);
+  EXPECT_THAT(out_, HasSubstr("samples/s"));
+  arguments.json = true;
+  ASSERT_EQ(Run(arguments), kDone);
+  const auto json = nlohmann::json::parse(out_);
+  ASSERT_EQ(json.size(), 3u);
+  EXPECT_EQ(json[2]["workers"], 8);
+  EXPECT_NEAR(json[2]["samples_per_second"].get<double>(),
+              4 * json[0]["samples_per_second"].get<double>(), 1);  // by costs all are alike
+}
+
+// A slow worker holds up the others, and the picture shows whom.
+TEST_F(SimulateCommandTest, DrawsWhoWaits) {
+  SimulateArguments arguments = Small();
+  arguments.pace.slow = {"1:2"};
+  arguments.json = true;
+  arguments.svg = absl::StrCat(folder_.path(), "/run.svg");
+  ASSERT_EQ(Run(arguments), kDone);
+  const auto slow = nlohmann::json::parse(out_);
+  arguments.pace = {};
+  ASSERT_EQ(Run(arguments), kDone);
+  const auto even = nlohmann::json::parse(out_);
+  EXPECT_GT(slow["waiting_share"], 1.5 * even["waiting_share"].get<double>());
+  EXPECT_GT(slow["seconds"], 1.5 * even["seconds"].get<double>());
+  const auto text = ReadFile(arguments.svg, uint64_t{1} << 24);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("worker 2"));
+  EXPECT_THAT(*text, HasSubstr("waits for"));
 }
 
 TEST_F(SimulateCommandTest, RefusesWhatItCannotDo) {
@@ -131,7 +201,9 @@ TEST_F(SimulateCommandTest, RefusesWhatItCannotDo) {
     EXPECT_EQ(out_, "");
   };
   refuses([](auto& a) { a.strategy = "none"; }, "there is no strategy \"none\"");
-  refuses([](auto& a) { a.workers = 0; }, "say how many workers");
+  refuses([](auto& a) { a.workers = ""; }, "say how many workers");
+  refuses([](auto& a) { a.workers = "3,none"; }, "--workers");
+  refuses([](auto& a) { a.workers = "3,0"; }, "--workers");
   refuses([](auto& a) { a.model.model = ""; }, "say for which tensors");
   refuses([](auto& a) { a.model.model = "resnet-5"; }, "--model");
   refuses([](auto& a) { a.model.schedule = "nothing"; }, "--schedule");
@@ -142,7 +214,15 @@ TEST_F(SimulateCommandTest, RefusesWhatItCannotDo) {
         a.model.costs = "";
       },
       "/no/such/file");
-  refuses([](auto& a) { a.topology = "/no/such/file"; }, "both say what transfers cost");
+  refuses([](auto& a) { a.topology = "/no/such/file"; }, "all say what transfers cost");
+  refuses([](auto& a) { a.pace.slow = {"3:1"}; }, "--slow 3:1");
+  refuses(
+      [](auto& a) {
+        a.model.costs = "";
+        a.lab = "/no/such/lab.toml";
+      },
+      "/no/such/lab.toml");
+  refuses([&](auto& a) { a.workers = "2,3", a.svg = folder_.path() + "/svg"; }, "one run");
   refuses([](auto& a) { a.log = "/no/such/folder/log"; }, "--log");
 }
 

@@ -1,0 +1,235 @@
+#include "tools/simulate_run.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "base/limits.h"
+#include "base/parse.h"
+#include "base/status.h"
+#include "lab/lab.h"
+#include "lab/spec.h"
+#include "plan/collective/select.h"
+#include "sim/group_flows.h"
+#include "strategy/registry.h"
+#include "sync/decision_log.h"
+
+namespace syncopate::tools {
+namespace {
+
+// Up to this many, all workers together run the plan of a comparison of all algorithms, as a job does
+// that has had the time. Above, what they would run at once: comparing takes minutes there.
+constexpr int kPlannedWorkersMax = 64;
+constexpr size_t kRunsMax = 32;
+
+plan::CollectiveRequest AllReduceOf(int workers, uint64_t elements) {
+  plan::CollectiveRequest request;
+  request.workers = workers;
+  request.elements = elements;
+  request.active.resize(static_cast<size_t>(workers));
+  std::iota(request.active.begin(), request.active.end(), 0);
+  return request;
+}
+
+// What an average of all workers runs, and what it costs alone.
+struct AllWorkers {
+  cost::CommunicationCosts costs;
+  std::shared_ptr<const sim::PlannedAverage> planned;  // null: what they would run at once
+};
+
+absl::StatusOr<AllWorkers> PriceAll(const std::shared_ptr<const Topology>& topology,
+                                    const std::vector<int>& placement) {
+  AllWorkers all;
+  const int workers = static_cast<int>(placement.size());
+  if (workers > 1 && workers <= kPlannedWorkersMax) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const plan::Selection small,
+                               plan::SelectProgram(AllReduceOf(workers, sim::kPricedElementsSmall),
+                                                   4, *topology, placement, {}));
+    SYNCOPATE_ASSIGN_OR_RETURN(plan::Selection large,
+                               plan::SelectProgram(AllReduceOf(workers, sim::kPricedElementsLarge),
+                                                   4, *topology, placement, {}));
+    all.costs =
+        sim::LineThrough(small.candidates.front().seconds, large.candidates.front().seconds);
+    // A program in shared memory has no steps to take flows from.
+    if (!large.candidates.front().in_place) {
+      all.planned = std::make_shared<const sim::PlannedAverage>(
+          sim::PlannedAverage{.program = std::move(large.program), .costs = all.costs});
+    }
+  } else if (workers > 1) {
+    sim::GroupFlows flows(topology, placement, 0);
+    std::vector<int> ranks(placement.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    SYNCOPATE_ASSIGN_OR_RETURN(
+        const std::shared_ptr<const sim::GroupFlow> flow,
+        flows.OfAverage(std::make_shared<const sim::MemberList>(std::move(ranks))));
+    all.costs.a = flow->a;
+    all.costs.b = flow->b;
+  }
+  all.costs.source = "an all-reduce of all workers on the network";
+  return all;
+}
+
+// By rank: what the computing times are multiplied by, so that they take as long as the pace says.
+absl::StatusOr<std::vector<double>> SlownessOf(const SimulateArguments& arguments,
+                                               const TensorTable& table, int workers) {
+  const double seconds = table.forward_seconds() + table.backward_seconds();
+  std::vector<double> slowness;
+  for (int rank = 0; rank < workers; ++rank) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const ComputePace pace,
+                               ComputePace::Make(arguments.pace, rank, workers));
+    slowness.push_back(
+        seconds > 0 ? pace.Seconds(seconds, static_cast<double>(arguments.samples)) / seconds : 1);
+  }
+  return slowness;
+}
+
+// Each worker's part of the file for decisions; none if there is no file.
+absl::StatusOr<std::vector<std::unique_ptr<sync::DecisionLog>>> OpenLogs(
+    const SimulateArguments& arguments, int workers) {
+  std::vector<std::unique_ptr<sync::DecisionLog>> logs;
+  if (arguments.log.empty()) return logs;
+  auto first = sync::DecisionLog::Open(arguments.log, 0, /*anew=*/true);
+  if (!first.ok()) return At("--log", first.status());
+  logs.push_back(*std::move(first));
+  for (int rank = 1; rank < workers; ++rank) logs.push_back(logs.front()->OfRank(rank));
+  return logs;
+}
+
+absl::StatusOr<const strategy::StrategyEntry*> EntryOf(const SimulateArguments& arguments) {
+  const absl::StatusOr<const strategy::StrategyEntry*> entry =
+      strategy::FindStrategy(arguments.strategy);
+  if (!entry.ok()) return At("--strategy", entry.status());
+  if (!(*entry)->service.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--strategy ", arguments.strategy,
+                                                   ": it asks the service ", (*entry)->service,
+                                                   ", which is not simulated yet"));
+  }
+  return entry;
+}
+
+}  // namespace
+
+double SimulatedRun::computing_seconds() const {
+  return report.table.forward_seconds() + report.table.backward_seconds();
+}
+
+double SimulatedRun::waiting_share() const {
+  const double all = std::accumulate(result.ended.begin(), result.ended.end(), 0.0);
+  const double waiting = std::accumulate(result.waiting.begin(), result.waiting.end(), 0.0);
+  return all > 0 ? waiting / all : 0;
+}
+
+std::vector<double> SimulatedRun::iteration_seconds() const {
+  std::vector<double> seconds;
+  for (const std::vector<double>& begun : result.begun) {
+    for (size_t i = 0; i < begun.size(); ++i) {
+      seconds.push_back((i + 1 < begun.size() ? begun[i + 1] : result.seconds) - begun[i]);
+    }
+  }
+  return seconds;
+}
+
+absl::StatusOr<std::shared_ptr<const Topology>> NetworkOf(const SimulateArguments& arguments) {
+  const bool by_costs = !arguments.model.costs.empty();
+  if (by_costs + !arguments.topology.empty() + !arguments.lab.empty() > 1) {
+    return absl::InvalidArgumentError(
+        "--costs, --topology and --lab all say what transfers cost; give one of them");
+  }
+  if (!arguments.lab.empty()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const lab::Spec spec, lab::ReadLab(arguments.lab));
+    return std::make_shared<const Topology>(lab::DeclaredTopology(spec));
+  }
+  if (arguments.topology.empty()) return nullptr;
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::string text,
+                             ReadFile(arguments.topology, limits::kTopologyTextBytesMax));
+  absl::StatusOr<Topology> topology = ParseTopology(text);
+  if (!topology.ok()) return At(arguments.topology, topology.status());
+  return std::make_shared<const Topology>(*std::move(topology));
+}
+
+absl::StatusOr<std::vector<int>> WorkersOf(const SimulateArguments& arguments,
+                                           const Topology* topology) {
+  const int devices = topology == nullptr ? 0 : static_cast<int>(Devices(*topology).size());
+  std::vector<int> all;
+  if (arguments.workers.empty() && devices > 0) all.push_back(devices);
+  for (const absl::string_view text : absl::StrSplit(arguments.workers, ',', absl::SkipEmpty())) {
+    const absl::StatusOr<int64_t> count = ParseInt(text, 1, kSimulatedWorkersMax);
+    if (!count.ok()) return At("--workers", count.status());
+    if (devices > 0 && *count > devices) {
+      return absl::InvalidArgumentError(absl::StrCat("--workers ", *count, ": the network has ",
+                                                     devices, " devices to put workers on"));
+    }
+    all.push_back(static_cast<int>(*count));
+  }
+  if (all.empty()) {
+    return absl::InvalidArgumentError(
+        "say how many workers (-n N), or give a --topology or a --lab");
+  }
+  if (all.size() > kRunsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--workers: at most ", kRunsMax, " runs at once"));
+  }
+  if (all.size() > 1 && !(arguments.log.empty() && arguments.svg.empty())) {
+    return absl::InvalidArgumentError("--log and --svg are of one run; give one number of workers");
+  }
+  return all;
+}
+
+// Makes every worker's strategy from the registry, and its part of the log.
+absl::StatusOr<SimulatedRun> Simulate(const SimulateArguments& arguments,
+                                      std::shared_ptr<const Topology> topology, int workers) {
+  SYNCOPATE_RETURN_IF_ERROR(EntryOf(arguments).status());
+  SimulatedRun run{.workers = workers, .report = {}, .topology = std::move(topology), .result = {}};
+  sim::VirtualOptions options;
+  std::optional<cost::CommunicationCosts> costs;
+  if (run.topology != nullptr) {
+    options.topology = run.topology;
+    SYNCOPATE_ASSIGN_OR_RETURN(options.placement, PlaceInOrder(*run.topology, workers));
+    SYNCOPATE_ASSIGN_OR_RETURN(const AllWorkers all, PriceAll(run.topology, options.placement));
+    options.planned = all.planned;
+    costs = all.costs;
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(run.report, MakeScheduleReport(arguments.model, costs));
+  options.workers = workers;
+  options.iterations = arguments.iterations;
+  options.seed = static_cast<uint64_t>(arguments.seed);
+  options.table = run.report.table;
+  options.costs = run.report.costs;
+  const absl::StatusOr<double> jitter = ParseDouble(arguments.jitter, 0, 100);
+  if (!jitter.ok()) return At("--jitter", jitter.status());
+  options.jitter = *jitter;
+  SYNCOPATE_ASSIGN_OR_RETURN(options.slowness, SlownessOf(arguments, options.table, workers));
+  options.samples.assign(static_cast<size_t>(workers), static_cast<uint64_t>(arguments.samples));
+  options.keep_log = false;
+  options.keep_waits = !arguments.svg.empty();
+  strategy::StrategyOptions values;
+  values.size = workers;
+  values.table = run.report.table;
+  values.topology = run.topology;
+  values.seed = options.seed;
+  values.schedule = std::make_shared<const Schedule>(run.report.schedules.front().schedule);
+  SYNCOPATE_ASSIGN_OR_RETURN(const auto logs, OpenLogs(arguments, workers));
+  for (const auto& log : logs) options.witnesses.push_back(log.get());
+  std::vector<std::unique_ptr<strategy::Strategy>> machines;
+  for (int rank = 0; rank < workers; ++rank) {
+    values.rank = rank;
+    SYNCOPATE_ASSIGN_OR_RETURN(machines.emplace_back(),
+                               strategy::MakeStrategy(arguments.strategy, values));
+    if (!logs.empty()) {
+      logs[static_cast<size_t>(rank)]->Began({.name = arguments.strategy, .values = values});
+    }
+  }
+  SYNCOPATE_ASSIGN_OR_RETURN(run.result,
+                             sim::RunVirtually(options, [&](const strategy::WorkerInfo& info) {
+                               return std::move(machines[static_cast<size_t>(info.rank)]);
+                             }));
+  for (const absl::Status& status : run.result.status) SYNCOPATE_RETURN_IF_ERROR(status);
+  for (const auto& log : logs) SYNCOPATE_RETURN_IF_ERROR(At("--log", log->status()));
+  return run;
+}
+
+}  // namespace syncopate::tools
