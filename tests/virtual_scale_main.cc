@@ -78,7 +78,6 @@ absl::Status Run(const Settings& settings) {
   auto planned = schedule::MakeSchedule(settings.schedule, options.table, options.costs);
   if (!planned.ok()) return planned.status();
   const auto schedule = std::make_shared<const Schedule>(*std::move(planned));
-  const auto planned_at = std::chrono::steady_clock::now();
   const auto result = sim::RunVirtually(
       options, [&](const strategy::WorkerInfo& info) -> std::unique_ptr<strategy::Strategy> {
         if (settings.strategy == "bsp") return strategy::MakeBsp(info, schedule);
@@ -88,14 +87,16 @@ absl::Status Run(const Settings& settings) {
   const auto end = std::chrono::steady_clock::now();
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](auto span) { return std::chrono::duration<double>(span).count(); };
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
   std::printf("%s, %d workers, %d iterations, %d tensors, network %s: %.3f s in virtual time\n",
               settings.strategy.c_str(), settings.workers, settings.iterations,
               options.table.size(), settings.network.c_str(), result->seconds);
-  std::printf(
-      "  planned in %.2f s, simulated in %.2f s, %.0f MB at most, %zu transfers kept at most\n",
-      seconds(planned_at - begin), seconds(end - planned_at),
-      static_cast<double>(usage.ru_maxrss) / 1024, result->transfers_max);
+  std::printf("  took %.1f s (%.1f s of a core), %.0f MB at most, %zu transfers kept at most\n",
+              std::chrono::duration<double>(end - begin).count(),
+              seconds(usage.ru_utime) + seconds(usage.ru_stime),
+              static_cast<double>(usage.ru_maxrss) / 1024, result->transfers_max);
   std::printf("  digest %s\n", result->digest.ToString().c_str());
   return absl::OkStatus();
 }

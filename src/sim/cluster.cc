@@ -298,10 +298,10 @@ void Cluster::Join(const VirtualOptions::Join& join) {
   Worker& worker = At(join.rank);
   worker.strategy =
       make_({.rank = join.rank, .size = options_.workers, .tensors = options_.table.size()});
-  const auto model = std::find_if(workers_.begin(), workers_.end(), [](const Worker& other) {
-    return other.strategy != nullptr && !other.ended;
+  const auto model = std::find_if(workers_.begin(), workers_.end(), [&](const Worker& other) {
+    return other.rank != join.rank && other.strategy != nullptr && !other.ended;
   });
-  worker.parameters = model->parameters;  // its own, if nobody else is left
+  if (model != workers_.end()) worker.parameters = model->parameters;
   worker.gone.erase(join.rank);
   worker.everyone = nullptr;
   for (const Event& event : departed_) Tell(worker, event);
@@ -309,7 +309,9 @@ void Cluster::Join(const VirtualOptions::Join& join) {
   // Those who joined before it: the others were told, or will be; it knows at once.
   for (const Worker& other : workers_) {
     if (other.rank == join.rank || other.strategy == nullptr || other.ended) continue;
-    if (worker.gone.erase(other.rank) > 0) Tell(worker, WorkerJoined{other.rank});
+    if (worker.gone.erase(other.rank) == 0) continue;
+    worker.everyone = nullptr;
+    Tell(worker, WorkerJoined{other.rank});
   }
   BeginIteration(worker);
 }

@@ -12,6 +12,7 @@
 #include "cost/program_flows.h"
 #include "plan/collective/planners.h"
 #include "plan/collective/shared_memory.h"
+#include "sim/excerpt.h"
 
 namespace syncopate::sim {
 namespace {
@@ -77,32 +78,33 @@ GroupFlows::GroupFlows(std::shared_ptr<const Topology> topology, std::vector<int
   link_bytes_.resize(topology_->links.size(), 0);
 }
 
-absl::StatusOr<GroupFlows::Priced> GroupFlows::Price(const std::vector<int>& devices,
+absl::StatusOr<GroupFlows::Priced> GroupFlows::Price(const Topology& topology,
+                                                     const std::vector<int>& devices,
                                                      uint64_t elements) const {
   Priced priced;
   const plan::CollectiveRequest request = AllReduceOf(devices.size(), elements);
   if (const std::optional<plan::SharedMemory> memory =
-          plan::FindSharedMemory(request, *topology_, devices)) {
+          plan::FindSharedMemory(request, topology, devices)) {
     const std::optional<double> seconds =
         SecondsInMemory(*memory, request.workers, static_cast<double>(elements * kElementBytes));
     if (seconds) return Priced{.seconds = *seconds, .program = {}, .in_memory = true};
   }
   std::vector<int> hosts;
   for (const int device : devices) {
-    const int host = topology_->nodes[static_cast<size_t>(device)].host;
+    const int host = topology.nodes[static_cast<size_t>(device)].host;
     hosts.push_back(host >= 0 ? host : device);
   }
   SYNCOPATE_ASSIGN_OR_RETURN(priced.program,
                              plan::PlanQuickly(request, kElementBytes, figures_, hosts));
   SYNCOPATE_ASSIGN_OR_RETURN(const cost::ProgramCost cost,
-                             cost::CostOf(priced.program, *topology_, devices, kElementBytes));
+                             cost::CostOf(priced.program, topology, devices, kElementBytes));
   priced.seconds = cost.seconds;
   return priced;
 }
 
 // Adds up what the program's steps move, for each byte of a worker's data.
-void GroupFlows::Read(const Program& program, const std::vector<int>& devices,
-                      Recipe& recipe) const {
+void GroupFlows::Read(const Program& program, const Topology& topology,
+                      const std::vector<int>& devices, Recipe& recipe) {
   const double all = static_cast<double>(program.elements());
   std::map<std::pair<int, int>, size_t> channels;
   const auto channel = [&](int from, int to) -> Recipe::Channel& {
@@ -115,7 +117,7 @@ void GroupFlows::Read(const Program& program, const std::vector<int>& devices,
   recipe.device_seconds.assign(devices.size(), 0);
   for (int worker = 0; worker < program.workers; ++worker) {
     const size_t w = static_cast<size_t>(worker);
-    const double overhead = topology_->nodes[static_cast<size_t>(devices[w])].message_overhead;
+    const double overhead = topology.nodes[static_cast<size_t>(devices[w])].message_overhead;
     for (const Step& step : program.steps[w]) {
       const double part = static_cast<double>(program.size(step)) / all;
       switch (step.kind) {
@@ -141,18 +143,35 @@ void GroupFlows::Read(const Program& program, const std::vector<int>& devices,
   }
 }
 
-absl::StatusOr<std::shared_ptr<const GroupFlows::Recipe>> GroupFlows::RecipeOf(
-    const std::vector<int>& devices) {
-  std::vector<int> canonical = places_.Canonical(devices);
-  if (const auto found = recipes_.find(canonical); found != recipes_.end()) return found->second;
-  SYNCOPATE_ASSIGN_OR_RETURN(const Priced small, Price(canonical, kPricedElementsSmall));
-  SYNCOPATE_ASSIGN_OR_RETURN(const Priced large, Price(canonical, kPricedElementsLarge));
+absl::StatusOr<std::shared_ptr<const GroupFlows::Recipe>> GroupFlows::MakeRecipe(
+    const Topology& topology, const std::vector<int>& devices) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const Priced small, Price(topology, devices, kPricedElementsSmall));
+  SYNCOPATE_ASSIGN_OR_RETURN(const Priced large, Price(topology, devices, kPricedElementsLarge));
   auto recipe = std::make_shared<Recipe>();
   recipe->costs = LineThrough(small.seconds, large.seconds);
   recipe->in_memory = large.in_memory;
-  if (!large.in_memory) Read(large.program, canonical, *recipe);
-  if (recipes_.size() >= kPricesMax) recipes_.clear();
+  if (!large.in_memory) Read(large.program, topology, devices, *recipe);
   ++priced_;
+  return recipe;
+}
+
+absl::StatusOr<std::shared_ptr<const GroupFlows::Recipe>> GroupFlows::RecipeOf(
+    const std::vector<int>& devices) {
+  if (devices.size() <= kExcerptMembersMax) {
+    SYNCOPATE_ASSIGN_OR_RETURN(const Excerpt part, ExcerptOf(*topology_, routes_, devices));
+    if (small_recipes_.size() >= kPricesMax) small_recipes_.clear();
+    std::shared_ptr<const Recipe>& recipe =
+        small_recipes_[{DigestOf(part.topology).ToString(), part.devices}];
+    if (recipe == nullptr) {
+      SYNCOPATE_ASSIGN_OR_RETURN(recipe, MakeRecipe(part.topology, part.devices));
+    }
+    return recipe;
+  }
+  std::vector<int> canonical = places_.Canonical(devices);
+  if (const auto found = recipes_.find(canonical); found != recipes_.end()) return found->second;
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe,
+                             MakeRecipe(*topology_, canonical));
+  if (recipes_.size() >= kPricesMax) recipes_.clear();
   recipes_.emplace(std::move(canonical), recipe);
   return recipe;
 }
@@ -255,7 +274,7 @@ absl::StatusOr<std::shared_ptr<const GroupFlow>> GroupFlows::OfAverage(const Mem
   if (all_ != nullptr && devices.size() == placement_.size() && devices.size() > 1) {
     Recipe recipe;
     recipe.costs = all_->costs;
-    Read(all_->program, devices, recipe);
+    Read(all_->program, *topology_, devices, recipe);
     SYNCOPATE_ASSIGN_OR_RETURN(flow, FlowOf(recipe, devices));
   } else if (devices.size() > 1) {
     SYNCOPATE_ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeOf(devices));

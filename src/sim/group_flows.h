@@ -7,7 +7,8 @@
 // it. Alone it takes what the line says: its rate has that limit, and where the draws alone would be
 // slower they are scaled down to it.
 //
-// A strategy may make very many groups, so programs are priced once for places that are alike
+// A strategy may make very many groups, so programs are priced once for groups of few whose parts of the
+// network look the same (sim/excerpt.h), and for larger ones in places that are alike
 // (plan/collective/like_places.h); only the routes are looked up for each group.
 #ifndef SYNCOPATE_SIM_GROUP_FLOWS_H_
 #define SYNCOPATE_SIM_GROUP_FLOWS_H_
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -79,6 +81,8 @@ class GroupFlows {
   // When there are more, all are forgotten.
   static constexpr size_t kPricesMax = 4096;
   static constexpr size_t kFlowsMax = 4096;
+  // Groups of up to this many are priced on their part of the network (excerpt.h), by pairs of members.
+  static constexpr size_t kExcerptMembersMax = 16;
 
   // What a program does for each byte of its data, by its own numbers of workers.
   struct Recipe {
@@ -96,7 +100,10 @@ class GroupFlows {
 
   absl::StatusOr<std::vector<int>> DevicesOf(const std::vector<int>& ranks) const;
   absl::StatusOr<std::shared_ptr<const Recipe>> RecipeOf(const std::vector<int>& devices);
-  void Read(const Program& program, const std::vector<int>& devices, Recipe& recipe) const;
+  absl::StatusOr<std::shared_ptr<const Recipe>> MakeRecipe(const Topology& topology,
+                                                           const std::vector<int>& devices);
+  static void Read(const Program& program, const Topology& topology,
+                   const std::vector<int>& devices, Recipe& recipe);
   absl::StatusOr<std::shared_ptr<const GroupFlow>> FlowOf(const Recipe& recipe,
                                                           const std::vector<int>& devices);
   // The program and its seconds; no program where it runs in memory as a whole.
@@ -105,7 +112,8 @@ class GroupFlows {
     Program program;
     bool in_memory = false;
   };
-  absl::StatusOr<Priced> Price(const std::vector<int>& devices, uint64_t elements) const;
+  absl::StatusOr<Priced> Price(const Topology& topology, const std::vector<int>& devices,
+                               uint64_t elements) const;
 
   absl::Status AddRoute(int from, int to, double bytes);
   void AddMemory(int device, double bytes);
@@ -118,6 +126,8 @@ class GroupFlows {
   const plan::NetworkFigures figures_;
   std::vector<double> capacities_;
   Routes routes_;
+  std::map<std::pair<std::string, std::vector<int>>, std::shared_ptr<const Recipe>>
+      small_recipes_;  // by the digest of the excerpt and devices in it
   std::map<std::vector<int>, std::shared_ptr<const Recipe>>
       recipes_;  // by places that stand for all
   struct ByRanks {

@@ -151,6 +151,22 @@ TEST(VirtualClusterTest, WhoJoinsBeginsWithTheOthersParametersAndKnowsWhoIsGone)
   EXPECT_NEAR(result->parameters[3][0], expected, 1e-12);
 }
 
+TEST(VirtualClusterTest, TheFirstRankMayJoin) {
+  VirtualOptions options;
+  options.workers = 2;
+  options.iterations = 5;
+  options.table = OneTensor(0.5, 0.5);
+  options.joins = {{.rank = 0, .at = 3.25}};
+  std::vector<std::string> heard;
+  const auto result =
+      RunVirtually(options, [&](const WorkerInfo&) { return std::make_unique<Joiner>(heard); });
+  ASSERT_TRUE(result.ok()) << result.status();
+  double expected = FirstParameter(0, 0);
+  for (int i = 0; i < 3; ++i) expected -= 0.1 * GradientOf(0, 1, i, 0);
+  for (int i = 0; i < 5; ++i) expected -= 0.1 * GradientOf(0, 0, i, 0);
+  EXPECT_NEAR(result->parameters[0][0], expected, 1e-12);
+}
+
 // Asks after every backward pass, and notes when it was answered.
 class Asker : public Strategy {
  public:

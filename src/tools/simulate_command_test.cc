@@ -174,6 +174,7 @@ TEST_F(SimulateCommandTest, SeveralCountsMakeATable) {
 // A slow worker holds up the others, and the picture shows whom.
 TEST_F(SimulateCommandTest, DrawsWhoWaits) {
   SimulateArguments arguments = Small();
+  arguments.model.costs = "1e-6,1e-12";  // so that they wait for nothing else
   arguments.pace.slow = {"1:2"};
   arguments.json = true;
   arguments.svg = absl::StrCat(folder_.path(), "/run.svg");
