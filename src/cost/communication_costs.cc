@@ -26,7 +26,6 @@ using value_checks::Fault;
 constexpr size_t kDepthMax = 2;
 constexpr size_t kGammasMax = limits::kBesideMax + 1;
 constexpr double kSecondsMax = 60;
-constexpr double kGammaMax = 1e6;
 
 // A factor has no unit, so a text is read as the plain number that it is.
 absl::StatusOr<double> ParseFactor(absl::string_view text) {

@@ -34,6 +34,7 @@ struct CommunicationCosts {
 // The first fault, with its path as in JSON. Valid costs have a and b that are finite and not
 // negative, gamma[0] = 1, and each gamma at least the one before it.
 absl::Status Validate(const CommunicationCosts& costs);
+inline constexpr double kGammaMax = 1e6;  // a larger one is not valid
 
 // What was measured with noise, made valid: gamma[0] = 1, and a gamma below the one before it is
 // raised to that.

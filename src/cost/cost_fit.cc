@@ -92,7 +92,11 @@ std::map<int, double> MeasuredGamma(absl::Span<const CostPoint> points, const Li
     sums[point.at_once].second += x * x;
   }
   std::map<int, double> gamma;
-  for (const auto& [k, sum] : sums) gamma[k] = sum.second > 0 ? sum.first / sum.second : 1;
+  for (const auto& [k, sum] : sums) {
+    // If bytes seem to cost next to nothing, which large transfers that were lucky can show, what any number of
+    // them at once take is any multiple of that.
+    gamma[k] = sum.second > 0 ? std::min(sum.first / sum.second, kGammaMax) : 1;
+  }
   return gamma;
 }
 

@@ -31,6 +31,16 @@ std::vector<CostPoint> Points(double noise, uint64_t seed) {
   return points;
 }
 
+// Training ended with an error when bytes seemed to cost next to nothing: gamma was too large to be valid.
+TEST(CostFitTest, BytesThatSeemToCostNothingGiveCostsThatAreValid) {
+  for (const double growth : {0.0, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3}) {
+    const auto fit = FitCosts(std::vector<CostPoint>{
+        {1024, 1, 1e-4}, {1 << 20, 1, 1e-4 * (1 + growth)}, {65536, 2, 5e-4}, {1 << 20, 2, 9e-4}});
+    ASSERT_TRUE(fit.ok()) << fit.status();
+    EXPECT_TRUE(Validate(fit->costs).ok()) << growth << ": " << Validate(fit->costs);
+  }
+}
+
 TEST(CostFitTest, GivesBackTheCostsOfExactPoints) {
   const auto fit = FitCosts(Points(0, 1));
   ASSERT_TRUE(fit.ok()) << fit.status();
