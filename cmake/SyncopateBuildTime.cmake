@@ -1,18 +1,21 @@
 # What makes building quick. A second or two of each file goes to headers of other libraries, so those that most
 # files include are compiled once: for the sources of rooms, for those of commands, which also read options and write
 # JSON, and, with GoogleTest, for tests. (Code of libraries and of programs differs in -fPIC and -fPIE, which a
-# precompiled header must share with its users.) Commands and tests are not where a job spends its time, and are
-# optimised less. Where only some rooms are tested with sanitizers, the others are `plain`: built without.
+# precompiled header must share with its users.) Several files of a room are compiled together (SYNCOPATE_TOGETHER), so
+# that what they share of headers and templates is made once; so names in anonymous namespaces differ within a room.
+# Commands and tests are not where a job spends its time, and are optimised less. Where only some rooms are tested with
+# sanitizers, the others are `plain`: built without.
 #
 #   syncopate_build_quickly(TARGET sources|commands|tests|plain)
 #   syncopate_build_tests_quickly()  # all programs of this folder that are tests
 #
-# A file includes what it uses all the same, which the preset `debug` shows: it builds without precompiled headers. No
-# header of our own is among them, nor LibTorch's, whose precompiled form has 650 MB and is not kept by ccache (which
-# keeps ours with CCACHE_SLOPPINESS=pch_defines,time_macros); and since LibTorch brings definitions that change what
-# headers say, what links it does without. A file with options of its own that change code has
+# A file includes what it uses all the same, which the preset `debug` shows: it compiles each file by itself and without
+# precompiled headers. No header of our own is among them, nor LibTorch's, whose precompiled form has 650 MB and is not
+# kept by ccache (which keeps ours with CCACHE_SLOPPINESS=pch_defines,time_macros); and since LibTorch brings definitions
+# that change what headers say, what links it does without. A file with options of its own that change code has
 # SKIP_PRECOMPILE_HEADERS.
 option(SYNCOPATE_PCH "Precompile the headers of other libraries that most files include" OFF)
+set(SYNCOPATE_TOGETHER 1 CACHE STRING "How many files of a room the compiler sees at once")
 
 set(SYNCOPATE_HEADERS
   <algorithm> <array> <cmath> <cstddef> <cstdint> <cstring> <deque> <functional> <limits> <map> <memory> <numeric>
@@ -58,6 +61,9 @@ endfunction()
 
 function(syncopate_build_quickly target kind)
   syncopate_optimise(${target} ${kind})
+  if(SYNCOPATE_TOGETHER GREATER 1)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${SYNCOPATE_TOGETHER})
+  endif()
   get_target_property(libraries ${target} LINK_LIBRARIES)
   if(NOT SYNCOPATE_PCH OR "torch" IN_LIST libraries OR "syncopate_train" IN_LIST libraries
      OR "syncopate_torch_hooks" IN_LIST libraries)

@@ -163,7 +163,7 @@ TEST_P(FailureTest, SurvivorsNoticeAgreeAndGoOn) {
   const double limit_s = c.signal == SIGKILL ? 1.0 : 5.0;
   for (int rank = 0; rank < c.size; ++rank) {
     if (rank == victim) continue;
-    SCOPED_TRACE(testing::Message() << "rank " << rank);
+    SCOPED_TRACE(::testing::Message() << "rank " << rank);
     const size_t index = static_cast<size_t>(rank);
     EXPECT_TRUE(WIFEXITED(codes[index]) && WEXITSTATUS(codes[index]) == 0)
         << "wait status " << codes[index];
@@ -206,7 +206,7 @@ TEST(AtomicityTest, KilledInsideALargeAllReduce) {
   for (int round = 0; round < 40; ++round) {
     const bool heap = round % 4 == 3;
     const bool two = round % 2 == 1;
-    SCOPED_TRACE(testing::Message() << "round " << round);
+    SCOPED_TRACE(::testing::Message() << "round " << round);
     Shared<Outcomes> outcomes;
     WorkerProcesses workers(4, [&](Worker& worker) {
       const size_t elements = 1'500'000;
@@ -359,6 +359,7 @@ TEST(CleanupTest, NothingIsLeftWhenEverybodyIsKilled) {
     ++*running;
     while (worker.world().AllReduce(Array::Of(data.data(), data.size()), ReduceOp::kMax).ok()) {
     }
+    pause();  // it sees others killed, and is about to be
     return 0;
   });
   while (*running < 4) usleep(100);

@@ -1,6 +1,7 @@
 // Calls between hosts that would have to wait for other workers, from a thread that must not wait: they
 // are refused or held, and start when they can, in their order.
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "sync/call_queue.h"
 #include "tests/host_workers.h"
+#include "worker/held_planner_testing.h"
 #include "worker/prompt_start.h"
 
 namespace syncopate::sync {
@@ -196,27 +198,161 @@ TEST(HeldCallsTest, ACallThatWaitsForAVoteDoesSoUntilItsOwnDeadline) {
   for (const int code : workers->Join()) EXPECT_EQ(code, 0);
 }
 
-// To plan by an algorithm that is named may take long, so it is done beside.
-TEST(HeldCallsTest, TheFirstCallOfANamedAlgorithmIsHeldUntilItIsPlanned) {
-  Shared<Report> report;
-  report->go_on = true;
-  ASSERT_EQ(setenv("SYNCOPATE_ALGORITHM", "allreduce:double-tree", 1), 0);
-  const auto workers = HostWorkers::OnLoopback(2, 1, [&](Worker& worker) {
-    if (worker.rank() == 1) return Come(worker, *report, 1);
-    float value = 1;
-    for (;;) {
+// ---- calls that wait for a plan
+
+using worker::HeldPlanner;
+
+// It is held at worker 0 alone.
+HeldPlanner& Planner() {
+  static Shared<HeldPlanner>* const planner = [] {
+    auto* made = new Shared<HeldPlanner>;
+    EXPECT_TRUE((*made)->Register().ok());
+    return made;
+  }();
+  return **planner;
+}
+
+HeldPlanner& HoldAtWorker0() {
+  HeldPlanner& planner = Planner();
+  planner.entered = 0;
+  planner.gave_up = false;
+  planner.holder = 0;
+  planner.held = true;
+  return planner;
+}
+
+Call HeldCall(std::vector<float>& data) {
+  return {.data = Array::Of(data.data(), data.size()),
+          .op = ReduceOp::kSum,
+          .algorithm = HeldPlanner::kName};
+}
+
+absl::Status RunPromptly(Group& group, const Call& call) {
+  for (;;) {
+    Handle handle = [&] {
       const worker::PromptStart prompt;
-      Handle handle = worker.world().Start(SumOf(value));
-      if (!handle.Done() || !worker::PromptStart::IsWouldWait(handle.Wait())) {
-        return handle.Wait().ok() && value == 2 ? 0 : 40;
-      }
-      report->refused = true;
-      std::this_thread::yield();
+      return group.Start(call);
+    }();
+    const absl::Status status = handle.Wait();
+    if (!worker::PromptStart::IsWouldWait(status)) return status;
+    std::this_thread::yield();
+  }
+}
+
+// To plan by an algorithm that is named may take long, so it is done beside.
+TEST(HeldPlanTest, TheFirstCallOfANamedAlgorithmIsRefusedUntilItIsPlanned) {
+  HeldPlanner& planner = HoldAtWorker0();
+  const auto workers = HostWorkers::OnLoopback(2, 1, [&](Worker& worker) {
+    HeldPlanner::me = worker.rank();
+    std::vector<float> data(HeldPlanner::kElements, 1);
+    if (worker.rank() == 0) {
+      const worker::PromptStart prompt;
+      Handle refused = worker.world().Start(HeldCall(data));
+      if (!refused.Done() || !worker::PromptStart::IsWouldWait(refused.Wait())) return 40;
+      planner.AwaitEntry();
+      refused = worker.world().Start(HeldCall(data));
+      if (!refused.Done() || !worker::PromptStart::IsWouldWait(refused.Wait())) return 41;
+      planner.held = false;
     }
+    if (!RunPromptly(worker.world(), HeldCall(data)).ok()) return 42;
+    return data == std::vector<float>(HeldPlanner::kElements, 2) ? 0 : 43;
   });
-  ASSERT_EQ(unsetenv("SYNCOPATE_ALGORITHM"), 0);
   for (const int code : workers->Join()) EXPECT_EQ(code, 0);
-  EXPECT_TRUE(report->refused);
+  EXPECT_FALSE(planner.gave_up);
+}
+
+struct KilledCase {
+  int hosts = 0, slots = 0;
+  bool prompt = false;  // worker 0 must not wait, and tries again
+};
+
+class KilledMeanwhileTest : public ::testing::TestWithParam<KilledCase> {};
+
+// A worker that plans by a named algorithm when another one is killed did not notice it before it had planned.
+TEST_P(KilledMeanwhileTest, AllSurvivorsNameItAtOnce) {
+  HeldPlanner& planner = HoldAtWorker0();
+  Shared<Report> report;
+  const int size = GetParam().hosts * GetParam().slots;
+  const auto body = [&](Worker& worker) {
+    HeldPlanner::me = worker.rank();
+    if (!worker.world().Barrier().ok()) return 80;
+    if (worker.rank() == size - 1) {
+      planner.AwaitEntry();
+      while (report->later < size - 2) std::this_thread::yield();
+      std::raise(SIGKILL);
+    }
+    std::vector<float> data(HeldPlanner::kElements, 1);
+    const std::vector<float> before = data;
+    absl::Status status;
+    if (worker.rank() == 0 && GetParam().prompt) {
+      status = RunPromptly(worker.world(), HeldCall(data));
+    } else {
+      if (worker.rank() != 0) ++report->later;
+      status = worker.world().Run(HeldCall(data));
+    }
+    if (worker.rank() == 0) {
+      if (planner.gave_up) return 81;
+      planner.held = false;
+    }
+    if (!absl::IsUnavailable(status) || GetBlast(status) != BlastRadius::kGroup) {
+      std::fprintf(stderr, "rank %d: %s\n", worker.rank(), status.ToString().c_str());
+      return 82;
+    }
+    if (GetSuspect(status) != size - 1) return 83;
+    if (data != before) return 84;
+    std::vector<int> survivors;
+    for (int rank = 0; rank < size - 1; ++rank) survivors.push_back(rank);
+    absl::StatusOr<Group> left = worker.NewGroup(survivors);
+    return left.ok() && left->Barrier().ok() ? 0 : 85;
+  };
+  const auto workers = HostWorkers::OnLoopback(GetParam().hosts, GetParam().slots, body);
+  const std::vector<int> codes = workers->Join();
+  for (int rank = 0; rank < size - 1; ++rank)
+    EXPECT_EQ(codes[static_cast<size_t>(rank)], 0) << rank;
+  EXPECT_EQ(codes.back(), SIGKILL);
+  EXPECT_GT(planner.entered, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, KilledMeanwhileTest,
+                         ::testing::Values(KilledCase{3, 1, false}, KilledCase{3, 1, true},
+                                           KilledCase{2, 2, false}, KilledCase{1, 3, false}),
+                         [](const auto& each) {
+                           return std::to_string(each.param.hosts) + "Hosts" +
+                                  std::to_string(each.param.slots) + "Slots" +
+                                  (each.param.prompt ? "Prompt" : "");
+                         });
+
+// The others are in the operation meanwhile, and the worker that was late joins them when it makes the call again.
+TEST(HeldPlanTest, ACallThatWasLateHasNotHappened) {
+  HeldPlanner& planner = HoldAtWorker0();
+  const auto workers = HostWorkers::OnLoopback(2, 1, [&](Worker& worker) {
+    HeldPlanner::me = worker.rank();
+    std::vector<float> data(HeldPlanner::kElements, 1);
+    const std::vector<float> before = data;
+    const Call call = HeldCall(data);
+    if (worker.rank() == 0) {
+      Call hasty = call;
+      hasty.timeout = absl::Milliseconds(300);
+      const absl::Status late = worker.world().Run(hasty);
+      if (planner.gave_up) return 90;
+      planner.held = false;
+      if (!absl::IsDeadlineExceeded(late) || GetBlast(late) != BlastRadius::kOperation) return 91;
+      if (data != before) return 92;
+    }
+    const absl::Status status = worker.world().Run(call);
+    if (!status.ok()) {
+      std::fprintf(stderr, "rank %d: %s\n", worker.rank(), status.ToString().c_str());
+      return 93;
+    }
+    if (data != std::vector<float>(HeldPlanner::kElements, 2)) return 94;
+    for (size_t i = 0; i < kCalls; ++i) {
+      float value = 1;
+      if (!worker.world().Run(SumOf(value)).ok() || value != 2) return 95;
+    }
+    return 0;
+  });
+  for (const int code : workers->Join()) EXPECT_EQ(code, 0);
+  EXPECT_GT(planner.entered, 0);
 }
 
 }  // namespace

@@ -40,9 +40,9 @@ class InterruptedCommand {
   // To the command alone, or to its whole process group, as a terminal does it.
   void Interrupt(int signal, bool group) { kill(group ? -process_.pid() : process_.pid(), signal); }
 
-  void ExpectCleanEnd(int signal, const std::string& said) {
+  void ExpectCleanEnd(int signal, const ::testing::Matcher<std::string>& said) {
     EXPECT_EQ(process_.Wait(), 128 + signal) << process_.err();
-    EXPECT_EQ(process_.err(), said);
+    EXPECT_THAT(process_.err(), said);
     EXPECT_TRUE(WaitUntilNoneIsLeft(marker_));
     EXPECT_TRUE(std::filesystem::is_empty(folder_))
         << std::filesystem::directory_iterator(folder_)->path();
@@ -61,7 +61,7 @@ class InterruptedCommand {
 
 // Interrupts the command when it has that many processes, in both ways.
 inline void ExpectCleanEndOnInterrupt(const std::vector<std::string>& command, size_t processes,
-                                      const std::string& said) {
+                                      const ::testing::Matcher<std::string>& said) {
   for (const bool group : {false, true}) {
     SCOPED_TRACE(group ? "the process group" : "the command alone");
     InterruptedCommand interrupted(command);

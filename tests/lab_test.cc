@@ -179,6 +179,20 @@ TEST_F(LabTest, HoldsItsRatesAndSharesFairly) {
   }
 }
 
+// A flow of TCP would give way to others, and differently every time.
+TEST_F(LabTest, AFlowOfUdpKeepsItsRate) {
+  ASSERT_EQ(Up("a").code, 0);
+  const Lab lab = Lab::Open(Name("a"), MonotonicClock()).value();
+  const double uplink = 50 * kPayloadShare;
+  EXPECT_NEAR(Measure(lab, "h0", "h2", uplink), uplink, 0.15 * uplink);
+  const Outcome flow = Syncopate({"flow", "add", "h1", "h3", "--udp", "--rate", "25mbit",
+                                  "--seconds", "120", "--lab", Name("a")});
+  ASSERT_EQ(flow.code, 0) << flow.err;
+  EXPECT_THAT(Syncopate({"status", Name("a")}).out, HasSubstr("--udp --rate 25mbit"));
+  EXPECT_NEAR(Measure(lab, "h0", "h2", uplink / 2), uplink / 2, 0.25 * uplink);
+  EXPECT_EQ(Syncopate({"flow", "add", "h1", "h3", "--udp", "--lab", Name("a")}).code, 2);
+}
+
 TEST_F(LabTest, CheckPrintsWhatItMeasured) {
   ASSERT_EQ(Up("a").code, 0);
   const Outcome check = Syncopate({"check", Name("a"), "--only", "shared", "--json"});
@@ -347,26 +361,49 @@ TEST_F(LabTest, CutsLosePacketsAndHeal) {
   EXPECT_TRUE(CanTalk(lab, "h0", "h2")) << "only the two do not hear each other";
 }
 
+// CPU seconds of a busy loop on a host during a second.
+double BusySeconds(const std::string& lab, const std::string& host) {
+  const Outcome busy = Syncopate({"exec", "--lab", lab, host, "--", "bash", "-c",
+                                  "TIMEFORMAT=%U; time timeout 1 bash -c 'while :; do :; done'"});
+  double seconds = -1;
+  EXPECT_TRUE(absl::SimpleAtod(busy.err, &seconds)) << busy.err;
+  return seconds;
+}
+
+// At best, of some attempts on a machine that may be busy, more than `least`.
+double FreeSeconds(const std::string& lab, const std::string& host, double least) {
+  double free = BusySeconds(lab, host);
+  for (int attempt = 0; attempt < 5 && free < least; ++attempt) free = BusySeconds(lab, host);
+  return free;
+}
+
 TEST_F(LabTest, SlowHostsGetLessCpuTime) {
   const absl::Status can = CanLimitCpu();
   if (!can.ok()) GTEST_SKIP() << can.message();
   ASSERT_EQ(Up("a").code, 0);
-  // CPU seconds of a busy loop on a host during a second.
-  const auto used = [&] {
-    const Outcome busy = Syncopate({"exec", "--lab", Name("a"), "h1", "--", "bash", "-c",
-                                    "TIMEFORMAT=%U; time timeout 1 bash -c 'while :; do :; done'"});
-    double seconds = -1;
-    EXPECT_TRUE(absl::SimpleAtod(busy.err, &seconds)) << busy.err;
-    return seconds;
-  };
   ASSERT_EQ(Syncopate({"slow", "h1", "10x", "--cores", "0.5", "--lab", Name("a")}).code, 0);
-  const double slow = used();
+  const double slow = BusySeconds(Name("a"), "h1");
   EXPECT_GT(slow, 0);
   EXPECT_LT(slow, 0.15) << "a twentieth of a core";
   ASSERT_EQ(Syncopate({"undo", "slow1", "--lab", Name("a")}).code, 0);
-  double free = used();
-  for (int attempt = 0; attempt < 5 && free < 2 * slow; ++attempt) free = used();
-  EXPECT_GT(free, 2 * slow);
+  EXPECT_GT(FreeSeconds(Name("a"), "h1", 2 * slow), 2 * slow);
+}
+
+TEST_F(LabTest, HostsHaveTheCoresOfTheirFile) {
+  const absl::Status can = CanLimitCpu();
+  if (!can.ok()) GTEST_SKIP() << can.message();
+  const std::string file = Write("cores.toml", TwoHostsToml("cores") + "cores = 0.2\n");
+  ASSERT_EQ(Syncopate({"up", file, "--name", Name("a")}).code, 0);
+  const double own = FreeSeconds(Name("a"), "h1", 0.15);
+  EXPECT_GT(own, 0);
+  EXPECT_LT(own, 0.35);
+  ASSERT_EQ(Syncopate({"slow", "h1", "5x", "--lab", Name("a")}).code, 0);
+  const double slow = BusySeconds(Name("a"), "h1");
+  EXPECT_LT(slow, 0.12) << "a fifth of a fifth of a core";
+  ASSERT_EQ(Syncopate({"undo", "slow1", "--lab", Name("a")}).code, 0);
+  const double again = FreeSeconds(Name("a"), "h1", 2 * slow);
+  EXPECT_GT(again, 2 * slow);
+  EXPECT_LT(again, 0.35);
 }
 
 TEST_F(LabTest, ProgramsRunOnHostsAsIfThere) {
@@ -424,10 +461,11 @@ TEST_F(LabTest, AJobTakesTheOptionsOfLaunch) {
 
 TEST_F(LabTest, AnInterruptedJobOrCheckLeavesNothing) {
   ASSERT_EQ(Up("a").code, 0);
-  // The launcher, its supervisor, and for each of two hosts an agent, a supervisor and a rank.
+  // The launcher, its supervisor, and for each of two hosts an agent, a supervisor and a rank, which is there a
+  // little before the launcher hears of it.
   syncopate::testing::ExpectCleanEndOnInterrupt(
       {SYNCOPATE_BINARY, "lab", "run", "--lab", Name("a"), "-n", "2", "--", "sleep", "1000"}, 8,
-      "syncopate lab run: interrupted; ended 2 ranks\n");
+      ::testing::MatchesRegex("syncopate lab run: interrupted; ended [12] ranks?\n"));
   if (!CheckIperf().ok()) GTEST_SKIP() << CheckIperf();
   // The command and both ends of a flow.
   syncopate::testing::ExpectCleanEndOnInterrupt(

@@ -12,9 +12,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -178,6 +180,21 @@ bool WaitUntilNoneIsLeft(const std::string& marker) {
     if (process.ok() && poll(&ended, 1, LeftMs(deadline_ns)) == 0) return false;
   }
   return true;
+}
+
+pid_t WorkerOf(const std::string& marker, int rank) {
+  for (const pid_t pid : MarkedProcesses(marker)) {
+    std::ifstream environment(absl::StrCat("/proc/", pid, "/environ"), std::ios::binary);
+    const std::string variables((std::istreambuf_iterator<char>(environment)), {});
+    std::error_code error;
+    const std::string program =
+        std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/exe"), error).filename();
+    if (program == "syncopate-train" &&
+        absl::StrContains(variables, absl::StrCat("SYNCOPATE_RANK=", rank, std::string(1, '\0')))) {
+      return pid;
+    }
+  }
+  return -1;
 }
 
 }  // namespace syncopate::testing

@@ -15,7 +15,7 @@
 namespace syncopate::testing {
 
 // Generous: it only ends tests that would never end.
-inline constexpr int64_t kDeadlineNs = 60'000'000'000;
+inline constexpr int64_t kDeadlineNs = 120'000'000'000;
 
 // Not thread-safe.
 class Subprocess {
@@ -62,6 +62,8 @@ class Subprocess {
 std::string UniqueMarker();
 // All live processes that have "NAME=marker" or the like in their environment.
 std::vector<pid_t> MarkedProcesses(const std::string& marker);
+// The process of a rank of `syncopate train`, among those; -1: there is none.
+pid_t WorkerOf(const std::string& marker, int rank);
 // The words of a process's command line, with a space after each; empty if it is gone.
 std::string CommandLineOf(pid_t pid);
 // Waits until there are at least that many; false at the deadline.

@@ -120,7 +120,10 @@ TEST_F(TrainCommandTest, PrometheusCountsTheBytesOfAllWorkers) {
   std::vector<std::string> command =
       Small({"-n", "2", "--iterations", "200", "--schedule", "none", "--clip", "1e30",
              "--report-every", "1", "--run", broken});
-  *(std::find(command.begin(), command.end(), "--lr") + 1) = "1e6";
+  // The rate grows until the loss is no number, some iterations later.
+  *(std::find(command.begin(), command.end(), "--lr") + 1) = "1000";
+  // Each iteration leaves time for the line of the one before to be written.
+  command.insert(command.end(), {"--warmup", "1000", "--pace", "20ms,100000"});
   Subprocess diverges(command);
   ASSERT_EQ(diverges.Wait(), 1) << diverges.err();
   EXPECT_THAT(diverges.err(), HasSubstr("is no number"));

@@ -137,22 +137,6 @@ class TrainResumeTest : public ::testing::Test {
   const std::string folder_ = temporary_.path();
 };
 
-// The worker processes of a job that carries `marker`, by rank.
-pid_t WorkerOf(const std::string& marker, int rank) {
-  for (const pid_t pid : MarkedProcesses(marker)) {
-    std::ifstream environment(absl::StrCat("/proc/", pid, "/environ"), std::ios::binary);
-    const std::string variables((std::istreambuf_iterator<char>(environment)), {});
-    std::error_code error;
-    const std::string program =
-        std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/exe"), error).filename();
-    if (program == "syncopate-train" &&
-        absl::StrContains(variables, absl::StrCat("SYNCOPATE_RANK=", rank, std::string(1, '\0')))) {
-      return pid;
-    }
-  }
-  return -1;
-}
-
 TEST_F(TrainResumeTest, KilledWorkerIsNamedAndTheRunResumesBitForBit) {
   constexpr int kWorkers = 4, kVictim = 2;
   const std::string run = Run("killed");

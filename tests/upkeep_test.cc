@@ -90,7 +90,7 @@ class UpkeepTest : public ::testing::Test {
       return false;
     }
     lab_ = *std::move(made);
-    topology_file_ = testing::TempDir() + "upkeep-" + std::to_string(getpid()) + ".json";
+    topology_file_ = ::testing::TempDir() + "upkeep-" + std::to_string(getpid()) + ".json";
     std::ofstream(topology_file_) << ToJson(lab::DeclaredTopology(*spec));
     setenv("SYNCOPATE_TOPO_FILE", topology_file_.c_str(), 1);
     return true;

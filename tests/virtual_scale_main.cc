@@ -68,8 +68,9 @@ absl::Status Run(const Settings& settings) {
     if (settings.strategy == "bsp") {
       std::vector<int> all(static_cast<size_t>(settings.workers));
       std::iota(all.begin(), all.end(), 0);
-      const auto flow = sim::GroupFlows(options.topology, options.placement, 0)
-                            .OfAverage(std::make_shared<const sim::MemberList>(all));
+      const auto flow =
+          sim::GroupFlows(options.topology, options.placement, 0)
+              .OfAverage(std::make_shared<const sim::MemberList>(all), options.table.bytes());
       if (!flow.ok()) return flow.status();
       options.costs.a = (*flow)->a;
       options.costs.b = (*flow)->b;

@@ -108,6 +108,16 @@ class Service {
   // happen twice, or be missing, in words; empty if nothing.
   virtual absl::StatusOr<std::string> Rebuild(const ServiceContext& context,
                                               const std::vector<ServiceReport>& reports);
+
+  // Whether a job that goes on from a checkpoint goes on with this service as it was when the
+  // checkpoint was written; if not, with a new one. Checkpoints have the services of strategies.
+  virtual bool CanResume() const { return false; }
+  // Called in the state that a new service has, before it is added, and with the same values on every
+  // worker: `state` is the State() of a service of the job before, and `ranks` has for each worker of
+  // this job the rank that it had in that one. What was open there is to be dissolved: no request waits
+  // for an answer any more, nobody holds anything or is in a group, and times are those of another
+  // clock. An error says that the state cannot be read.
+  virtual absl::Status Resume(absl::string_view state, const std::vector<int>& ranks);
 };
 
 // An answer that is an error.

@@ -43,6 +43,7 @@ class WorkerImpl;
 class WorkerAccess;
 class GroupImpl;
 class OperationState;
+class HandleAccess;
 struct BufferOwner;
 }  // namespace internal
 
@@ -70,6 +71,10 @@ struct Options {
   // Rules that override the choice of an algorithm, as "allreduce:0-64K:recursive-doubling".
   // By default SYNCOPATE_ALGORITHM (docs/selection.md). They must be the same on all workers.
   std::optional<std::string> algorithms = {};
+  // Ranks that serve the others beside services, such as one that holds the parameters of a parameter
+  // server: they host no services (docs/services.md), unless the job has no other ranks. They must be
+  // the same on all workers.
+  std::vector<int> server_ranks = {};
 };
 
 // Numbers in memory. The memory may come from Allocate() or from anywhere else; from Allocate() is
@@ -159,6 +164,7 @@ class Handle {
 
  private:
   friend class Group;
+  friend class internal::HandleAccess;
   explicit Handle(std::shared_ptr<internal::OperationState> state) : state_(std::move(state)) {}
   std::shared_ptr<internal::OperationState> state_;
 };
@@ -277,7 +283,7 @@ class Worker {
   ~Worker();
 
   int rank() const;        // of this worker in the job
-  int size() const;        // workers of the job
+  int size() const;        // workers of the job when it began, whoever is gone since
   int local_rank() const;  // of this worker among those of its host
   int local_size() const;  // workers of the job on this host
 
@@ -285,8 +291,8 @@ class Worker {
   Group& world() { return world_; }
   // A group of these ranks of the job (this worker among them), made by its members alone: no
   // message is sent. Members that make groups of the same ranks several times must do so in the
-  // same order.
-  absl::StatusOr<Group> NewGroup(std::vector<int> members);
+  // same order. `version`: as below.
+  absl::StatusOr<Group> NewGroup(std::vector<int> members, uint64_t version = 0);
   // The same, by a key that whoever decided on the group has made: members that bring it meet at the
   // group's first operation, whatever groups each of them has made before. A key is used once in a job,
   // and all bring it with the same members in the same order. AlreadyExists if this worker has brought it
@@ -307,8 +313,11 @@ class Worker {
   // same moment. The world group's programs follow them, from the same call on for all; another group
   // keeps to the version that it was made with. With SYNCOPATE_UPKEEP=0 the first version stays.
   NetworkVersion Network() const;
-  // Workers that this one holds for dead or stuck, sorted.
+  // Workers that are not in the job any more as far as this one knows, sorted: dead, stuck or cut off, or
+  // they have left. It may be among them itself, if the others have given it up.
   std::vector<int> Lost() const;
+  // The others of 0 to size() - 1, sorted: those that still take part.
+  std::vector<int> Live() const;
 
   // Sends at most 4 KiB to a worker of the job, which may be this one, ahead of all data of collectives.
   // `topic` (1 to 64 bytes) says for which handler there; those that begin with "syncopate/" are the
@@ -334,8 +343,9 @@ class Worker {
 
   // Adds a service of one's own (syncopate/service.h), to be done by every worker of the job, best right
   // after Start(): one worker hosts it, the first live one of SYNCOPATE_SERVICE_RANKS, else the one of
-  // the lowest rank, and requests wait until it has added the service. `report`, of services that
-  // CanRebuild(), is called on the control thread and says what this worker knows.
+  // the lowest rank that is not one of Options::server_ranks, and requests wait until it has added the
+  // service. `report`, of services that CanRebuild(), is called on the control thread and says what this
+  // worker knows.
   absl::Status AddService(std::unique_ptr<Service> service,
                           std::function<std::string()> report = nullptr);
   // Asks a service that has been added here, and waits for its answer, at most Options::timeout. The

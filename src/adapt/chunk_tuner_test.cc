@@ -14,7 +14,7 @@
 namespace syncopate::adapt {
 namespace {
 
-constexpr int kWorkers = 3;
+constexpr int kTunedWorkers = 3;
 constexpr uint64_t kProposed = 64 << 10;
 constexpr uint64_t kLast =  // the first call after the last before all use what is decided
     ChunkTuner::kCallsBefore + 3 * ChunkTuner::kTrials + ChunkTuner::kCallsFurther + 2;
@@ -22,7 +22,7 @@ constexpr uint64_t kLast =  // the first call after the last before all use what
 plan::ProgramKey KeyOf(uint64_t elements) {
   plan::ProgramKey key;
   key.request.collective = Collective::kAllReduce;
-  key.request.workers = kWorkers;
+  key.request.workers = kTunedWorkers;
   key.request.elements = elements;
   return key;
 }
@@ -30,7 +30,7 @@ plan::ProgramKey KeyOf(uint64_t elements) {
 class ChunkTunerTest : public ::testing::Test {
  protected:
   ChunkTunerTest() {
-    for (int rank = 0; rank < kWorkers; ++rank) {
+    for (int rank = 0; rank < kTunedWorkers; ++rank) {
       exchanges_.push_back(std::make_unique<BoardExchange>(board_, rank));
       agreements_.push_back(std::make_unique<InstantAgreement>(agreed_, rank));
       tuners_.push_back(std::make_unique<ChunkTuner>(*exchanges_.back(), *agreements_.back()));
@@ -41,7 +41,7 @@ class ChunkTunerTest : public ::testing::Test {
   uint64_t Call(const std::map<uint64_t, int64_t>& ns, std::optional<int> slow = std::nullopt) {
     uint64_t used = 0;
     ++calls_;
-    for (int rank = 0; rank < kWorkers; ++rank) {
+    for (int rank = 0; rank < kTunedWorkers; ++rank) {
       agreements_[static_cast<size_t>(rank)]->Reach(calls_);
       // What is the worker's own does not matter to what all call it.
       plan::ProgramKey key = KeyOf(1 << 20);
@@ -63,9 +63,9 @@ class ChunkTunerTest : public ::testing::Test {
     return used;
   }
 
-  Board board_{kWorkers};
+  Board board_{kTunedWorkers};
   std::vector<std::unique_ptr<BoardExchange>> exchanges_;
-  AgreedValues agreed_{kWorkers, ChunkTuner::kCallsFurther};
+  AgreedValues agreed_{kTunedWorkers, ChunkTuner::kCallsFurther};
   std::vector<std::unique_ptr<InstantAgreement>> agreements_;
   std::vector<std::unique_ptr<ChunkTuner>> tuners_;
   int64_t calls_ = 0;
@@ -80,7 +80,7 @@ TEST_F(ChunkTunerTest, TheQuickestSizeStays) {
   EXPECT_EQ(used[kProposed / 2], static_cast<int>(ChunkTuner::kTrials));
   EXPECT_EQ(used[kProposed * 2], static_cast<int>(ChunkTuner::kTrials));
   for (int call = 0; call < 10; ++call) EXPECT_EQ(Call(ns), kProposed / 2);
-  EXPECT_EQ(trials_, kWorkers * 3 * static_cast<int>(ChunkTuner::kTrials));
+  EXPECT_EQ(trials_, kTunedWorkers * 3 * static_cast<int>(ChunkTuner::kTrials));
 }
 
 TEST_F(ChunkTunerTest, TheSlowestWorkerCounts) {

@@ -50,8 +50,8 @@ class JobExchange {
   // Begins the next round. It waits for nobody; what is wrong shows in the round. The exchange must
   // outlive it.
   virtual std::unique_ptr<Round> Start(Contribution mine) = 0;
-  // This worker starts no more rounds. The next one fails at all others, with this reason, instead of
-  // waiting for it.
+  // This worker starts no more rounds. The next one fails, with this reason, at all others that need
+  // its text, instead of waiting for it; one that needs the root's text alone may have that before.
   virtual void Stop(absl::string_view why) = 0;
 };
 

@@ -121,6 +121,17 @@ uint64_t NetworkWatch::BeforeCall(int64_t call, uint64_t bytes, int64_t deadline
   return planned_version_;
 }
 
+uint64_t NetworkWatch::VersionFor(int64_t call) {
+  MutexLock lock(&mutex_);
+  TakeVersions();
+  uint64_t planned_by = planned_version_;
+  for (const Switch& each : switches_) {
+    if (each.from > call) break;
+    planned_by = each.version;
+  }
+  return planned_by;
+}
+
 bool NetworkWatch::WouldWait() {
   MutexLock lock(&mutex_);
   // The call would end a period, which comes to those that are under way.

@@ -64,6 +64,9 @@ class NetworkWatch {
   // worker reach it; `call` is its number, `bytes` what it moves. Returns the version of the topology to
   // plan it by. Waits for others until the deadline at most; where that was not enough, the watch has ended.
   uint64_t BeforeCall(int64_t call, uint64_t bytes, int64_t deadline_ns);
+  // The version that BeforeCall() will return for this call, which the agreement has let this worker reach. It
+  // counts nothing.
+  uint64_t VersionFor(int64_t call);
   // Whether BeforeCall() would have to wait for another worker now.
   bool WouldWait();
   // To be called before each call of any other group, in which this worker may be alone with some: such

@@ -23,7 +23,7 @@
 namespace syncopate::adapt {
 namespace {
 
-constexpr int kWorkers = 4;
+constexpr int kWatchedWorkers = 4;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr int64_t kLongNs = 60'000'000'000;
 
@@ -31,9 +31,10 @@ constexpr int64_t kLongNs = 60'000'000'000;
 class Job {
  public:
   Job() {
-    const Topology network = StarTopology(kWorkers, /*bandwidth=*/10e9 / 8, /*latency=*/50e-6);
-    const std::vector<int> placement = *PlaceInOrder(network, kWorkers);
-    for (int rank = 0; rank < kWorkers; ++rank) {
+    const Topology network =
+        StarTopology(kWatchedWorkers, /*bandwidth=*/10e9 / 8, /*latency=*/50e-6);
+    const std::vector<int> placement = *PlaceInOrder(network, kWatchedWorkers);
+    for (int rank = 0; rank < kWatchedWorkers; ++rank) {
       exchanges.push_back(std::make_unique<BoardExchange>(board, rank));
       agreements.push_back(std::make_unique<InstantAgreement>(agreed, rank));
       watches.push_back(std::make_unique<NetworkWatch>(
@@ -59,22 +60,23 @@ class Job {
     return version;
   }
   void CallAll() {
-    for (int rank = 0; rank < kWorkers; ++rank) Call(rank);
+    for (int rank = 0; rank < kWatchedWorkers; ++rank) Call(rank);
   }
 
   int slow_hop = -1;  // into this worker
   bool ends = true;   // calls end before the next one begins
-  Board board{kWorkers};
+  Board board{kWatchedWorkers};
   std::vector<std::unique_ptr<BoardExchange>> exchanges;
-  AgreedValues agreed{kWorkers, NetworkWatch::kCallsFurther};
+  AgreedValues agreed{kWatchedWorkers, NetworkWatch::kCallsFurther};
   std::vector<std::unique_ptr<InstantAgreement>> agreements;
   std::vector<std::unique_ptr<NetworkWatch>> watches;
   std::map<size_t, std::vector<uint64_t>> published;  // by rank: versions that may be planned by
 
  private:
   std::vector<transport::Traffic> TrafficOf(int rank) const {
-    std::vector<transport::Traffic> all(kWorkers);
-    transport::Traffic& from = all[static_cast<size_t>((rank + kWorkers - 1) % kWorkers)];
+    std::vector<transport::Traffic> all(kWatchedWorkers);
+    transport::Traffic& from =
+        all[static_cast<size_t>((rank + kWatchedWorkers - 1) % kWatchedWorkers)];
     from = {.bytes = 3 * kMiB / 2, .busy_ns = rank == slow_hop ? 100'000'000 : 50'000'000};
     return all;
   }
@@ -112,15 +114,15 @@ TEST(NetworkWatchTest, AllWorkersComeToTheSameVersion) {
 
 TEST(NetworkWatchTest, PlansChangeAtTheSameCallHoweverFarAheadAWorkerIs) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Job job;
     Random random(seed);
     constexpr int kCalls = 100;
-    int done[kWorkers] = {};
-    std::vector<uint64_t> planned[kWorkers];
-    const auto least = [&] { return *std::min_element(done, done + kWorkers); };
+    int done[kWatchedWorkers] = {};
+    std::vector<uint64_t> planned[kWatchedWorkers];
+    const auto least = [&] { return *std::min_element(done, done + kWatchedWorkers); };
     while (least() < kCalls) {
-      const int rank = static_cast<int>(random.Below(kWorkers));
+      const int rank = static_cast<int>(random.Below(kWatchedWorkers));
       // As far ahead as a worker can be without waiting.
       if (done[rank] == kCalls ||
           done[rank] >= least() + static_cast<int>(NetworkWatch::kPeriodsAheadMax) - 1) {
@@ -130,9 +132,9 @@ TEST(NetworkWatchTest, PlansChangeAtTheSameCallHoweverFarAheadAWorkerIs) {
       planned[rank].push_back(job.Call(rank));
       ++done[rank];
     }
-    for (int rank = 0; rank < kWorkers; ++rank) EXPECT_EQ(planned[rank], planned[0]);
+    for (int rank = 0; rank < kWatchedWorkers; ++rank) EXPECT_EQ(planned[rank], planned[0]);
     EXPECT_EQ(planned[0].back(), planned[0].front() + 1);
-    for (size_t rank = 0; rank < kWorkers; ++rank) {
+    for (size_t rank = 0; rank < kWatchedWorkers; ++rank) {
       EXPECT_EQ(job.published[rank], (std::vector<uint64_t>{planned[0].back()}));
     }
   }
@@ -147,7 +149,7 @@ TEST(NetworkWatchTest, SaysWhenACallWouldWait) {
   for (; !job.watches[1]->WouldWait() && done < 10 * kAhead; ++done) job.Call(1);
   EXPECT_EQ(done, kAhead + 1);  // the last one has not ended its period
   EXPECT_TRUE(job.watches[1]->WouldWait());
-  for (int rank = 0; rank < kWorkers; ++rank) {
+  for (int rank = 0; rank < kWatchedWorkers; ++rank) {
     EXPECT_FALSE(rank != 1 && job.watches[static_cast<size_t>(rank)]->WouldWait());
     for (int i = 0; rank != 1 && i < 2; ++i) job.Call(rank);
   }
@@ -235,7 +237,7 @@ TEST(NetworkWatchTest, AVersionTravelsWithItsReason) {
 TEST(NetworkWatchTest, SmallCallsMakeAPeriodTogether) {
   Job job;
   for (int i = 0; i < 64; ++i) {
-    for (int rank = 0; rank < kWorkers; ++rank) job.Call(rank, kMiB / 16);
+    for (int rank = 0; rank < kWatchedWorkers; ++rank) job.Call(rank, kMiB / 16);
   }
   EXPECT_EQ(job.board.rounds(), 3u);  // the fourth ends with the next call
 }
@@ -247,7 +249,7 @@ TEST(NetworkWatchTest, ACallOfAnotherKindIsNoChange) {
     const bool other = i / 20 % 2 == 1;
     job.slow_hop = other ? 1 : -1;  // it loads the hops differently
     // What is counted at the begin of a call belongs to the one before.
-    for (int rank = 0; rank < kWorkers; ++rank) job.Call(rank, kMiB, (i + 1) / 20 % 2 + 1);
+    for (int rank = 0; rank < kWatchedWorkers; ++rank) job.Call(rank, kMiB, (i + 1) / 20 % 2 + 1);
   }
   EXPECT_EQ(job.watches[0]->Newest().version, first);
 }
@@ -260,7 +262,7 @@ TEST(NetworkWatchTest, CallsThatRunAtOnceAreNoChange) {
     const bool twos = i / 20 % 2 == 1;
     job.slow_hop = twos ? 1 : -1;
     job.ends = !twos || i % 2 == 1;
-    for (int rank = 0; rank < kWorkers; ++rank) {
+    for (int rank = 0; rank < kWatchedWorkers; ++rank) {
       job.Call(rank);
       if (twos && job.ends) job.watches[static_cast<size_t>(rank)]->Ended();
     }
@@ -275,7 +277,7 @@ TEST(NetworkWatchTest, CallsOfOtherGroupsBesideAreNoChange) {
     // Every 20 calls another group begins or ends to work beside, which takes bandwidth away.
     const bool beside = i / 20 % 2 == 1;
     job.slow_hop = beside ? 1 : -1;
-    for (int rank = 0; rank < kWorkers; ++rank) {
+    for (int rank = 0; rank < kWatchedWorkers; ++rank) {
       if (beside) job.watches[static_cast<size_t>(rank)]->BesideCall();
       job.Call(rank);
       if (beside) job.watches[static_cast<size_t>(rank)]->Ended();

@@ -17,8 +17,8 @@
 namespace syncopate::adapt {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int kTensors = 12;
 constexpr int kWorkers = 3;

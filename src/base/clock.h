@@ -17,6 +17,8 @@ class Clock {
 // The machine's monotonic clock.
 const Clock& MonotonicClock();
 
+inline double SecondsOf(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
 // A clock that moves only when told to. Not thread-safe.
 class ManualClock final : public Clock {
  public:

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Style = ProgressOptions::Style;
 
-constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kProgressSecond = 1'000'000'000;
 
 class ProgressTest : public ::testing::Test {
  protected:
@@ -39,18 +39,18 @@ class ProgressTest : public ::testing::Test {
 TEST_F(ProgressTest, WithoutATerminalThereIsALineEveryHalfMinute) {
   Progress progress = Make(Style::kLines);
   progress.Show("1 MiB, round 1", 0);
-  clock_.AdvanceNs(20 * kSecond);
+  clock_.AdvanceNs(20 * kProgressSecond);
   progress.Show("1 MiB, round 2", 0.25);
   progress.Tick();
   EXPECT_EQ(Said(), "");
-  clock_.AdvanceNs(10 * kSecond);
+  clock_.AdvanceNs(10 * kProgressSecond);
   progress.Tick();
   // A quarter took 20 s, so the rest takes 60 s, of which 10 are over.
   EXPECT_EQ(Said(), "syncopate bench: 25 %, 30 s so far, about 50 s left: 1 MiB, round 2\n");
-  clock_.AdvanceNs(29 * kSecond);
+  clock_.AdvanceNs(29 * kProgressSecond);
   progress.Tick();
   EXPECT_EQ(Said(), "");
-  clock_.AdvanceNs(kSecond);
+  clock_.AdvanceNs(kProgressSecond);
   progress.Tick();
   EXPECT_THAT(Said(), HasSubstr("1 min so far"));
 }
@@ -60,12 +60,12 @@ TEST_F(ProgressTest, OnATerminalOneLineIsDrawnOverAndOver) {
     Progress progress = Make(Style::kRedrawn);
     progress.Show("starting openmpi");
     EXPECT_EQ(Said(), "\r\033[Ksyncopate bench: 1 s so far: starting openmpi");
-    clock_.AdvanceNs(2 * kSecond);
+    clock_.AdvanceNs(2 * kProgressSecond);
     progress.Tick();
     EXPECT_EQ(Said(), "\r\033[Ksyncopate bench: 2 s so far: starting openmpi");
     progress.Clear();
     EXPECT_EQ(Said(), "\r\033[K");
-    clock_.AdvanceNs(2 * kSecond);
+    clock_.AdvanceNs(2 * kProgressSecond);
     progress.Tick();  // somebody else writes now
     EXPECT_EQ(Said(), "");
     progress.Show("round 1", 0.5);
@@ -81,7 +81,7 @@ TEST_F(ProgressTest, SaysBeforehandHowLong) {
   progress.Announce(200, "4 contestants, 7 sizes, 5 rounds");
   EXPECT_EQ(Said(), "syncopate bench: about 3 min 20 s (4 contestants, 7 sizes, 5 rounds)\n");
   // As long as nothing is measured, what was announced counts.
-  clock_.AdvanceNs(30 * kSecond);
+  clock_.AdvanceNs(30 * kProgressSecond);
   progress.Show("starting gloo");
   EXPECT_EQ(Said(), "syncopate bench: 30 s so far, about 2 min 50 s left: starting gloo\n");
 }
@@ -89,10 +89,10 @@ TEST_F(ProgressTest, SaysBeforehandHowLong) {
 TEST_F(ProgressTest, WorkOfAKnownTimeIsJudgedByTheClock) {
   Progress progress = Make(Style::kLines);
   progress.ShowTimed("measuring costs", 100);
-  clock_.AdvanceNs(40 * kSecond);
+  clock_.AdvanceNs(40 * kProgressSecond);
   progress.Tick();
   EXPECT_THAT(Said(), AllOf(HasSubstr("40 %"), HasSubstr("about 1 min left")));
-  clock_.AdvanceNs(100 * kSecond);
+  clock_.AdvanceNs(100 * kProgressSecond);
   progress.Tick();
   EXPECT_THAT(Said(), AllOf(HasSubstr("99 %"), Not(HasSubstr("left"))));
 }
@@ -101,7 +101,7 @@ TEST_F(ProgressTest, SilentIsSilent) {
   Progress progress = Make(Style::kSilent);
   progress.Announce(1000, "");
   progress.Show("something", 0.5);
-  clock_.AdvanceNs(100 * kSecond);
+  clock_.AdvanceNs(100 * kProgressSecond);
   progress.Tick();
   EXPECT_EQ(Said(), "");
 }
@@ -112,9 +112,9 @@ TEST(ProgressOptionsTest, TheEnvironmentDecidesHowOften) {
   };
   EXPECT_EQ(ProgressOptionsFor(MapEnvironment({}), true)->style, Style::kRedrawn);
   EXPECT_EQ(ProgressOptionsFor(MapEnvironment({}), false)->style, Style::kLines);
-  EXPECT_EQ(ProgressOptionsFor(MapEnvironment({}), false)->period_ns, 30 * kSecond);
+  EXPECT_EQ(ProgressOptionsFor(MapEnvironment({}), false)->period_ns, 30 * kProgressSecond);
   EXPECT_EQ(options("5s", true)->style, Style::kLines);
-  EXPECT_EQ(options("5s", true)->period_ns, 5 * kSecond);
+  EXPECT_EQ(options("5s", true)->period_ns, 5 * kProgressSecond);
   EXPECT_EQ(options("off", true)->style, Style::kSilent);
   EXPECT_EQ(options("often", true).status().code(), absl::StatusCode::kInvalidArgument);
 }

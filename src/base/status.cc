@@ -1,5 +1,8 @@
 #include "base/status.h"
 
+#include <cerrno>
+#include <cstring>
+
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -43,6 +46,10 @@ std::optional<BlastRadius> GetBlast(const absl::Status& status) {
 
 std::optional<int> GetSuspect(const absl::Status& status) {
   return IntPayload(status, kSuspectUrl);
+}
+
+absl::Status SystemError(absl::string_view what) {
+  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
 }
 
 absl::Status At(absl::string_view place, const absl::Status& status) {

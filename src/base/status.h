@@ -13,6 +13,9 @@ namespace syncopate {
 // `status` with "place: " before its message and all else as it was.
 absl::Status At(absl::string_view place, const absl::Status& status);
 
+// Unavailable: "what: " and what the system says of errno.
+absl::Status SystemError(absl::string_view what);
+
 }  // namespace syncopate
 
 #define SYNCOPATE_CONCAT_INNER(a, b) a##b

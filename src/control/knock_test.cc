@@ -21,7 +21,7 @@ namespace syncopate::control {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-const std::string kKey(kKeyBytes, 'k');
+const std::string kKnockKey(kKeyBytes, 'k');
 
 int64_t In(int64_t ns) { return MonotonicClock().NowNs() + ns; }
 
@@ -79,9 +79,9 @@ class OpenedDoor {
 // Where a firewall swallowed what went to the first address of a name, the others were never tried.
 TEST(KnockTest, AnAddressThatIsFilteredDoesNotHideTheNextOne) {
   const FilteredAddress filtered;
-  const OpenedDoor door(kKey);
-  const auto welcome =
-      KnockAtAny({filtered.address(), door.address()}, kKey, MonotonicClock(), In(3 * kSecond));
+  const OpenedDoor door(kKnockKey);
+  const auto welcome = KnockAtAny({filtered.address(), door.address()}, kKnockKey, MonotonicClock(),
+                                  In(3 * kSecond));
   ASSERT_TRUE(welcome.ok()) << welcome.status();
   EXPECT_EQ(welcome->meeting_nonce, std::string(kNonceBytes, 'm'));
 }
@@ -89,35 +89,36 @@ TEST(KnockTest, AnAddressThatIsFilteredDoesNotHideTheNextOne) {
 // More than could each have a quarter of a second.
 TEST(KnockTest, ManyFilteredAddressesDoNotHideTheLastOne) {
   const FilteredAddress filtered;
-  const OpenedDoor door(kKey);
+  const OpenedDoor door(kKnockKey);
   std::vector<SocketAddress> addresses(30, filtered.address());
   addresses.push_back(door.address());
-  EXPECT_TRUE(KnockAtAny(addresses, kKey, MonotonicClock(), In(3 * kSecond)).ok());
+  EXPECT_TRUE(KnockAtAny(addresses, kKnockKey, MonotonicClock(), In(3 * kSecond)).ok());
 }
 
 TEST(KnockTest, AStrangerThatListensAndSaysNothingDoesNotHideTheNextOne) {
   auto stranger = ListenAt("127.0.0.1", 0);
   ASSERT_TRUE(stranger.ok());
-  const OpenedDoor door(kKey);
-  EXPECT_TRUE(KnockAtAny({*NumericAddress("127.0.0.1", stranger->port), door.address()}, kKey,
+  const OpenedDoor door(kKnockKey);
+  EXPECT_TRUE(KnockAtAny({*NumericAddress("127.0.0.1", stranger->port), door.address()}, kKnockKey,
                          MonotonicClock(), In(3 * kSecond))
                   .ok());
 }
 
 TEST(KnockTest, ADoorWithAnotherKeyDoesNotHideTheNextOne) {
   const OpenedDoor other(std::string(kKeyBytes, 'o'));
-  const OpenedDoor door(kKey);
+  const OpenedDoor door(kKnockKey);
   EXPECT_TRUE(
-      KnockAtAny({other.address(), door.address()}, kKey, MonotonicClock(), In(30 * kSecond)).ok());
+      KnockAtAny({other.address(), door.address()}, kKnockKey, MonotonicClock(), In(30 * kSecond))
+          .ok());
   EXPECT_TRUE(absl::IsPermissionDenied(
-      KnockAtAny({other.address()}, kKey, MonotonicClock(), In(30 * kSecond)).status()));
+      KnockAtAny({other.address()}, kKnockKey, MonotonicClock(), In(30 * kSecond)).status()));
 }
 
 TEST(KnockTest, NobodyIsWaitedForBeyondTheDeadline) {
   const FilteredAddress filtered;
   const int64_t begin_ns = MonotonicClock().NowNs();
   const auto welcome =
-      KnockAtAny({filtered.address()}, kKey, MonotonicClock(), begin_ns + kSecond / 2);
+      KnockAtAny({filtered.address()}, kKnockKey, MonotonicClock(), begin_ns + kSecond / 2);
   EXPECT_TRUE(absl::IsDeadlineExceeded(welcome.status())) << welcome.status();
   EXPECT_GE(MonotonicClock().NowNs(), begin_ns + kSecond / 2);
 }

@@ -108,9 +108,9 @@ absl::StatusOr<std::string> Await(const Pmix& pmix, absl::string_view what, Answ
   return answer.text;
 }
 
-absl::StatusOr<std::string> Share(const Pmix& pmix, const pmix_proc_t& self,
-                                  const std::string& name, int rank, const std::string& text,
-                                  const Clock& clock, int64_t deadline_ns) {
+absl::StatusOr<std::string> ShareWith(const Pmix& pmix, const pmix_proc_t& self,
+                                      const std::string& name, int rank, const std::string& text,
+                                      const Clock& clock, int64_t deadline_ns) {
   if (rank == 0) {
     pmix_value_t value;
     std::memset(&value, 0, sizeof(value));
@@ -210,7 +210,7 @@ absl::StatusOr<const Session*> AwaitSession(const Clock& clock, int64_t deadline
 absl::StatusOr<std::string> ShareByPmix(const std::string& name, int rank, const std::string& text,
                                         const Clock& clock, int64_t deadline_ns) {
   SYNCOPATE_ASSIGN_OR_RETURN(const Session* session, AwaitSession(clock, deadline_ns));
-  return Share(session->pmix, session->self, name, rank, text, clock, deadline_ns);
+  return ShareWith(session->pmix, session->self, name, rank, text, clock, deadline_ns);
 }
 
 }  // namespace syncopate::control

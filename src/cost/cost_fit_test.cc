@@ -9,8 +9,8 @@
 namespace syncopate::cost {
 namespace {
 
-using testing::DoubleNear;
-using testing::HasSubstr;
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
 
 const CommunicationCosts kTrue{
     .a = 8e-4, .b = 2.5e-8, .gamma = {1, 1.4, 2.1, 3.3}, .source = "true"};

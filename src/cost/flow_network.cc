@@ -1,6 +1,7 @@
 #include "cost/flow_network.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 namespace syncopate::cost {
@@ -8,6 +9,9 @@ namespace {
 // Completions within this relative distance are one event. Without it, rounding would split an
 // event of many equal flows into many events, each of which settles the network again.
 constexpr double kSameTime = 1e-10;
+
+// Below this many entries the queue of completions is never cleaned.
+constexpr size_t kCompletionsMin = 64;
 }  // namespace
 
 FlowNetwork::FlowNetwork(std::vector<double> capacities) : resources_(capacities.size()) {
@@ -20,7 +24,6 @@ void FlowNetwork::SetDirty(int resource) {
   dirty_.push_back(resource);
 }
 
-// A limit of the rate is a resource that no other flow draws on.
 int FlowNetwork::Start(double now, double amount, absl::Span<const Draw> draws, int tag,
                        double rate_max) {
   now_ = now;
@@ -32,29 +35,21 @@ int FlowNetwork::Start(double now, double amount, absl::Span<const Draw> draws, 
   free_.pop_back();
   Flow& flow = flows_[index];
   flow.shares.clear();
+  flow.rate_max = rate_max;
   flow.remaining = amount;
   flow.rate = 0;
   flow.updated = now;
   flow.started = starts_++;
+  flow.stamp = ++stamps_;
   flow.tag = tag;
-  flow.own = -1;
-  const auto draw_on = [&](int on, double weight) {
-    Resource& resource = resources_[on];
-    flow.shares.push_back({on, weight, static_cast<uint32_t>(resource.flows.size())});
+  for (const Draw& draw : draws) {
+    Resource& resource = resources_[draw.resource];
+    flow.shares.push_back(
+        {draw.resource, draw.weight, static_cast<uint32_t>(resource.flows.size())});
     resource.flows.emplace_back(index, static_cast<uint32_t>(flow.shares.size() - 1));
-    SetDirty(on);
-  };
-  for (const Draw& draw : draws) draw_on(draw.resource, draw.weight);
-  if (rate_max < std::numeric_limits<double>::infinity()) {
-    if (free_own_.empty()) {
-      free_own_.push_back(static_cast<int>(resources_.size()));
-      resources_.emplace_back();
-    }
-    flow.own = free_own_.back();
-    free_own_.pop_back();
-    resources_[flow.own].capacity = rate_max;
-    draw_on(flow.own, 1);
+    SetDirty(draw.resource);
   }
+  if (draws.empty()) dirty_flows_.push_back(index);
   return index;
 }
 
@@ -73,30 +68,33 @@ void FlowNetwork::Remove(int index) {
     resource.flows.pop_back();
     SetDirty(share.resource);
   }
-  if (flows_[index].own >= 0) free_own_.push_back(flows_[index].own);
   flows_[index].stamp = 0;  // no completion has stamp 0, so all queued ones become stale
   free_.push_back(index);
 }
 
 // A completion that was queued before the flow's rate changed is left in the queue and skipped when
-// it comes to the top: a priority queue cannot remove from its middle.
+// it comes to the top: a heap cannot remove from its middle.
 bool FlowNetwork::IsStale(const Completion& completion) const {
   return flows_[completion.flow].stamp != completion.stamp;
 }
 
 double FlowNetwork::NextCompletion() {
   Settle();
-  while (!completions_.empty() && IsStale(completions_.top())) completions_.pop();
-  return completions_.empty() ? std::numeric_limits<double>::infinity() : completions_.top().time;
+  while (!completions_.empty() && IsStale(completions_.front())) {
+    std::pop_heap(completions_.begin(), completions_.end());
+    completions_.pop_back();
+  }
+  return completions_.empty() ? std::numeric_limits<double>::infinity() : completions_.front().time;
 }
 
 std::vector<int> FlowNetwork::Complete(double now) {
   Settle();
   now_ = now;
   std::vector<std::pair<uint64_t, int>> ended;  // (position in the order of starts, flow)
-  while (!completions_.empty() && completions_.top().time <= now * (1 + kSameTime)) {
-    const Completion completion = completions_.top();
-    completions_.pop();
+  while (!completions_.empty() && completions_.front().time <= now * (1 + kSameTime)) {
+    const Completion completion = completions_.front();
+    std::pop_heap(completions_.begin(), completions_.end());
+    completions_.pop_back();
     if (!IsStale(completion)) ended.emplace_back(flows_[completion.flow].started, completion.flow);
   }
   // The queue's order among equal times depends on rounding; the order of starts does not.
@@ -109,114 +107,169 @@ std::vector<int> FlowNetwork::Complete(double now) {
   return tags;
 }
 
+// Notes a flow with what it draws on, once. Resources that others draw on as well come to shared_.
+void FlowNetwork::AddChanged(int index) {
+  Flow& flow = flows_[index];
+  if (flow.mark == mark_) return;
+  flow.mark = mark_;
+  flow.number = static_cast<int>(changed_.size());
+  double limit = flow.rate_max;
+  for (const Share& share : flow.shares) {
+    Resource& resource = resources_[share.resource];
+    if (resource.flows.size() == 1) {
+      limit = std::min(limit, resource.capacity / share.weight);
+      continue;
+    }
+    if (resource.mark != mark_) {
+      resource.mark = mark_;
+      resource.number = static_cast<int>(shared_.size());
+      shared_.push_back({share.resource, resource.capacity, 0, 0, 0});
+    }
+    SharedResource& shared = shared_[resource.number];
+    shared.weight += share.weight;
+    ++shared.unfixed;
+    changed_shares_.push_back({resource.number, share.weight});
+  }
+  changed_.push_back({index, limit, -1, changed_shares_.size()});
+}
+
 // A change of one resource can change the rates of every flow that is connected to it through a
 // chain of shared resources, and of no other. This is a breadth-first search of that component.
 void FlowNetwork::CollectChanged() {
   ++mark_;
-  changed_flows_.clear();
-  changed_resources_.clear();
+  changed_.clear();
+  changed_shares_.clear();
+  shared_.clear();
   for (const int index : dirty_) {
     resources_[index].dirty = false;
-    resources_[index].mark = mark_;
-    changed_resources_.push_back(index);
+    for (const auto& [flow, share] : resources_[index].flows) AddChanged(flow);
+  }
+  for (const int index : dirty_flows_) {
+    if (flows_[index].stamp != 0) AddChanged(index);
   }
   dirty_.clear();
-  for (size_t next = 0; next < changed_resources_.size(); ++next) {
-    for (const auto& [index, unused] : resources_[changed_resources_[next]].flows) {
-      Flow& flow = flows_[index];
-      if (flow.mark == mark_) continue;
-      flow.mark = mark_;
-      changed_flows_.push_back(index);
-      for (const Share& share : flow.shares) {
-        if (resources_[share.resource].mark == mark_) continue;
-        resources_[share.resource].mark = mark_;
-        changed_resources_.push_back(share.resource);
-      }
-    }
+  dirty_flows_.clear();
+  for (size_t next = 0; next < shared_.size(); ++next) {
+    for (const auto& [flow, share] : resources_[shared_[next].resource].flows) AddChanged(flow);
   }
+  for (SharedResource& shared : shared_) shared.weight_exact = shared.weight;
 }
 
-double FlowNetwork::ExactWeight(Resource& resource) const {
+double FlowNetwork::ExactWeight(SharedResource& shared) const {
   // After many subtractions the rest is mostly rounding error, and dividing by it would give an
   // arbitrary rate. A rest below this part of the last exact sum is added up anew.
   constexpr double kTrustedPart = 1e-6;
-  if (resource.weight < kTrustedPart * resource.weight_exact) {
-    resource.weight = 0;
-    for (const auto& [flow, share] : resource.flows) {
-      if (!flows_[flow].fixed) resource.weight += flows_[flow].shares[share].weight;
+  if (shared.weight < kTrustedPart * shared.weight_exact) {
+    shared.weight = 0;
+    for (const auto& [flow, share] : resources_[shared.resource].flows) {
+      if (changed_[flows_[flow].number].rate < 0) {
+        shared.weight += flows_[flow].shares[share].weight;
+      }
     }
-    resource.weight_exact = resource.weight;
+    shared.weight_exact = shared.weight;
   }
-  return resource.weight;
+  return shared.weight;
+}
+
+// What the flow uses is no longer available to the flows that go on growing.
+void FlowNetwork::Fix(ChangedFlow& flow, size_t number, double rate) {
+  flow.rate = rate;
+  const size_t begin = number == 0 ? 0 : changed_[number - 1].shares_end;
+  for (size_t i = begin; i < flow.shares_end; ++i) {
+    const ChangedShare& share = changed_shares_[i];
+    SharedResource& shared = shared_[share.number];
+    shared.available = std::max(0.0, shared.available - share.weight * rate);
+    shared.weight -= share.weight;
+    --shared.unfixed;
+  }
 }
 
 void FlowNetwork::Fill() {
   // A resource is full when all rates have grown to available / weight. Fixing a flow at a lower
   // rate only raises that level, so an entry of the queue may be too low, never too high.
-  using Level = std::pair<double, int>;  // (level, resource)
-  std::priority_queue<Level, std::vector<Level>, std::greater<Level>> levels;
-  for (const int index : changed_resources_) {
-    Resource& resource = resources_[index];
-    resource.available = resource.capacity;
-    resource.unfixed = static_cast<uint32_t>(resource.flows.size());
-    resource.weight = 0;
-    for (const auto& [flow, share] : resource.flows) {
-      resource.weight += flows_[flow].shares[share].weight;
+  limits_.clear();
+  levels_.clear();
+  for (size_t i = 0; i < changed_.size(); ++i) {
+    if (changed_[i].limit < std::numeric_limits<double>::infinity()) {
+      limits_.emplace_back(changed_[i].limit, static_cast<int>(i));
     }
-    resource.weight_exact = resource.weight;
-    if (resource.unfixed > 0) levels.emplace(resource.available / resource.weight, index);
   }
+  for (size_t i = 0; i < shared_.size(); ++i) {
+    levels_.emplace_back(shared_[i].available / shared_[i].weight, static_cast<int>(i));
+  }
+  const auto take = [](std::vector<Level>& heap) {
+    std::pop_heap(heap.begin(), heap.end(), std::greater<Level>());
+    const Level top = heap.back();
+    heap.pop_back();
+    return top;
+  };
+  std::make_heap(limits_.begin(), limits_.end(), std::greater<Level>());
+  std::make_heap(levels_.begin(), levels_.end(), std::greater<Level>());
   double reached = 0;  // the level so far
-  while (!levels.empty()) {
-    const auto [entry, index] = levels.top();
-    levels.pop();
-    Resource& full = resources_[index];
+  for (size_t left = changed_.size(); left > 0;) {
+    if (levels_.empty() || (!limits_.empty() && limits_.front().first <= levels_.front().first)) {
+      const auto [limit, number] = take(limits_);
+      if (changed_[number].rate >= 0) continue;
+      reached = std::max(reached, limit);
+      Fix(changed_[number], static_cast<size_t>(number), reached);
+      --left;
+      continue;
+    }
+    const auto [entry, number] = take(levels_);
+    SharedResource& full = shared_[number];
     if (full.unfixed == 0) continue;
     // Levels never fall in exact arithmetic; rounding must not make them fall here.
     const double level = std::max(reached, full.available / ExactWeight(full));
     // The entry was too low: the resource goes back into the queue with its true level.
     if (level > entry * (1 + kSameTime)) {
-      levels.emplace(level, index);
+      levels_.emplace_back(level, number);
+      std::push_heap(levels_.begin(), levels_.end(), std::greater<Level>());
       continue;
     }
     reached = level;
-    // The resource is full, so the rates of all flows on it stop here. What they use elsewhere is
-    // no longer available to the flows that go on growing.
-    for (const auto& [flow_index, unused] : full.flows) {
-      Flow& flow = flows_[flow_index];
-      if (flow.fixed) continue;
-      flow.fixed = true;
-      flow.rate = level;
-      for (const Share& share : flow.shares) {
-        Resource& resource = resources_[share.resource];
-        if (&resource == &full) continue;
-        resource.available = std::max(0.0, resource.available - share.weight * level);
-        resource.weight -= share.weight;
-        --resource.unfixed;
-      }
+    // The resource is full, so the rates of all flows on it stop here.
+    for (const auto& [index, unused] : resources_[full.resource].flows) {
+      const size_t flow = static_cast<size_t>(flows_[index].number);
+      if (changed_[flow].rate >= 0) continue;
+      Fix(changed_[flow], flow, level);
+      --left;
     }
-    full.unfixed = 0;
   }
 }
 
-void FlowNetwork::Settle() {
-  if (dirty_.empty()) return;
-  CollectChanged();
-  for (const int index : changed_flows_) {
-    Flow& flow = flows_[index];
+// Where most flows have changed, the queue is made anew: entries that nobody needs would pile up in it
+// otherwise, because those of slower rates are far behind.
+void FlowNetwork::QueueCompletions() {
+  const size_t alive = flows_.size() - free_.size();
+  const bool anew = changed_.size() * 4 > alive ||
+                    completions_.size() + changed_.size() > 4 * alive + kCompletionsMin;
+  for (const ChangedFlow& changed : changed_) {
+    Flow& flow = flows_[changed.flow];
+    if (flow.rate == changed.rate) continue;  // its queued completion stays right
     flow.remaining = std::max(0.0, flow.remaining - flow.rate * (now_ - flow.updated));
     flow.updated = now_;
-    flow.fixed = false;
-    flow.rate_before = flow.rate;
-  }
-  Fill();
-  for (const int index : changed_flows_) {
-    Flow& flow = flows_[index];
-    if (flow.rate == flow.rate_before) continue;  // its queued completion stays right
-    const double completes = now_ + flow.remaining / flow.rate;
+    flow.rate = changed.rate;
+    flow.completes = now_ + flow.remaining / flow.rate;
     flow.stamp = ++stamps_;
-    completions_.push({completes, index, flow.stamp});
+    if (anew) continue;
+    completions_.push_back({flow.completes, changed.flow, flow.stamp});
+    std::push_heap(completions_.begin(), completions_.end());
   }
+  if (!anew) return;
+  completions_.clear();
+  for (size_t i = 0; i < flows_.size(); ++i) {
+    const Flow& flow = flows_[i];
+    if (flow.stamp == 0) continue;
+    completions_.push_back({flow.completes, static_cast<int>(i), flow.stamp});
+  }
+  std::make_heap(completions_.begin(), completions_.end());
+}
+
+void FlowNetwork::Settle() {
+  if (dirty_.empty() && dirty_flows_.empty()) return;
+  CollectChanged();
+  Fill();
+  QueueCompletions();
 }
 
 }  // namespace syncopate::cost

@@ -9,9 +9,9 @@
 #ifndef SYNCOPATE_COST_FLOW_NETWORK_H_
 #define SYNCOPATE_COST_FLOW_NETWORK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -54,60 +54,83 @@ class FlowNetwork {
   };
   struct Flow {
     std::vector<Share> shares;
+    double rate_max = 0;
     double remaining = 0;
     double rate = 0;
-    double updated = 0;      // the time of `remaining`
-    double rate_before = 0;  // within Settle()
-    uint64_t started = 0;    // position in the order of starts
-    uint64_t stamp = 0;      // of the newest entry in `completions_`
-    uint32_t mark = 0;       // the Settle() that last looked at it
+    double updated = 0;    // the time of `remaining`
+    double completes = 0;  // at this rate
+    uint64_t started = 0;  // position in the order of starts
+    uint64_t stamp = 0;    // of the newest entry in `completions_`; 0: it has ended
+    uint32_t mark = 0;     // the Settle() that last looked at it
+    int number = 0;        // in changed_
     int tag = 0;
-    int own = -1;        // the resource that stands for its limit, or -1
-    bool fixed = false;  // within Settle(): the rate is found
   };
   struct Resource {
     double capacity = 0;
     std::vector<std::pair<int, uint32_t>> flows;  // (flow, index of its share)
     uint32_t mark = 0;
+    int number = 0;  // in full_
     bool dirty = false;
-    // The following are valid within Settle() only.
-    double available = 0;     // capacity that no fixed flow uses
-    double weight = 0;        // sum over the flows that are not fixed
-    double weight_exact = 0;  // `weight` when it was last added up from its terms
-    uint32_t unfixed = 0;     // number of flows that are not fixed
   };
   struct Completion {
     double time;
     int flow;
     uint64_t stamp;
-    bool operator>(const Completion& other) const { return time > other.time; }
+    bool operator<(const Completion& other) const { return time > other.time; }  // first on top
+  };
+
+  // What Settle() has to look at again: flows, and resources that several of them draw on. A resource
+  // with one flow limits nothing but that flow, and has no entry.
+  struct ChangedFlow {
+    int flow;
+    double limit;       // that it has by itself
+    double rate;        // negative: not found yet
+    size_t shares_end;  // of its entries in changed_shares_, which follow those of the one before
+  };
+  struct ChangedShare {
+    int number;  // in shared_
+    double weight;
+  };
+  struct SharedResource {
+    int resource;
+    double available;     // capacity that no flow of a known rate uses
+    double weight;        // sum over the other flows
+    double weight_exact;  // `weight` when it was last added up from its terms
+    uint32_t unfixed;     // number of the other flows
   };
 
   void SetDirty(int resource);
   void Remove(int flow);
   // Finds the rates of all flows that are joined with a change by shared resources.
   void Settle();
-  // The first step of Settle(): fills changed_flows_ and changed_resources_.
+  // The first step of Settle(): which these are.
   void CollectChanged();
+  void AddChanged(int flow);
   // The second step: gives every changed flow its max-min fair rate.
   void Fill();
+  void Fix(ChangedFlow& flow, size_t number, double rate);
   // resource.weight, added up anew if rounding could have spoilt it.
-  double ExactWeight(Resource& resource) const;
+  double ExactWeight(SharedResource& resource) const;
+  // The third step: when they complete.
+  void QueueCompletions();
   bool IsStale(const Completion& completion) const;
 
   std::vector<Resource> resources_;
   std::vector<Flow> flows_;
-  std::vector<int> free_;      // flows_ that can be used again
-  std::vector<int> free_own_;  // resources of ended flows' limits, likewise
-  std::vector<int> dirty_;     // resources whose flows changed since the last Settle()
-  std::priority_queue<Completion, std::vector<Completion>, std::greater<Completion>> completions_;
+  std::vector<int> free_;                // flows_ that can be used again
+  std::vector<int> dirty_;               // resources whose flows changed since the last Settle()
+  std::vector<int> dirty_flows_;         // flows that were started since, and draw on nothing
+  std::vector<Completion> completions_;  // a heap
   double now_ = 0;
   uint64_t starts_ = 0;
   uint64_t stamps_ = 0;
   uint32_t mark_ = 0;
-  // What the current Settle() has to look at again.
-  std::vector<int> changed_flows_;
-  std::vector<int> changed_resources_;
+  // Of the Settle() that runs.
+  using Level = std::pair<double, int>;  // and the number in changed_ or shared_
+  std::vector<ChangedFlow> changed_;
+  std::vector<ChangedShare> changed_shares_;
+  std::vector<SharedResource> shared_;
+  std::vector<Level> limits_, levels_;  // heaps
 };
 
 }  // namespace syncopate::cost

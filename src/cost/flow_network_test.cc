@@ -1,8 +1,11 @@
 #include "cost/flow_network.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -87,7 +90,7 @@ TEST(FlowNetworkTest, NothingCompletesBeforeItsTime) {
 // at least what the fullest resource needs.
 TEST(FlowNetworkTest, RandomFlowsEndAndKeepWithinCapacity) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Random random(seed);
     std::vector<double> capacities(random.Between(1, 12));
     for (double& capacity : capacities) capacity = 0.1 + random.Unit();
@@ -122,6 +125,125 @@ TEST(FlowNetworkTest, RandomFlowsEndAndKeepWithinCapacity) {
       EXPECT_LE(drawn[r] / capacities[r], last * (1 + 1e-6)) << "resource " << r;
     }
   }
+}
+
+// The definition, played without any cleverness: before every event all rates grow together, by hand.
+class PlainNetwork {
+ public:
+  struct Flow {
+    std::vector<FlowNetwork::Draw> draws;
+    double remaining = 0, rate_max = 0, rate = 0;
+  };
+
+  explicit PlainNetwork(std::vector<double> capacities) : capacities_(std::move(capacities)) {}
+
+  std::map<int, Flow> flows;  // by tag
+
+  void Settle() {
+    std::vector<double> left = capacities_;
+    std::set<int> growing;
+    for (auto& [tag, flow] : flows) {
+      flow.rate = 0;
+      growing.insert(tag);
+    }
+    while (!growing.empty()) {
+      double step = std::numeric_limits<double>::infinity();
+      std::vector<double> weight(left.size(), 0);
+      for (const int tag : growing) {
+        step = std::min(step, flows[tag].rate_max - flows[tag].rate);
+        for (const FlowNetwork::Draw& draw : flows[tag].draws) weight[draw.resource] += draw.weight;
+      }
+      for (size_t r = 0; r < left.size(); ++r) {
+        if (weight[r] > 0) step = std::min(step, left[r] / weight[r]);
+      }
+      for (size_t r = 0; r < left.size(); ++r) left[r] -= step * weight[r];
+      std::set<int> next;
+      for (const int tag : growing) {
+        Flow& flow = flows[tag];
+        flow.rate += step;
+        const bool stops =
+            flow.rate >= flow.rate_max * (1 - 1e-12) ||
+            std::any_of(flow.draws.begin(), flow.draws.end(), [&](const FlowNetwork::Draw& draw) {
+              return left[draw.resource] <= 1e-9 * capacities_[draw.resource];
+            });
+        if (!stops) next.insert(tag);
+      }
+      ASSERT_LT(next.size(), growing.size());
+      growing = next;
+    }
+  }
+  double NextCompletion(double now) const {
+    double next = std::numeric_limits<double>::infinity();
+    for (const auto& [tag, flow] : flows) next = std::min(next, now + flow.remaining / flow.rate);
+    return next;
+  }
+  void Pass(double seconds) {
+    for (auto& [tag, flow] : flows) flow.remaining -= seconds * flow.rate;
+  }
+
+ private:
+  const std::vector<double> capacities_;
+};
+
+// Flows come, are cancelled and end, so resources have one flow, several and one again; whenever one ends,
+// it is when the definition says.
+TEST(FlowNetworkTest, FlowsThatComeAndGoEndWhenTheDefinitionSays) {
+  int shared = 0;  // moments at which a resource had several flows
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    std::vector<double> capacities(random.Between(2, 10));
+    for (double& capacity : capacities) capacity = 0.5 + random.Unit();
+    FlowNetwork network(capacities);
+    PlainNetwork plain(capacities);
+    std::map<int, int> numbers;  // by tag: for Cancel()
+    double now = 0, next_start = 0;
+    for (int started = 0; started < 40 || !plain.flows.empty();) {
+      const double next = network.NextCompletion();
+      if (!plain.flows.empty()) {
+        ASSERT_NEAR(next, plain.NextCompletion(now), 1e-6 * (1 + next));
+      }
+      if (started < 40 && next_start <= next) {
+        plain.Pass(next_start - now);
+        now = next_start;
+        PlainNetwork::Flow flow;
+        std::map<int, double> draws;
+        for (int64_t d = random.Between(0, 3); d > 0; --d) {
+          draws[static_cast<int>(random.Below(capacities.size()))] = 0.5 + random.Unit();
+        }
+        for (const auto& [resource, weight] : draws) flow.draws.push_back({resource, weight});
+        flow.remaining = 0.1 + random.Unit();
+        flow.rate_max = draws.empty() || random.Below(2) == 0
+                            ? 0.1 + random.Unit()
+                            : std::numeric_limits<double>::infinity();
+        numbers[started] = network.Start(now, flow.remaining, flow.draws, started, flow.rate_max);
+        plain.flows[started++] = flow;
+        next_start = now + 0.3 * random.Unit();
+      } else if (random.Below(10) == 0) {
+        const double between = now + random.Unit() * (next - now);
+        plain.Pass(between - now);
+        now = between;
+        const int tag = plain.flows.begin()->first;
+        network.Cancel(now, numbers[tag]);
+        plain.flows.erase(tag);
+      } else {
+        plain.Pass(next - now);
+        now = next;
+        const std::vector<int> ended = network.Complete(now);
+        ASSERT_FALSE(ended.empty());
+        for (const int tag : ended) {
+          ASSERT_NEAR(plain.flows.at(tag).remaining, 0, 1e-6);
+          plain.flows.erase(tag);
+        }
+      }
+      plain.Settle();
+      std::map<int, int> users;
+      for (const auto& [tag, flow] : plain.flows) {
+        for (const FlowNetwork::Draw& draw : flow.draws) shared += ++users[draw.resource] == 2;
+      }
+    }
+  }
+  EXPECT_GT(shared, 1000);
 }
 
 }  // namespace

@@ -320,7 +320,7 @@ TEST(ProgramCostTest, ASlowLinkIsOnTheCriticalChainOfARing) {
 
 TEST(ProgramCostTest, NeverFasterThanTheFullestResource) {
   for (uint64_t seed = 0; seed < 150; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Random random(seed);
     const int n = static_cast<int>(random.Between(2, 12));
     const Topology topology = RandomTopology(n, seed);

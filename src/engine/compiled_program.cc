@@ -235,6 +235,7 @@ absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileProgram(Program pr
     compiled->incoming[static_cast<size_t>(plan.step.peer)] += program.size(plan.step);
   }
   compiled->program = std::move(program);
+  compiled->program.steps = {};
   return compiled;
 }
 

@@ -36,6 +36,7 @@ struct CompiledProgram {
     std::vector<uint32_t> dependents;  // steps that have this one in `after`
   };
 
+  // Without its steps: this worker's own are in `plan`, and jobs with many groups keep many programs.
   Program program;
   int self = 0;
   // False: this worker contributes no data and at most relays that of others.

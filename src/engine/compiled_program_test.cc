@@ -67,6 +67,18 @@ TEST(CompiledProgramTest, ARelayMayUseItsScratchOnly) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("worker 2, step 0 uses data"));
 }
 
+// Those of all workers made a program of 64 take a megabyte for as long as it was remembered.
+TEST(CompiledProgramTest, KeepsOnlyTheStepsOfItsOwnWorker) {
+  const Program program = *plan::PlanBy("ring", AllReduceOf(8, 1000), {});
+  const auto compiled = *CompileProgram(program, 3);
+  EXPECT_EQ(compiled->plan.size(), program.steps[3].size());
+  for (size_t i = 0; i < compiled->plan.size(); ++i) {
+    EXPECT_EQ(compiled->plan[i].step, program.steps[3][i]) << i;
+  }
+  EXPECT_TRUE(compiled->program.steps.empty());
+  EXPECT_EQ(compiled->digest, DigestOf(program).low);
+}
+
 TEST(CompiledProgramTest, NothingMovesForOneWorkerOrNoElements) {
   EXPECT_EQ(ShapeOf(*plan::PlanBy("direct", AllReduceOf(1, 1000), {})), Shape::kEmpty);
   EXPECT_EQ(ShapeOf(*plan::PlanBy("direct", AllReduceOf(4, 0), {})), Shape::kEmpty);

@@ -90,7 +90,7 @@ std::shared_ptr<Operation> Engine::MakeOperation(OperationSpec spec) {
   // The sequence is what members recognise an operation by, so it is given under the mutex, in the
   // order in which operations enter the inbox.
   const uint64_t sequence = spec.group->next_sequence++;
-  return std::make_shared<Operation>(std::move(spec), sequence, transport_, scratch_);
+  return std::make_shared<Operation>(std::move(spec), sequence, transport_, scratch_, clock_);
 }
 
 std::shared_ptr<Operation> Engine::Submit(OperationSpec spec) {

@@ -107,7 +107,7 @@ class PlannerOnLoopTest : public ::testing::TestWithParam<size_t> {};
 TEST_P(PlannerOnLoopTest, ComputesItsCollective) {
   const plan::PlannerInfo& planner = *plan::AllPlanners()[GetParam()];
   for (uint64_t seed = 1; seed <= 150; ++seed) {
-    SCOPED_TRACE(testing::Message() << planner.name << ", seed " << seed);
+    SCOPED_TRACE(::testing::Message() << planner.name << ", seed " << seed);
     Random random(seed * 7919 + GetParam());
     plan::CollectiveRequest request = RandomRequest(planner.collective, random);
     if (planner.collective == Collective::kAllToAll) {  // blocks travel both ways: equal sizes
@@ -244,7 +244,7 @@ TEST(EngineOnLoopTest, LossAtAnyMomentLeavesOldOrNewAndAllAgree) {
   int kept_old = 0;
   int got_new = 0;
   for (int cut = 0; cut < 400; ++cut) {
-    SCOPED_TRACE(testing::Message() << "lost after " << cut << " turns");
+    SCOPED_TRACE(::testing::Message() << "lost after " << cut << " turns");
     LoopWorld world(4, 17);
     FloatJob job(world, *plan::PlanBy("ring", AllReduceOf(4, 40), {}), ReduceOp::kSum,
                  {1, 1, 1, 1});
@@ -395,6 +395,38 @@ TEST(EngineOnLoopTest, AGateWhoseTimeWasUpNamesTheLateOneThoughALossIsKnownByThe
   world.network().Kill(2);
   ASSERT_TRUE(world.Finish({operations[2]}, 1000));
   EXPECT_EQ(GetSuspect(operations[2]->status()), 1) << operations[2]->status();
+}
+
+// Two of three have long begun when the last one does.
+TEST(EngineOnLoopTest, BytesMoveWhenTheLastMemberHasCome) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    LoopWorld world(3, seed);
+    const Program program = *plan::PlanBy("ring", AllReduceOf(3, 10), {});
+    std::vector<float> data(10, 1);
+    std::vector<std::shared_ptr<Operation>> operations;
+    int told = 0;
+    const auto start = [&](int rank) {
+      operations.push_back(world.Start(rank, {.group = nullptr,
+                                              .program = *CompileProgram(program, rank),
+                                              .data = data.data(),
+                                              .completed = [&](const absl::Status&) { ++told; }}));
+    };
+    start(0);
+    start(1);
+    for (int turn = 0; turn < 200; ++turn) world.Step({0, 1});
+    const int64_t came_ns = world.now_ns();
+    ASSERT_GT(came_ns, 0);
+    start(2);
+    ASSERT_TRUE(world.Finish(operations));
+    EXPECT_EQ(told, 3);
+    for (const auto& operation : operations) {
+      ASSERT_TRUE(operation->status().ok()) << operation->status();
+      EXPECT_GE(operation->times().first_ns, came_ns);
+      EXPECT_GE(operation->times().last_ns, operation->times().first_ns);
+      EXPECT_LE(operation->times().last_ns, world.now_ns());
+    }
+  }
 }
 
 }  // namespace

@@ -160,13 +160,13 @@ TEST(FoldJournalTest, SurvivesDeathAfterEveryInstruction) {
   for (DataType type : kDataTypes) {
     const uint64_t elements = 430 / SizeOf(type) + 1;  // whole blocks, vectors and a part
     for (FoldOp op : {FoldOp::kSum, FoldOp::kMax}) {
-      SCOPED_TRACE(testing::Message() << Name(type) << " op " << static_cast<int>(op));
+      SCOPED_TRACE(::testing::Message() << Name(type) << " op " << static_cast<int>(op));
       CheckEveryInstruction({type, op, 1, 3, elements}, &random);
       if (HasFatalFailure() || IsSkipped()) return;
     }
   }
   for (size_t buffers : {1, 2, 4, 8, 9}) {
-    SCOPED_TRACE(testing::Message() << buffers << " buffers");
+    SCOPED_TRACE(::testing::Message() << buffers << " buffers");
     CheckEveryInstruction({DataType::kFloat32, FoldOp::kSum, buffers == 1 ? 3.0 : 1, buffers, 111},
                           &random);
     CheckEveryInstruction({DataType::kBFloat16, FoldOp::kSum, 0.25, buffers, 111}, &random);
@@ -187,7 +187,7 @@ template <typename T>
 void CheckKills(DataType type, size_t buffers, uint64_t rounds_max, double scale, int hits_wanted) {
   constexpr uint64_t kElements = 100'003;
   const uint64_t seed = 4711 + buffers;
-  SCOPED_TRACE(testing::Message() << Name(type) << " seed " << seed);
+  SCOPED_TRACE(::testing::Message() << Name(type) << " seed " << seed);
   Random random(seed);
   SharedFold shared(type, buffers, kElements);
   std::vector<T> sums(kElements);

@@ -290,7 +290,7 @@ std::vector<int64_t> Targets() {
 }
 
 // Runs its tests on one instruction set.
-class KernelsTest : public testing::TestWithParam<int64_t> {
+class KernelsTest : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override {
     hwy::SetSupportedTargetsForTest(GetParam());
@@ -302,7 +302,7 @@ class KernelsTest : public testing::TestWithParam<int64_t> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Targets, KernelsTest, testing::ValuesIn(Targets()),
+INSTANTIATE_TEST_SUITE_P(Targets, KernelsTest, ::testing::ValuesIn(Targets()),
                          [](const auto& target) {
                            return std::string(hwy::TargetName(target.param));
                          });

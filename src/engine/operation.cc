@@ -44,11 +44,12 @@ uint64_t Mix(uint64_t digest, DataType type, ReduceOp op) {
 }  // namespace
 
 Operation::Operation(OperationSpec spec, uint64_t sequence, transport::Transport& transport,
-                     ScratchPool& pool)
+                     ScratchPool& pool, const Clock& clock)
     : spec_(std::move(spec)),
       sequence_(sequence),
       transport_(transport),
       pool_(pool),
+      clock_(clock),
       shape_(ShapeOn(*spec_.group->port, spec_.program->shape)),
       ending_(EndingOf(program())),
       // Weights must be known before anything is added; and without data, meeting is all there is.
@@ -152,6 +153,7 @@ Operation::Outcome Operation::Prepare() {
        .staged = stage,
        .ending = ending_,
        .awaits_start = awaits_start_,
+       .hopeless = spec_.hopeless,
        .priority = spec_.priority,
        .incoming = &incoming_,
        // Peers of a one-shot read scratch only, so the caller's data need not be in their reach.
@@ -166,6 +168,11 @@ Operation::Outcome Operation::Prepare() {
     // The others need not wait for us.
     session_->Break(transport::Gate::kStart, transport::BreakReason::kTime);
     return Fail(At(Describe(), memory), /*breaks_group=*/true);
+  }
+  if (spec_.hopeless) {
+    session_->Break(transport::Gate::kStart, transport::BreakReason::kLoss);
+    state_ = State::kStarting;
+    return AwaitStart();
   }
   if (shape_ == Shape::kExchange) {
     // Before the start gate nobody reads the notes, so relaxed stores are enough.
@@ -240,6 +247,13 @@ absl::Status Operation::OddityStatus(int member, uint64_t digest) const {
 }
 
 Operation::Outcome Operation::AwaitStart() {
+  if (spec_.hopeless) {
+    // The others may have passed the start gate, since they did not wait there. Nobody passes the other one.
+    for (const transport::Gate gate : {transport::Gate::kStart, transport::Gate::kFinish}) {
+      if (session_->State(gate) == transport::GateState::kBroken) return FailBroken(gate);
+    }
+    return Outcome::kBlocked;
+  }
   switch (session_->State(transport::Gate::kStart)) {
     case transport::GateState::kOpen:
       return Outcome::kBlocked;
@@ -248,6 +262,7 @@ Operation::Outcome Operation::AwaitStart() {
     case transport::GateState::kPassed:
       break;
   }
+  if (spec_.completed) times_.first_ns = clock_.NowNs();
   if (absl::Status status = BeginWork(); !status.ok()) {
     // Every member finds the same fault, so the group stays in step and can be used again.
     session_->Enter(transport::Gate::kFinish, self());
@@ -420,10 +435,18 @@ Operation::Outcome Operation::CopyOut() {
     outcome = Outcome::kWorked;
     if (moved_ < end) return outcome;
   }
+  NoteEnd();
   Complete(absl::OkStatus());
   state_ = State::kLingering;
   if (session_->State(transport::Gate::kFinish) == transport::GateState::kPassed) Retire();
   return outcome;
+}
+
+// A member that has not waited at the start gate may have begun long before others.
+void Operation::NoteEnd() {
+  if (!spec_.completed) return;
+  times_.last_ns = clock_.NowNs();
+  if (!awaits_start_) times_.first_ns = std::max(times_.first_ns, session_->LastBegunNs());
 }
 
 void Operation::Complete(absl::Status status) {

@@ -26,6 +26,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "base/clock.h"
 #include "base/copy_count.h"
 #include "engine/compiled_program.h"
 #include "engine/fold_journal.h"
@@ -46,6 +47,14 @@ struct EngineGroup {
   absl::Status failure;        // why the group is lost; used by the driving thread only
 };
 
+// When an operation moved its bytes at this worker, by the engine's clock. `first_ns`: all members had come,
+// as far as this worker waits for them or has heard of them, so that bytes could move
+// (transport::Session::LastBegunNs). `last_ns`: it ended.
+struct OperationTimes {
+  int64_t first_ns = 0;
+  int64_t last_ns = 0;
+};
+
 struct OperationSpec {
   std::shared_ptr<EngineGroup> group;
   std::shared_ptr<const CompiledProgram> program;
@@ -55,8 +64,12 @@ struct OperationSpec {
   double weight = 1;
   int priority = 0;
   int64_t deadline_ns = 0;
+  // A member of the group is lost, and what this worker would run is not known yet. The operation is begun
+  // only to fail with the error that all survivors get, and so that none of them waits for this one. The
+  // program is one of its collective without data.
+  bool hopeless = false;
   // The driving thread calls it once, before any other thread sees that the operation is done. It
-  // must be quick.
+  // must be quick. Only operations that have it keep their times.
   std::function<void(const absl::Status&)> completed = nullptr;
 };
 
@@ -66,8 +79,9 @@ inline constexpr uint64_t kQuantumBytes = 1 << 20;
 
 class Operation {
  public:
+  // `clock`, `transport` and `pool` must outlive it, or its retirement.
   Operation(OperationSpec spec, uint64_t sequence, transport::Transport& transport,
-            ScratchPool& pool);
+            ScratchPool& pool, const Clock& clock);
   ~Operation();
   Operation(const Operation&) = delete;
 
@@ -88,6 +102,8 @@ class Operation {
   bool done() const { return done_.load(std::memory_order_acquire); }
   // How it ended; valid only once done().
   const absl::Status& status() const { return status_; }
+  // Of one that has gone well and was given `completed`; valid from that call on.
+  const OperationTimes& times() const { return times_; }
   // Nothing is left to do for the peers either, so the object can go. Called by the driving thread
   // only.
   bool retired() const { return state_ == State::kRetired; }
@@ -183,6 +199,8 @@ class Operation {
     return *reinterpret_cast<ShareNotes*>(session_->Notes(member));
   }
 
+  // Takes note of when the operation moved its bytes, if anybody wants to know.
+  void NoteEnd();
   void Complete(absl::Status status);
   void Retire();
   Outcome Fail(absl::Status status, bool breaks_group);
@@ -199,6 +217,7 @@ class Operation {
   const uint64_t sequence_;
   transport::Transport& transport_;
   ScratchPool& pool_;
+  const Clock& clock_;
   const Shape shape_;  // how it runs on this transport
   const transport::Ending ending_;
   const bool awaits_start_;
@@ -227,6 +246,7 @@ class Operation {
   uint32_t steps_left_ = 0;
 
   absl::Status status_;
+  OperationTimes times_;
   std::atomic<bool> done_{false};
 };
 

@@ -83,7 +83,7 @@ TEST(RelayTest, ALostRelayIsNamedAndDataIsOldOrNew) {
   int kept_old = 0;
   int got_new = 0;
   for (int cut = 0; cut < 500; ++cut) {
-    SCOPED_TRACE(testing::Message() << "lost after " << cut << " turns");
+    SCOPED_TRACE(::testing::Message() << "lost after " << cut << " turns");
     LoopWorld world(kWorkers, 17);
     Job<float> job(world, program, DataType::kFloat32, ReduceOp::kSum);
     const std::vector<int> survivors = {0, 2, 3, 4};

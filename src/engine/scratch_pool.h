@@ -1,11 +1,14 @@
 // Blocks of the transport's memory for operations, kept for the next one when they are small: an
-// operation of a few kilobytes must not pay for an allocator.
+// operation of a few kilobytes must not pay for an allocator. The lowest is taken first: blocks that only a
+// moment of many operations needed are left alone afterwards, and do not come to be mapped by all workers.
 #ifndef SYNCOPATE_ENGINE_SCRATCH_POOL_H_
 #define SYNCOPATE_ENGINE_SCRATCH_POOL_H_
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,6 +36,7 @@ class ScratchPool {
     if (bytes > kKeptBytesMax) return transport_.Allocate(bytes);
     std::vector<std::byte*>& blocks = kept_[ClassOf(bytes)];
     if (blocks.empty()) return transport_.Allocate(size_t{1} << ClassOf(bytes));
+    std::pop_heap(blocks.begin(), blocks.end(), std::greater<>());
     std::byte* block = blocks.back();
     blocks.pop_back();
     Unpoison(block, size_t{1} << ClassOf(bytes));
@@ -45,7 +49,9 @@ class ScratchPool {
       transport_.Free(block);
     } else {
       Poison(block, size_t{1} << ClassOf(bytes));
-      kept_[ClassOf(bytes)].push_back(block);
+      std::vector<std::byte*>& blocks = kept_[ClassOf(bytes)];
+      blocks.push_back(block);
+      std::push_heap(blocks.begin(), blocks.end(), std::greater<>());
     }
   }
 
@@ -57,7 +63,7 @@ class ScratchPool {
   }
 
   transport::Transport& transport_;
-  std::array<std::vector<std::byte*>, 18> kept_;
+  std::array<std::vector<std::byte*>, 18> kept_;  // by size class: heaps, the lowest first
 };
 
 }  // namespace syncopate::engine

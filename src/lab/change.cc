@@ -18,7 +18,7 @@ using Words = std::vector<std::string>;
 
 constexpr char kLinkForm[] = "link A B rate 50mbit [--one-way]";
 constexpr char kCutForm[] = "cut A [B] [--one-way in|out]";
-constexpr char kFlowForm[] = "flow add A B [--rate RATE] [--seconds S]";
+constexpr char kFlowForm[] = "flow add A B [--udp] [--rate RATE] [--seconds S]";
 constexpr char kSlowForm[] = "slow HOST 5x [--cores C]";
 
 absl::Status WrongForm(absl::string_view form) {
@@ -81,6 +81,7 @@ absl::StatusOr<Change> ParseCut(const Spec& spec, Words words) {
 absl::StatusOr<Change> ParseFlow(const Spec& spec, Words words) {
   Change change;
   change.kind = ChangeKind::kFlow;
+  change.udp = TakeFlag(words, "--udp");
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string rate, TakeOption(words, "--rate"));
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string seconds, TakeOption(words, "--seconds"));
   if (words.size() != 3 || words[0] != "add" || words[1] == words[2]) return WrongForm(kFlowForm);
@@ -89,6 +90,7 @@ absl::StatusOr<Change> ParseFlow(const Spec& spec, Words words) {
   if (!rate.empty()) {
     SYNCOPATE_ASSIGN_OR_RETURN(change.rate, ParseLinkRate(rate));
   }
+  SYNCOPATE_RETURN_IF_ERROR(CheckFlowRate(change.udp, change.rate));
   if (!seconds.empty()) {
     const absl::StatusOr<int64_t> number = ParseInt(seconds, 1, kFlowSecondsMax);
     if (!number.ok()) return At("--seconds", number.status());
@@ -166,8 +168,8 @@ std::string ToWords(const Spec& spec, const Change& change) {
                           : !change.forward ? " --one-way in"
                                             : "");
     case ChangeKind::kFlow:
-      return absl::StrCat("flow add ", a, " ", b, " --rate ", FormatLinkRate(change.rate),
-                          " --seconds ", change.seconds);
+      return absl::StrCat("flow add ", a, " ", b, change.udp ? " --udp" : "", " --rate ",
+                          FormatLinkRate(change.rate), " --seconds ", change.seconds);
     case ChangeKind::kSlow:
       return absl::StrCat("slow ", a, " ", change.factor, "x",
                           change.cores > 0 ? absl::StrCat(" --cores ", change.cores) : "");

@@ -39,6 +39,7 @@ struct Change {
   bool back = true;                   // rate, cut: from b to a
   int64_t rate = 0;                   // rate, flow: bit/s, 0 not shaped
   int seconds = kFlowSecondsDefault;  // flow
+  bool udp = false;                   // flow: keeps its rate, whatever the others get
   double factor = 1;                  // slow
   double cores = 0;                   // slow: what the host's full speed is; 0: its fair share
   std::vector<ProcessId> processes;   // flow: both ends
@@ -47,7 +48,7 @@ struct Change {
 // Reads what stands after `syncopate lab`, and in scenarios:
 //   link A B rate RATE [--one-way]
 //   cut A [B] [--one-way in|out]
-//   flow add A B [--rate RATE] [--seconds S]
+//   flow add A B [--udp] [--rate RATE] [--seconds S]
 //   slow HOST FACTORx [--cores C]
 absl::StatusOr<Change> ParseChange(const Spec& spec, std::vector<std::string> words);
 // Such words again.

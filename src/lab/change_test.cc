@@ -15,7 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
 Spec TwoRacks() { return ParseLab(TwoRacksToml("two", 2, "200mbit", "100mbit"), "x").value(); }
@@ -26,10 +25,11 @@ absl::StatusOr<Change> Parse(const std::string& text) {
 
 TEST(ChangeTest, WordsReadBack) {
   const Spec spec = TwoRacks();
-  for (const char* text :
-       {"link rack1 rack0 rate 50mbit", "link rack0 rack1 rate none --one-way", "cut h0",
-        "cut h0 rack0 --one-way in", "cut h0 h3 --one-way out",
-        "flow add h0 h3 --rate 10mbit --seconds 5", "slow h1 2.5x", "slow h1 5x --cores 0.5"}) {
+  for (const char* text : {"link rack1 rack0 rate 50mbit", "link rack0 rack1 rate none --one-way",
+                           "cut h0", "cut h0 rack0 --one-way in", "cut h0 h3 --one-way out",
+                           "flow add h0 h3 --rate 10mbit --seconds 5",
+                           "flow add h0 h3 --udp --rate 10mbit --seconds 5", "slow h1 2.5x",
+                           "slow h1 5x --cores 0.5"}) {
     const absl::StatusOr<Change> change = Parse(text);
     ASSERT_TRUE(change.ok()) << change.status();
     EXPECT_EQ(ToWords(spec, *change), text);
@@ -52,6 +52,8 @@ TEST(ChangeTest, FaultsSayWhatToWrite) {
   EXPECT_THAT(error("cut h0 --one-way"), HasSubstr("value is missing"));
   EXPECT_THAT(error("flow add h0 rack0"), HasSubstr("not a host"));
   EXPECT_THAT(error("flow add h0 h1 --seconds 100000"), HasSubstr("--seconds"));
+  EXPECT_THAT(error("flow add h0 h3 --udp"), HasSubstr("a flow of UDP needs a rate"));
+  EXPECT_THAT(error("flow add h0 h3 --udp --rate none"), HasSubstr("needs a rate"));
   EXPECT_THAT(error("slow h0 0.5x"), HasSubstr("factor"));
   EXPECT_THAT(error("slow h0 5"), HasSubstr("write it as slow HOST 5x"));
 }
@@ -81,9 +83,9 @@ TEST(ChangeTest, CutsAreOfALinkOfAllLinksOrBetweenTwoHosts) {
   for (const auto& link : rack.links) cut += link[0].cut && link[1].cut ? 1 : 0;
   EXPECT_EQ(cut, 3) << "two hosts and the uplink";
   EXPECT_THAT(Effective(spec, {Parse("cut h0 h3").value()}).blocked,
-              UnorderedElementsAre(Pair(2, 5), Pair(5, 2)));
+              UnorderedElementsAre(::testing::Pair(2, 5), ::testing::Pair(5, 2)));
   EXPECT_THAT(Effective(spec, {Parse("cut h0 h3 --one-way in").value()}).blocked,
-              UnorderedElementsAre(Pair(5, 2)));
+              UnorderedElementsAre(::testing::Pair(5, 2)));
 }
 
 TEST(StateTest, ReadsBack) {

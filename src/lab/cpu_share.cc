@@ -88,7 +88,8 @@ CpuQuota QuotaFor(double cores) {
 absl::Status CanLimitCpu() {
   if (!FindHierarchy().folder.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      "lab slow needs control groups for CPU time, which this machine does not have: neither "
+      "lab slow, and cores = in a lab's file, need control groups for CPU time, which this machine "
+      "does not have: neither "
       "\"cpu\" in /sys/fs/cgroup/cgroup.controllers nor /sys/fs/cgroup/cpu");
 }
 

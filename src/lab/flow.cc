@@ -123,6 +123,7 @@ absl::StatusOr<std::vector<ProcessId>> StartFlow(const Plan& plan, const Change&
   }
   std::vector<std::string> words = ClientWords(plan, {flow.a, flow.b}, port);
   words.insert(words.end(), {"-t", absl::StrCat(flow.seconds)});
+  if (flow.udp) words.push_back("-u");
   if (flow.rate > 0) words.insert(words.end(), {"-b", absl::StrCat(flow.rate)});
   const absl::StatusOr<ProcessId> client = StartInBackground(words, plan.netns[flow.a]);
   if (!client.ok()) {

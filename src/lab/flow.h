@@ -1,4 +1,4 @@
-// TCP flows between hosts of a lab by iperf3, in the background or measured.
+// Flows between hosts of a lab by iperf3, in the background or measured.
 #ifndef SYNCOPATE_LAB_FLOW_H_
 #define SYNCOPATE_LAB_FLOW_H_
 

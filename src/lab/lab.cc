@@ -73,6 +73,10 @@ absl::Status Make(const Plan& plan, const Settings& settings) {
   for (const int host : Hosts(plan.spec)) {
     SYNCOPATE_RETURN_IF_ERROR(SetUpKernel(plan.netns[host]));
   }
+  for (const int host : Hosts(plan.spec)) {
+    const Node& node = plan.spec.nodes[static_cast<size_t>(host)];
+    if (node.cores > 0) SYNCOPATE_RETURN_IF_ERROR(LimitCpu(plan.spec.name, node.name, node.cores));
+  }
   return RunScripts(WiringScripts(plan, settings));
 }
 
@@ -128,14 +132,15 @@ std::string KindName(ChangeKind kind) {
   return "change";
 }
 
-// The CPU share of a host by the changes that stand; 0 if it is not limited.
+// The CPU share of a host by the lab's file and the changes that stand; 0 if it is not limited.
 double CoresOf(const Spec& spec, const std::vector<Change>& changes, int host) {
-  double cores = 0;
+  const double own = spec.nodes[static_cast<size_t>(host)].cores;
+  double cores = own;
   const int hosts = static_cast<int>(WorkerHosts(spec).size());
   const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   for (const Change& change : changes) {
     if (change.kind != ChangeKind::kSlow || change.a != host) continue;
-    const double full = change.cores > 0 ? change.cores : FairCores(machine, hosts);
+    const double full = change.cores > 0 ? change.cores : own > 0 ? own : FairCores(machine, hosts);
     cores = full / change.factor;
   }
   return cores;
@@ -214,6 +219,7 @@ absl::StatusOr<Lab> Lab::Up(const Spec& spec, const std::string& name, const Clo
     change.b = flow.to;
     change.rate = flow.rate;
     change.seconds = flow.seconds;
+    change.udp = flow.udp;
     made = ApplyTo(state, plan, change, clock);
   }
   if (made.ok()) {

@@ -27,7 +27,7 @@ Spec Read(const std::string& rest) {
   return *spec;
 }
 
-Spec TwoRacks() {
+Spec TwoRacksAndBystander() {
   const std::string bystander = "[[host]]\nname = \"b\"\nswitch = \"rack1\"\nbystander = true\n";
   return ParseLab(TwoRacksToml("l", 2, "200mbit", "100mbit") + bystander, "x").value();
 }
@@ -44,7 +44,7 @@ rate = "100mbit"
 }
 
 TEST(DeclaredTopologyTest, HasDevicesSwitchesAndPayloadRates) {
-  const Topology topology = DeclaredTopology(TwoRacks());
+  const Topology topology = DeclaredTopology(TwoRacksAndBystander());
   ASSERT_TRUE(Validate(topology).ok()) << Validate(topology);
   EXPECT_EQ(Devices(topology).size(), 4u) << "a bystander runs no worker";
   EXPECT_EQ(topology.nodes[FindNode(topology, "h3").value()].group, "rack1");
@@ -70,7 +70,7 @@ TEST(SlotsTest, AreSpreadEvenly) {
 }
 
 TEST(CheckTest, FairRatesFillTheTightestLinkFirst) {
-  const Plan plan = MakePlan(TwoRacks());
+  const Plan plan = MakePlan(TwoRacksAndBystander());
   const Settings settings = Effective(plan.spec, {});
   const double payload = 1e6 * kPayloadShare;
   // Two flows over the uplink of 100, and one inside a rack from a host that also sends over it.
@@ -84,7 +84,7 @@ TEST(CheckTest, FairRatesFillTheTightestLinkFirst) {
 }
 
 TEST(CheckTest, ARingUsesEachLinkOfATreeOnceInEachDirection) {
-  const Plan plan = MakePlan(TwoRacks());
+  const Plan plan = MakePlan(TwoRacksAndBystander());
   const std::vector<Trial> trials = PlanTrials(plan, Effective(plan.spec, {}));
   const Trial& all = trials.back();
   ASSERT_EQ(all.kind, Trial::Kind::kAll);
@@ -116,7 +116,7 @@ TEST(CheckTest, SaysWhatTheLimitIs) {
 }
 
 TEST(RequirementsTest, WarnsWhenMoreIsAskedThanCoresCarry) {
-  const Spec spec = TwoRacks();
+  const Spec spec = TwoRacksAndBystander();
   EXPECT_DOUBLE_EQ(TrafficBitsMax(spec), 5 * 200e6);
   EXPECT_EQ(CpuLimitWarning(spec, 2), "");
   Spec fast = spec;
@@ -149,7 +149,7 @@ TEST(LoadTest, ReadsWhatInterfacesSent) {
 }
 
 TEST(PictureTest, ShowsATreeWithRatesAndLoad) {
-  const Plan plan = MakePlan(TwoRacks());
+  const Plan plan = MakePlan(TwoRacksAndBystander());
   Settings settings = Effective(plan.spec, {});
   settings.links[1][0].cut = true;
   std::vector<std::array<double, 2>> load(plan.spec.links.size(), {0, 0});

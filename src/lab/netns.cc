@@ -20,11 +20,11 @@
 namespace syncopate::lab {
 namespace {
 
-constexpr char kFolder[] = "/run/netns";
+constexpr char kNamespaceFolder[] = "/run/netns";
 
 using Identity = std::pair<dev_t, ino_t>;
 
-std::string PathOf(const std::string& name) { return absl::StrCat(kFolder, "/", name); }
+std::string PathOf(const std::string& name) { return absl::StrCat(kNamespaceFolder, "/", name); }
 
 // Which namespace a file stands for; {0, 0} if none.
 Identity IdentityOf(const std::string& path) {
@@ -74,7 +74,7 @@ NamespaceVisit::~NamespaceVisit() {
   if (home_.ok()) setns(home_.get(), CLONE_NEWNET);
 }
 
-std::vector<std::string> ListNamespaces() { return Entries(kFolder); }
+std::vector<std::string> ListNamespaces() { return Entries(kNamespaceFolder); }
 
 std::vector<pid_t> ProcessesIn(const std::vector<std::string>& names) {
   const std::set<Identity> wanted = IdentitiesOf(names);

@@ -57,6 +57,11 @@ absl::Status CheckNodes(const Spec& spec) {
       return absl::InvalidArgumentError(
           absl::StrCat("switch ", node.name, " cannot be a bystander"));
     }
+    if (node.cores != 0 &&
+        (!node.is_host || !(node.cores >= kCoresMin && node.cores <= kCoresMax))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cores of ", node.name, ": a host has from ", kCoresMin, " to ", kCoresMax));
+    }
     if (!seen.insert(node.name).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("\"", node.name, "\" is the name of two hosts or switches; rename one"));
@@ -110,6 +115,7 @@ absl::Status CheckFlows(const Spec& spec) {
       return absl::InvalidArgumentError("a flow does not go from one host to another");
     }
     SYNCOPATE_RETURN_IF_ERROR(CheckRate("flow", flow.rate));
+    SYNCOPATE_RETURN_IF_ERROR(CheckFlowRate(flow.udp, flow.rate));
     if (flow.seconds < 1 || flow.seconds > kFlowSecondsMax) {
       return absl::InvalidArgumentError(
           absl::StrCat("flow: ", flow.seconds, " seconds are not from 1 to ", kFlowSecondsMax));
@@ -171,6 +177,12 @@ int FindLink(const Spec& spec, int a, int b) {
     if ((link.a == a && link.b == b) || (link.a == b && link.b == a)) return static_cast<int>(i);
   }
   return -1;
+}
+
+absl::Status CheckFlowRate(bool udp, int64_t rate) {
+  if (!udp || rate > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "a flow of UDP needs a rate, such as 50mbit: it sends at that whatever the network gives");
 }
 
 absl::Status Validate(const Spec& spec) {

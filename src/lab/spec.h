@@ -25,6 +25,8 @@ inline constexpr int64_t kRateBitsMin = 64'000;  // bit/s; below, one large pack
 inline constexpr int64_t kRateBitsMax = 400'000'000'000;
 inline constexpr double kDelaySecondsMax = 10;
 inline constexpr int64_t kQueueBytesLeast = 70'000;  // a large packet must fit
+inline constexpr double kCoresMin = 0.01;            // of a host
+inline constexpr double kCoresMax = 4096;
 inline constexpr int kFlowSecondsDefault = 600;
 inline constexpr int kFlowSecondsMax = 86'400;
 
@@ -32,6 +34,7 @@ struct Node {
   std::string name;
   bool is_host = false;    // else a switch
   bool bystander = false;  // a host for traffic in the background; it runs no workers
+  double cores = 0;        // of the machine's, that a host may use at most; 0: all
 
   friend bool operator==(const Node&, const Node&) = default;
 };
@@ -48,12 +51,14 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-// A TCP flow in the background, as long as the lab is up or `seconds` have passed.
+// A flow in the background, as long as the lab is up or `seconds` have passed: of TCP, which shares
+// links with others, or of UDP, which keeps its rate whatever others get.
 struct BackgroundFlow {
   int from = -1;  // nodes that are hosts
   int to = -1;
   int64_t rate = 0;  // bit/s; 0: what the network gives
   int seconds = kFlowSecondsDefault;
+  bool udp = false;
 
   friend bool operator==(const BackgroundFlow&, const BackgroundFlow&) = default;
 };
@@ -87,6 +92,9 @@ absl::StatusOr<int> FindNode(const Spec& spec, absl::string_view name);
 absl::StatusOr<int> FindHost(const Spec& spec, absl::string_view name);
 // The first link between two nodes, or -1.
 int FindLink(const Spec& spec, int a, int b);
+
+// A flow of UDP needs a rate, since nothing else bounds it.
+absl::Status CheckFlowRate(bool udp, int64_t rate);
 
 // Letters, digits, "-" and "_", not first a "-", at most that many bytes.
 absl::Status CheckName(absl::string_view name, int bytes_max);

@@ -43,6 +43,11 @@ bystander = true
 from = "b"
 to = "h0"
 rate = "10mbit"
+[[flow]]
+from = "h0"
+to = "b"
+rate = "5mbit"
+udp = true
 )";
 
 std::string ErrorOf(const std::string& text) {
@@ -64,8 +69,10 @@ TEST(SpecTest, ReadsATreeOfSwitches) {
   EXPECT_EQ(spec->links[0].rate_back, 50'000'000);
   EXPECT_EQ(spec->links[1].rate_forward, 200'000'000);
   EXPECT_EQ(spec->links[3].rate_back, 1'000'000'000);
-  ASSERT_EQ(spec->flows.size(), 1u);
+  ASSERT_EQ(spec->flows.size(), 2u);
   EXPECT_EQ(spec->flows[0].seconds, kFlowSecondsDefault);
+  EXPECT_FALSE(spec->flows[0].udp);
+  EXPECT_TRUE(spec->flows[1].udp);
 }
 
 TEST(SpecTest, TextReadsBack) {
@@ -77,6 +84,28 @@ TEST(SpecTest, TextReadsBack) {
   Spec fixed = spec;
   fixed.fixed_cores = true;
   EXPECT_EQ(ParseLab(ToToml(fixed), "again").value(), fixed);
+}
+
+TEST(SpecTest, HostsMayHaveAPartOfTheCores) {
+  const std::string head = "[lab]\nname = \"l\"\n[[host]]\nname = \"h\"\ncount = 2\n";
+  const absl::StatusOr<Spec> spec =
+      ParseLab(head +
+                   "cores = 0.3\n[[host]]\nname = \"big\"\ncores = 2\n[[host]]\nname = \"all\"\n"
+                   "[[mesh]]\nnodes = [\"h0\", \"h1\", \"big\", \"all\"]\n",
+               "x.toml");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  std::vector<double> cores;
+  for (const Node& node : spec->nodes) cores.push_back(node.cores);
+  EXPECT_THAT(cores, ElementsAre(0.3, 0.3, 2, 0));
+  EXPECT_EQ(ParseLab(ToToml(*spec), "again").value(), *spec);
+  for (const char* wrong : {"cores = 0\n", "cores = -1\n", "cores = 5000\n", "cores = \"1\"\n"}) {
+    EXPECT_THAT(ErrorOf(head + wrong),
+                HasSubstr("x.toml:6:9: [[host]] cores: this is not a number"))
+        << wrong;
+  }
+  Spec of_a_switch = *spec;
+  of_a_switch.nodes.insert(of_a_switch.nodes.begin(), {"s", false, false, 1});
+  EXPECT_THAT(Validate(of_a_switch).message(), HasSubstr("cores of s"));
 }
 
 TEST(SpecTest, RandomLabsReadBack) {

@@ -62,14 +62,14 @@ class LabReader {
   }
 
   absl::Status AddNode(const TableReader& reader, const std::string& name, bool is_host,
-                       bool bystander) {
+                       bool bystander, double cores) {
     const absl::Status good = CheckName(name, kNodeNameBytesMax);
     if (!good.ok()) return reader.Fault(good.message());
     if (nodes_.count(name) != 0) {
       return reader.Fault(absl::StrCat("the name ", name, " is taken; choose another"));
     }
     nodes_[name] = static_cast<int>(spec_.nodes.size());
-    spec_.nodes.push_back({name, is_host, bystander});
+    spec_.nodes.push_back({name, is_host, bystander, cores});
     return absl::OkStatus();
   }
 
@@ -104,7 +104,7 @@ class LabReader {
     const double delay = reader.Seconds("delay", defaults_.delay);
     const int64_t queue = reader.Bytes("queue", defaults_.queue_bytes);
     SYNCOPATE_RETURN_IF_ERROR(reader.Finish());
-    SYNCOPATE_RETURN_IF_ERROR(AddNode(reader, name, false, false));
+    SYNCOPATE_RETURN_IF_ERROR(AddNode(reader, name, false, false, 0));
     if (parent.empty()) return absl::OkStatus();
     SYNCOPATE_ASSIGN_OR_RETURN(const int above, NodeOf(reader, parent));
     AddLink(nodes_[name], above, out, in, delay, queue);
@@ -118,6 +118,7 @@ class LabReader {
     const int64_t count = reader.Int("count", 1, 1, kHostsMax);
     const std::string hub = reader.Text("switch", "");
     const bool bystander = reader.Flag("bystander");
+    const double cores = reader.Number("cores", 0, kCoresMin, kCoresMax);
     const int64_t out = reader.Rate("nic", defaults_.nic);
     const int64_t in = reader.Rate("nic_in", out);
     const double delay = reader.Seconds("delay", defaults_.delay);
@@ -129,7 +130,7 @@ class LabReader {
     }
     for (int64_t i = 0; i < count; ++i) {
       const std::string full = several ? absl::StrCat(name, numbered_[name]++) : name;
-      SYNCOPATE_RETURN_IF_ERROR(AddNode(reader, full, true, bystander));
+      SYNCOPATE_RETURN_IF_ERROR(AddNode(reader, full, true, bystander, cores));
       if (hub.empty()) continue;
       SYNCOPATE_ASSIGN_OR_RETURN(const int above, NodeOf(reader, hub));
       if (spec_.nodes[above].is_host) {
@@ -184,6 +185,7 @@ class LabReader {
     BackgroundFlow flow;
     flow.rate = reader.Rate("rate", 0);
     flow.seconds = static_cast<int>(reader.Int("seconds", kFlowSecondsDefault, 1, kFlowSecondsMax));
+    flow.udp = reader.Flag("udp");
     SYNCOPATE_RETURN_IF_ERROR(reader.Finish());
     SYNCOPATE_ASSIGN_OR_RETURN(flow.from, NodeOf(reader, from));
     SYNCOPATE_ASSIGN_OR_RETURN(flow.to, NodeOf(reader, to));
@@ -218,6 +220,7 @@ std::string ToToml(const Spec& spec) {
       if (node.is_host != is_host) continue;
       absl::StrAppend(&text, is_host ? "[[host]]" : "[[switch]]", "\nname = \"", node.name, "\"\n");
       if (node.bystander) absl::StrAppend(&text, "bystander = true\n");
+      if (node.cores > 0) absl::StrAppendFormat(&text, "cores = %.17g\n", node.cores);
     }
   }
   for (const Link& link : spec.links) {
@@ -234,7 +237,7 @@ std::string ToToml(const Spec& spec) {
   for (const BackgroundFlow& flow : spec.flows) {
     absl::StrAppend(&text, "[[flow]]\nfrom = \"", spec.nodes[flow.from].name, "\"\nto = \"",
                     spec.nodes[flow.to].name, "\"\nrate = \"", FormatLinkRate(flow.rate),
-                    "\"\nseconds = ", flow.seconds, "\n");
+                    "\"\nseconds = ", flow.seconds, flow.udp ? "\nudp = true\n" : "\n");
   }
   return text;
 }

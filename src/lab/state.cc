@@ -27,12 +27,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kFolder[] = "/run/syncopate/labs";
+constexpr char kStateFolder[] = "/run/syncopate/labs";
 constexpr uint64_t kStateBytesMax = uint64_t{16} << 20;
 constexpr int64_t kLockWaitNs = 30'000'000'000;
 
 absl::Status MakeFolder() {
-  for (const char* folder : {"/run/syncopate", kFolder}) {
+  for (const char* folder : {"/run/syncopate", kStateFolder}) {
     if (mkdir(folder, 0755) != 0 && errno != EEXIST) {
       return absl::PermissionDeniedError(
           absl::StrCat("the folder ", folder, " cannot be made: ", strerror(errno)));
@@ -55,8 +55,12 @@ absl::StatusOr<Change> ParseStoredChange(const Spec& spec, const Json& json) {
 
 }  // namespace
 
-std::string StatePath(absl::string_view lab) { return absl::StrCat(kFolder, "/", lab, ".json"); }
-std::string HostsPath(absl::string_view lab) { return absl::StrCat(kFolder, "/", lab, ".hosts"); }
+std::string StatePath(absl::string_view lab) {
+  return absl::StrCat(kStateFolder, "/", lab, ".json");
+}
+std::string HostsPath(absl::string_view lab) {
+  return absl::StrCat(kStateFolder, "/", lab, ".hosts");
+}
 
 std::string ToJson(const State& state) {
   Json changes = Json::array();
@@ -124,7 +128,7 @@ void RemoveState(absl::string_view lab) {
 
 std::vector<std::string> LabNames() {
   std::set<std::string> names;
-  if (DIR* const dir = opendir(kFolder)) {
+  if (DIR* const dir = opendir(kStateFolder)) {
     while (const dirent* entry = readdir(dir)) {
       absl::string_view name = entry->d_name;
       if (absl::ConsumeSuffix(&name, ".json") && CheckName(name, kLabNameBytesMax).ok()) {
@@ -156,7 +160,7 @@ absl::StatusOr<std::string> ResolveName(const std::string& name) {
 
 absl::StatusOr<LabLock> LabLock::Take(const Clock& clock) {
   SYNCOPATE_RETURN_IF_ERROR(MakeFolder());
-  const std::string path = absl::StrCat(kFolder, "/.lock");
+  const std::string path = absl::StrCat(kStateFolder, "/.lock");
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!fd.ok()) {
     return absl::PermissionDeniedError(absl::StrCat(path, ": ", strerror(errno)));

@@ -1,5 +1,6 @@
 #include "lab/toml_reader.h"
 
+#include <optional>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -80,6 +81,15 @@ int64_t TableReader::Int(absl::string_view key, int64_t fallback, int64_t lo, in
   const auto* number = node->as_integer();
   if (number != nullptr && number->get() >= lo && number->get() <= hi) return number->get();
   Note(*node, key, absl::StrCat("this is not a whole number from ", lo, " to ", hi));
+  return fallback;
+}
+
+double TableReader::Number(absl::string_view key, double fallback, double lo, double hi) {
+  const toml::node* node = Find(key);
+  if (node == nullptr) return fallback;
+  const std::optional<double> number = node->value<double>();  // also of a whole number
+  if (number && *number >= lo && *number <= hi) return *number;
+  Note(*node, key, absl::StrCat("this is not a number from ", lo, " to ", hi));
   return fallback;
 }
 

@@ -36,6 +36,7 @@ class TableReader {
   std::string NeededText(absl::string_view key, absl::string_view example);
   bool Flag(absl::string_view key);  // false if it is not there
   int64_t Int(absl::string_view key, int64_t fallback, int64_t lo, int64_t hi);
+  double Number(absl::string_view key, double fallback, double lo, double hi);
   int64_t Rate(absl::string_view key, int64_t fallback);   // bit/s
   double Seconds(absl::string_view key, double fallback);  // "1ms"
   int64_t Bytes(absl::string_view key, int64_t fallback);  // "256KiB"

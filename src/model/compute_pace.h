@@ -41,6 +41,10 @@ class ComputePace {
   // How long an iteration of `samples` that was computed in `computed_seconds` takes in all.
   double Seconds(double computed_seconds, double samples) const;
 
+  double delay_seconds() const { return delay_seconds_; }
+  double rate() const { return rate_; }  // samples a second; 0: as quick as it computes
+  double slow() const { return slow_; }
+
  private:
   double delay_seconds_ = 0;
   double rate_ = 0;  // samples a second; 0: as quick as it computes

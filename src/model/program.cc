@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
+#include "base/digest_stream.h"
 #include "base/limits.h"
 #include "base/status.h"
 #include "model/program_checks.h"
@@ -266,10 +267,8 @@ absl::Status Validate(const Program& program) {
 // Over everything that changes what the workers do. The name of the algorithm does not: two
 // planners that make the same program agree.
 Digest DigestOf(const Program& program) {
+  DigestStream digest;
   std::string bytes;
-  size_t steps_of_all = 0;
-  for (const std::vector<Step>& steps : program.steps) steps_of_all += steps.size();
-  bytes.reserve(1024 + steps_of_all * 40);  // most steps wait for one or two
   Append(bytes, static_cast<uint8_t>(program.collective));
   Append(bytes, program.workers);
   AppendList(bytes, program.active);
@@ -281,8 +280,12 @@ Digest DigestOf(const Program& program) {
   for (const std::vector<Step>& steps : program.steps) {
     Append<uint64_t>(bytes, steps.size());
     for (const Step& step : steps) AppendStep(bytes, step);
+    // One worker's at a time: together they are hundreds of kilobytes, which would come from the system each time.
+    digest.Add(bytes);
+    bytes.clear();
   }
-  return DigestOf(absl::string_view(bytes));
+  digest.Add(bytes);
+  return digest.Get();
 }
 
 }  // namespace syncopate

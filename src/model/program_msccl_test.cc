@@ -273,7 +273,7 @@ TEST(MscclTest, NamesAreMadeHarmless) {
 
 // What cannot be expressed.
 
-std::string Refusal(const Program& program) {
+std::string ExportRefusal(const Program& program) {
   const absl::StatusOr<std::string> xml = ToMscclXml(program);
   EXPECT_EQ(xml.status().code(), absl::StatusCode::kFailedPrecondition);
   return std::string(xml.status().message());
@@ -285,14 +285,14 @@ TEST(MscclTest, RefusesOtherCollectives) {
         collective == Collective::kReduceScatter) {
       continue;
     }
-    EXPECT_THAT(Refusal(Empty(collective, 1, 1, 0)), HasSubstr("only all-reduce"));
+    EXPECT_THAT(ExportRefusal(Empty(collective, 1, 1, 0)), HasSubstr("only all-reduce"));
   }
 }
 
 TEST(MscclTest, RefusesInactiveWorkers) {
   Program program = Empty(Collective::kAllReduce, 2, 1);
   program.active = {0};
-  EXPECT_THAT(Refusal(program), HasSubstr("inactive"));
+  EXPECT_THAT(ExportRefusal(program), HasSubstr("inactive"));
 }
 
 TEST(MscclTest, RefusesUnevenChunksButNotAnEvenCut) {
@@ -300,7 +300,7 @@ TEST(MscclTest, RefusesUnevenChunksButNotAnEvenCut) {
   program.data_bounds = program.scratch_bounds = {0, 4, 7};
   EXPECT_TRUE(ToMscclXml(program).ok());
   program.data_bounds = program.scratch_bounds = {0, 4, 6};
-  EXPECT_THAT(Refusal(program), HasSubstr("from 2 to 4 elements"));
+  EXPECT_THAT(ExportRefusal(program), HasSubstr("from 2 to 4 elements"));
 }
 
 TEST(MscclTest, RefusesWhatIsOnlyRightForEmptyChunks) {
@@ -309,17 +309,17 @@ TEST(MscclTest, RefusesWhatIsOnlyRightForEmptyChunks) {
   for (auto& steps : program.steps) {
     for (Step& step : steps) step.count = 1;  // leaves the second, empty chunk alone
   }
-  EXPECT_THAT(Refusal(program), AllOf(HasSubstr("with equal chunks"), HasSubstr("lost")));
+  EXPECT_THAT(ExportRefusal(program), AllOf(HasSubstr("with equal chunks"), HasSubstr("lost")));
 }
 
 TEST(MscclTest, RefusesUnevenBlocks) {
   Program program = Empty(Collective::kAllGather, 2, 3);
   program.blocks = {0, 2, 3};
-  EXPECT_THAT(Refusal(program), HasSubstr("block 1"));
+  EXPECT_THAT(ExportRefusal(program), HasSubstr("block 1"));
 }
 
 TEST(MscclTest, RefusesWhatIsWrong) {
-  EXPECT_THAT(Refusal(Empty(Collective::kAllReduce, 2, 1)), HasSubstr("contribution lost"));
+  EXPECT_THAT(ExportRefusal(Empty(Collective::kAllReduce, 2, 1)), HasSubstr("contribution lost"));
 }
 
 TEST(MscclTest, RefusesMessagesThatMustOvertakeEachOther) {
@@ -332,13 +332,13 @@ TEST(MscclTest, RefusesMessagesThatMustOvertakeEachOther) {
   program.steps[1] = {Receive(0, 1, {}, 1, Space::kScratch), Receive(0, 0, {}, 1, Space::kScratch),
                       Send(0, 0, {1}), Copy(Space::kData, 0, Space::kScratch, 1, {0, 2})};
   ASSERT_TRUE(ProveProgram(program).ok()) << ProveProgram(program).status();
-  EXPECT_THAT(Refusal(program),
+  EXPECT_THAT(ExportRefusal(program),
               AllOf(HasSubstr("thread blocks that run in order"), HasSubstr("deadlock")));
 }
 
 TEST(MscclTest, RefusesTooManySteps) {
   EXPECT_TRUE(ToMscclXml(samples::RingAllReduce(100)).ok());
-  EXPECT_THAT(Refusal(samples::RingAllReduce(150)), HasSubstr("298 steps; the limit is 256"));
+  EXPECT_THAT(ExportRefusal(samples::RingAllReduce(150)), HasSubstr("298 steps; the limit is 256"));
 }
 
 }  // namespace

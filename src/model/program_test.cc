@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // A valid program with something in every field that can be filled.
-Program Sample() {
+Program SampleProgram() {
   Program program = Empty(Collective::kReduceScatter, 4, 6, 10);
   program.active = {0, 2, 3};
   program.blocks = {0, 2, 4, 6};
@@ -33,16 +33,16 @@ Program Sample() {
   return program;
 }
 
-struct Fault {
+struct ProgramFault {
   std::string name;
   std::function<void(Program&)> change;
   std::string message;
 };
 
-class InvalidProgramTest : public ::testing::TestWithParam<Fault> {};
+class InvalidProgramTest : public ::testing::TestWithParam<ProgramFault> {};
 
 TEST_P(InvalidProgramTest, IsRefused) {
-  Program program = Sample();
+  Program program = SampleProgram();
   ASSERT_TRUE(Validate(program).ok()) << Validate(program);
   GetParam().change(program);
   const absl::Status status = Validate(program);
@@ -53,80 +53,95 @@ TEST_P(InvalidProgramTest, IsRefused) {
 INSTANTIATE_TEST_SUITE_P(
     Faults, InvalidProgramTest,
     ::testing::Values(
-        Fault{"NoWorkers", [](Program& p) { p.workers = 0; }, "workers: 0"},
-        Fault{"TooManyWorkers", [](Program& p) { p.workers = limits::kWorkersMax + 1; },
-              "workers: 4097"},
-        Fault{"NobodyActive", [](Program& p) { p.active.clear(); }, "active: at least one"},
-        Fault{"ActiveUnsorted",
-              [](Program& p) {
-                p.active = {2, 0, 3};
-              },
-              "active: the ranks"},
-        Fault{"ActiveTwice",
-              [](Program& p) {
-                p.active = {0, 2, 2};
-              },
-              "active: the ranks"},
-        Fault{"ActiveOutOfRange",
-              [](Program& p) {
-                p.active = {0, 2, 4};
-              },
-              "active: worker 4"},
-        Fault{"AlgorithmWithComment", [](Program& p) { p.algorithm = "a#b"; }, "algorithm: "},
-        Fault{"AlgorithmWithLines", [](Program& p) { p.algorithm = "a\nend"; }, "algorithm: "},
-        Fault{"AlgorithmPadded", [](Program& p) { p.algorithm = "ring "; }, "algorithm: "},
-        Fault{"AlgorithmTooLong", [](Program& p) { p.algorithm.assign(257, 'x'); }, "algorithm: "},
-        Fault{"RootWithoutNeed", [](Program& p) { p.root = 0; }, "root: reduce-scatter has none"},
-        Fault{"TargetWithoutNeed", [](Program& p) { p.target = 0; }, "target: "},
-        Fault{"NoBounds", [](Program& p) { p.data_bounds.clear(); }, "data: "},
-        Fault{"BoundsStartLate", [](Program& p) { p.data_bounds[0] = 1; },
-              "data: the bounds must start"},
-        Fault{"BoundsFall", [](Program& p) { p.data_bounds[3] = 0; }, "data: chunk 2 ends before"},
-        Fault{"TooManyElements",
-              [](Program& p) { p.scratch_bounds.back() = limits::kElementsMax + 1; }, "scratch: "},
-        Fault{"TooManyChunks",
-              [](Program& p) { p.scratch_bounds.assign(limits::kChunksMax + 2, 0); }, "scratch: "},
-        Fault{"BlockMissing", [](Program& p) { p.blocks.pop_back(); }, "blocks: there must be one"},
-        Fault{"BlocksUnsorted",
-              [](Program& p) {
-                p.blocks = {0, 4, 2, 6};
-              },
-              "blocks: "},
-        Fault{"BlocksTooShort",
-              [](Program& p) {
-                p.blocks = {0, 2, 4, 5};
-              },
-              "blocks: the blocks cover 5"},
-        Fault{"BlocksOfAllReduce", [](Program& p) { p.collective = Collective::kAllReduce; },
-              "blocks: all-reduce has no"},
-        Fault{"UnevenAllToAll",
-              [](Program& p) {
-                p.collective = Collective::kAllToAll;
-                p.data_bounds[1] = 9;
-              },
-              "cut alike"},
-        Fault{"BarrierWithData",
-              [](Program& p) {
-                p.collective = Collective::kBarrier;
-                p.blocks.clear();
-              },
-              "data: a barrier"},
-        Fault{"StepListMissing", [](Program& p) { p.steps.pop_back(); },
-              "step lists for 3 workers"},
-        Fault{"TooManySteps",
-              [](Program& p) { p.steps[3].assign(limits::kStepsPerWorkerMax + 1, Send(0, 0)); },
-              "worker 3: 65537 steps"},
-        Fault{"CountZero", [](Program& p) { p.steps[0][0].count = 0; }, "worker 0, step 0"},
-        Fault{"ChunkOutOfRange", [](Program& p) { p.steps[0][1].chunk = 5; }, "worker 0, step 1"},
-        Fault{"CountOverflows", [](Program& p) { p.steps[0][1].count = UINT32_MAX; }, "goes past"},
-        Fault{"SourceOutOfRange", [](Program& p) { p.steps[0][2].source_chunk = 6; }, "reads past"},
-        Fault{"PeerOutOfRange", [](Program& p) { p.steps[2][0].peer = 4; },
-              "worker 2, step 0: the peer 4"},
-        Fault{"PeerIsSelf", [](Program& p) { p.steps[2][0].peer = 2; }, "itself"},
-        Fault{"MessageWithSource", [](Program& p) { p.steps[2][0].source_chunk = 1; }, "no source"},
-        Fault{"CopyWithPeer", [](Program& p) { p.steps[0][2].peer = 1; }, "no peer"},
-        Fault{"AfterItself", [](Program& p) { p.steps[0][1].after = {1}; }, "dependency cycle"},
-        Fault{"AfterLater", [](Program& p) { p.steps[0][1].after = {2}; }, "dependency cycle"}),
+        ProgramFault{"NoWorkers", [](Program& p) { p.workers = 0; }, "workers: 0"},
+        ProgramFault{"TooManyWorkers", [](Program& p) { p.workers = limits::kWorkersMax + 1; },
+                     "workers: 4097"},
+        ProgramFault{"NobodyActive", [](Program& p) { p.active.clear(); }, "active: at least one"},
+        ProgramFault{"ActiveUnsorted",
+                     [](Program& p) {
+                       p.active = {2, 0, 3};
+                     },
+                     "active: the ranks"},
+        ProgramFault{"ActiveTwice",
+                     [](Program& p) {
+                       p.active = {0, 2, 2};
+                     },
+                     "active: the ranks"},
+        ProgramFault{"ActiveOutOfRange",
+                     [](Program& p) {
+                       p.active = {0, 2, 4};
+                     },
+                     "active: worker 4"},
+        ProgramFault{"AlgorithmWithComment", [](Program& p) { p.algorithm = "a#b"; },
+                     "algorithm: "},
+        ProgramFault{"AlgorithmWithLines", [](Program& p) { p.algorithm = "a\nend"; },
+                     "algorithm: "},
+        ProgramFault{"AlgorithmPadded", [](Program& p) { p.algorithm = "ring "; }, "algorithm: "},
+        ProgramFault{"AlgorithmTooLong", [](Program& p) { p.algorithm.assign(257, 'x'); },
+                     "algorithm: "},
+        ProgramFault{"RootWithoutNeed", [](Program& p) { p.root = 0; },
+                     "root: reduce-scatter has none"},
+        ProgramFault{"TargetWithoutNeed", [](Program& p) { p.target = 0; }, "target: "},
+        ProgramFault{"NoBounds", [](Program& p) { p.data_bounds.clear(); }, "data: "},
+        ProgramFault{"BoundsStartLate", [](Program& p) { p.data_bounds[0] = 1; },
+                     "data: the bounds must start"},
+        ProgramFault{"BoundsFall", [](Program& p) { p.data_bounds[3] = 0; },
+                     "data: chunk 2 ends before"},
+        ProgramFault{"TooManyElements",
+                     [](Program& p) { p.scratch_bounds.back() = limits::kElementsMax + 1; },
+                     "scratch: "},
+        ProgramFault{"TooManyChunks",
+                     [](Program& p) { p.scratch_bounds.assign(limits::kChunksMax + 2, 0); },
+                     "scratch: "},
+        ProgramFault{"BlockMissing", [](Program& p) { p.blocks.pop_back(); },
+                     "blocks: there must be one"},
+        ProgramFault{"BlocksUnsorted",
+                     [](Program& p) {
+                       p.blocks = {0, 4, 2, 6};
+                     },
+                     "blocks: "},
+        ProgramFault{"BlocksTooShort",
+                     [](Program& p) {
+                       p.blocks = {0, 2, 4, 5};
+                     },
+                     "blocks: the blocks cover 5"},
+        ProgramFault{"BlocksOfAllReduce", [](Program& p) { p.collective = Collective::kAllReduce; },
+                     "blocks: all-reduce has no"},
+        ProgramFault{"UnevenAllToAll",
+                     [](Program& p) {
+                       p.collective = Collective::kAllToAll;
+                       p.data_bounds[1] = 9;
+                     },
+                     "cut alike"},
+        ProgramFault{"BarrierWithData",
+                     [](Program& p) {
+                       p.collective = Collective::kBarrier;
+                       p.blocks.clear();
+                     },
+                     "data: a barrier"},
+        ProgramFault{"StepListMissing", [](Program& p) { p.steps.pop_back(); },
+                     "step lists for 3 workers"},
+        ProgramFault{
+            "TooManySteps",
+            [](Program& p) { p.steps[3].assign(limits::kStepsPerWorkerMax + 1, Send(0, 0)); },
+            "worker 3: 65537 steps"},
+        ProgramFault{"CountZero", [](Program& p) { p.steps[0][0].count = 0; }, "worker 0, step 0"},
+        ProgramFault{"ChunkOutOfRange", [](Program& p) { p.steps[0][1].chunk = 5; },
+                     "worker 0, step 1"},
+        ProgramFault{"CountOverflows", [](Program& p) { p.steps[0][1].count = UINT32_MAX; },
+                     "goes past"},
+        ProgramFault{"SourceOutOfRange", [](Program& p) { p.steps[0][2].source_chunk = 6; },
+                     "reads past"},
+        ProgramFault{"PeerOutOfRange", [](Program& p) { p.steps[2][0].peer = 4; },
+                     "worker 2, step 0: the peer 4"},
+        ProgramFault{"PeerIsSelf", [](Program& p) { p.steps[2][0].peer = 2; }, "itself"},
+        ProgramFault{"MessageWithSource", [](Program& p) { p.steps[2][0].source_chunk = 1; },
+                     "no source"},
+        ProgramFault{"CopyWithPeer", [](Program& p) { p.steps[0][2].peer = 1; }, "no peer"},
+        ProgramFault{"AfterItself", [](Program& p) { p.steps[0][1].after = {1}; },
+                     "dependency cycle"},
+        ProgramFault{"AfterLater", [](Program& p) { p.steps[0][1].after = {2}; },
+                     "dependency cycle"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(ProgramTest, RootAndTargetMustBeActive) {
@@ -176,9 +191,9 @@ TEST(ProgramTest, DigestDependsOnAllThatMatters) {
       [](Program& p) { p.steps[0][1].after.clear(); },
       [](Program& p) { p.steps[0][2].after = {1}; },
   };
-  std::vector<std::string> digests = {DigestOf(Sample()).ToString()};
+  std::vector<std::string> digests = {DigestOf(SampleProgram()).ToString()};
   for (const auto& change : changes) {
-    Program program = Sample();
+    Program program = SampleProgram();
     change(program);
     const std::string digest = DigestOf(program).ToString();
     EXPECT_THAT(digests, ::testing::Not(::testing::Contains(digest)))
@@ -188,9 +203,9 @@ TEST(ProgramTest, DigestDependsOnAllThatMatters) {
 }
 
 TEST(ProgramTest, DigestDoesNotDependOnTheAlgorithmsName) {
-  Program program = Sample();
+  Program program = SampleProgram();
   program.algorithm = "another";
-  EXPECT_EQ(DigestOf(program), DigestOf(Sample()));
+  EXPECT_EQ(DigestOf(program), DigestOf(SampleProgram()));
 }
 
 }  // namespace

@@ -19,11 +19,11 @@
 namespace syncopate {
 namespace {
 
-constexpr absl::string_view kTitle = "syncopate program 1";
+constexpr absl::string_view kProgramTitle = "syncopate program 1";
 constexpr int kSizesPerLine = 16;
 
 template <typename... What>
-absl::Status Bad(const What&... what) {
+absl::Status BadProgram(const What&... what) {
   return absl::InvalidArgumentError(absl::StrCat(what...));
 }
 
@@ -55,8 +55,8 @@ class Reader {
   // limit.
   absl::StatusOr<Program> Read(absl::string_view text) {
     if (text.size() > limits::kProgramTextBytesMax) {
-      return Bad("the program has ", FormatBytes(text.size()), ", more than the limit of ",
-                 FormatBytes(limits::kProgramTextBytesMax));
+      return BadProgram("the program has ", FormatBytes(text.size()), ", more than the limit of ",
+                        FormatBytes(limits::kProgramTextBytesMax));
     }
     while (!text.empty()) {
       ++line_;
@@ -66,7 +66,7 @@ class Reader {
       text.remove_prefix(std::min(end + 1, text.size()));
     }
     if (stage_ == Stage::kEnd) return std::move(program_);
-    return At(absl::StrCat("line ", line_), Bad("the text stops before its \"end\""));
+    return At(absl::StrCat("line ", line_), BadProgram("the text stops before its \"end\""));
   }
 
  private:
@@ -79,8 +79,8 @@ class Reader {
     const absl::string_view keyword = words_[0];
     switch (stage_) {
       case Stage::kStart:
-        if (absl::StripAsciiWhitespace(line) != kTitle) {
-          return Bad("a program starts with \"", kTitle, "\"");
+        if (absl::StripAsciiWhitespace(line) != kProgramTitle) {
+          return BadProgram("a program starts with \"", kProgramTitle, "\"");
         }
         stage_ = Stage::kHead;
         return absl::OkStatus();
@@ -94,11 +94,11 @@ class Reader {
       case Stage::kSteps:
         if (keyword == "worker") return ReadWorker();
         if (keyword != "end") return ReadStep();
-        if (words_.size() > 1) return Bad("nothing may follow \"end\"");
+        if (words_.size() > 1) return BadProgram("nothing may follow \"end\"");
         stage_ = Stage::kEnd;
         return absl::OkStatus();
       case Stage::kEnd:
-        return Bad("nothing may follow \"end\"");
+        return BadProgram("nothing may follow \"end\"");
     }
     return absl::OkStatus();
   }
@@ -126,9 +126,9 @@ class Reader {
       if (program_.blocks.empty()) program_.blocks.push_back(0);
       return ReadSizes(limits::kChunksMax, &program_.blocks);
     }
-    if (!first) return Bad("a second \"", keyword, "\"");
+    if (!first) return BadProgram("a second \"", keyword, "\"");
     if (keyword == "algorithm") {
-      if (rest.size() > limits::kAlgorithmBytesMax) return Bad("the name is too long");
+      if (rest.size() > limits::kAlgorithmBytesMax) return BadProgram("the name is too long");
       program_.algorithm = std::string(rest);
       return absl::OkStatus();
     }
@@ -145,9 +145,10 @@ class Reader {
                   : keyword == "target" ? &program_.target
                                         : nullptr;
     if (number == nullptr) {
-      return Bad("\"", keyword,
-                 "\" is not one of collective, algorithm, workers, active, root, target, data, "
-                 "scratch, blocks, worker and end");
+      return BadProgram(
+          "\"", keyword,
+          "\" is not one of collective, algorithm, workers, active, root, target, data, "
+          "scratch, blocks, worker and end");
     }
     SYNCOPATE_ASSIGN_OR_RETURN(const int64_t value, ParseInt(rest, 0, limits::kWorkersMax));
     *number = static_cast<int>(value);
@@ -168,11 +169,12 @@ class Reader {
       SYNCOPATE_ASSIGN_OR_RETURN(const int64_t size,
                                  ParseInt(size_text, 0, static_cast<int64_t>(sum_max)));
       if (bounds->size() - 1 + static_cast<uint64_t>(repeat) > limits::kChunksMax) {
-        return Bad("more than the limit of ", limits::kChunksMax, " chunks");
+        return BadProgram("more than the limit of ", limits::kChunksMax, " chunks");
       }
       for (int64_t k = 0; k < repeat; ++k) {
         const uint64_t bound = uint64_t{bounds->back()} + static_cast<uint64_t>(size);
-        if (bound > sum_max) return Bad("the sizes add up to more than the limit of ", sum_max);
+        if (bound > sum_max)
+          return BadProgram("the sizes add up to more than the limit of ", sum_max);
         bounds->push_back(static_cast<Bound>(bound));
       }
     }
@@ -181,39 +183,41 @@ class Reader {
 
   absl::Status FinishHead() {
     for (absl::string_view keyword : {"collective", "workers", "active"}) {
-      if (!line_of_.contains(keyword)) return Bad("before this line \"", keyword, "\" is missing");
+      if (!line_of_.contains(keyword))
+        return BadProgram("before this line \"", keyword, "\" is missing");
     }
     // The head is checked as a whole before the first step, because the limits of a step (chunks,
     // workers) are in it. The fault is told at the line of its field, which was read before.
     if (std::optional<HeadFault> fault = FindHeadFault(program_)) {
       const auto line = line_of_.find(fault->field);
       if (line != line_of_.end()) line_at_fault_ = line->second;
-      return Bad(fault->field, ": ", fault->what);
+      return BadProgram(fault->field, ": ", fault->what);
     }
     program_.steps.resize(static_cast<size_t>(program_.workers));
     return absl::OkStatus();
   }
 
   absl::Status ReadWorker() {
-    if (words_.size() != 2) return Bad("expected \"worker RANK\"");
+    if (words_.size() != 2) return BadProgram("expected \"worker RANK\"");
     SYNCOPATE_ASSIGN_OR_RETURN(const int64_t worker, ParseInt(words_[1], 0, program_.workers - 1));
-    if (worker <= worker_) return Bad("worker ", worker, " does not come after worker ", worker_);
+    if (worker <= worker_)
+      return BadProgram("worker ", worker, " does not come after worker ", worker_);
     worker_ = static_cast<int>(worker);
     return absl::OkStatus();
   }
 
   // "7: receive-reduce data 4-5 from 1 after 3 6", "8: copy data 4 from scratch 0"
   absl::Status ReadStep() {
-    if (worker_ < 0) return Bad("a step stands before the first \"worker\"");
+    if (worker_ < 0) return BadProgram("a step stands before the first \"worker\"");
     std::vector<Step>& steps = program_.steps[worker_];
     // Steps are numbered for the reader and for `after`. Numbers that must be right are a check
     // against lines that were lost or moved.
     if (words_[0] != absl::StrCat(steps.size(), ":")) {
-      return Bad("expected step \"", steps.size(), ":\" of worker ", worker_,
-                 ", \"worker\" or \"end\", not \"", words_[0], "\"");
+      return BadProgram("expected step \"", steps.size(), ":\" of worker ", worker_,
+                        ", \"worker\" or \"end\", not \"", words_[0], "\"");
     }
     if (steps.size() >= limits::kStepsPerWorkerMax) {
-      return Bad("more than the limit of ", limits::kStepsPerWorkerMax, " steps");
+      return BadProgram("more than the limit of ", limits::kStepsPerWorkerMax, " steps");
     }
     steps.emplace_back();
     Step& step = steps.back();
@@ -222,7 +226,7 @@ class Reader {
     SYNCOPATE_RETURN_IF_ERROR(ReadRun(2, &step.space, &step.chunk, &step.count));
     const absl::string_view preposition = step.kind == StepKind::kSend ? "to" : "from";
     if (Word(4) != preposition) {
-      return Bad("expected \"", preposition, "\", not \"", Word(4), "\"");
+      return BadProgram("expected \"", preposition, "\", not \"", Word(4), "\"");
     }
     size_t next = 0;
     if (message) {
@@ -233,7 +237,7 @@ class Reader {
       uint32_t count = 0;
       SYNCOPATE_RETURN_IF_ERROR(ReadRun(5, &step.source_space, &step.source_chunk, &count));
       if (count != step.count) {
-        return Bad("the step writes ", step.count, " chunks and reads ", count);
+        return BadProgram("the step writes ", step.count, " chunks and reads ", count);
       }
       next = 7;
     }
@@ -243,8 +247,9 @@ class Reader {
   }
 
   absl::Status ReadAfter(size_t next, Step* step) {
-    if (words_[next] != "after") return Bad("expected \"after\", not \"", words_[next], "\"");
-    if (next + 1 == words_.size()) return Bad("\"after\" names no step");
+    if (words_[next] != "after")
+      return BadProgram("expected \"after\", not \"", words_[next], "\"");
+    if (next + 1 == words_.size()) return BadProgram("\"after\" names no step");
     for (size_t i = next + 1; i < words_.size(); ++i) {
       SYNCOPATE_ASSIGN_OR_RETURN(const int64_t earlier,
                                  ParseInt(words_[i], 0, limits::kStepsPerWorkerMax - 1));
@@ -258,13 +263,14 @@ class Reader {
                           StepKind::kCopy, StepKind::kReduce}) {
       if (word == Name(kind)) return kind;
     }
-    return Bad("\"", word, "\" is not one of send, receive, receive-reduce, copy and reduce");
+    return BadProgram("\"", word,
+                      "\" is not one of send, receive, receive-reduce, copy and reduce");
   }
 
   // "data 4-5", from word `at` on.
   absl::Status ReadRun(size_t at, Space* space, uint32_t* chunk, uint32_t* count) const {
     if (Word(at) != "data" && Word(at) != "scratch") {
-      return Bad("expected \"data\" or \"scratch\", not \"", Word(at), "\"");
+      return BadProgram("expected \"data\" or \"scratch\", not \"", Word(at), "\"");
     }
     *space = Word(at) == "data" ? Space::kData : Space::kScratch;
     const auto [first_text, last_text] = Cut(Word(at + 1), '-');
@@ -300,7 +306,7 @@ class Reader {
 }  // namespace
 
 std::string ToText(const Program& program) {
-  std::string text = absl::StrCat(kTitle, "\ncollective ", Name(program.collective), "\n");
+  std::string text = absl::StrCat(kProgramTitle, "\ncollective ", Name(program.collective), "\n");
   if (!program.algorithm.empty()) absl::StrAppend(&text, "algorithm ", program.algorithm, "\n");
   absl::StrAppend(&text, "workers ", program.workers, "\nactive ", FormatRanks(program.active),
                   "\n");

@@ -27,7 +27,7 @@ using Id = Contributions::Id;
 constexpr size_t kDeadlockStepsShown = 8;
 
 template <typename... What>
-absl::Status Fault(const What&... what) {
+absl::Status Flaw(const What&... what) {
   return absl::FailedPreconditionError(absl::StrCat(what...));
 }
 
@@ -72,13 +72,13 @@ class Prover {
     const bool local = !IsMessage(step.kind);
     if ((local && step.source_space == Space::kData) ||
         (step.kind == StepKind::kSend && step.space == Space::kData)) {
-      return Fault("inactive worker's data mixed in: ", steps_.Place(id), " reads data chunk ",
-                   local ? step.source_chunk : step.chunk, " of worker ", steps_.worker(id),
-                   ", which is not active");
+      return Flaw("inactive worker's data mixed in: ", steps_.Place(id), " reads data chunk ",
+                  local ? step.source_chunk : step.chunk, " of worker ", steps_.worker(id),
+                  ", which is not active");
     }
     if (step.space == Space::kData) {
-      return Fault("inactive worker's data changed: ", steps_.Place(id), " writes data chunk ",
-                   step.chunk, " of worker ", steps_.worker(id), ", which is not active");
+      return Flaw("inactive worker's data changed: ", steps_.Place(id), " writes data chunk ",
+                  step.chunk, " of worker ", steps_.worker(id), ", which is not active");
     }
     return absl::OkStatus();
   }
@@ -95,21 +95,21 @@ class Prover {
                    : absl::StrCat(steps_.Place(id), " and ", steps_.Place(steps_.partner(id)));
     };
     if (step.count != source.count) {
-      return Fault("mismatched sizes: ", both(), " differ in the number of chunks, ", step.count,
-                   " and ", source.count);
+      return Flaw("mismatched sizes: ", both(), " differ in the number of chunks, ", step.count,
+                  " and ", source.count);
     }
     for (uint32_t i = 0; i < step.count; ++i) {
       const uint64_t to = ChunkSize(step.space, step.chunk + i);
       const uint64_t from = ChunkSize(space, chunk + i);
       if (to != from) {
-        return Fault("mismatched sizes: ", both(), ": ", Name(step.space), " chunk ",
-                     step.chunk + i, " has ", to, " elements, but ", Name(space), " chunk ",
-                     chunk + i, " has ", from);
+        return Flaw("mismatched sizes: ", both(), ": ", Name(step.space), " chunk ", step.chunk + i,
+                    " has ", to, " elements, but ", Name(space), " chunk ", chunk + i, " has ",
+                    from);
       }
       if (local && to > 0 && space == step.space && chunk + i >= step.chunk &&
           chunk + i < step.chunk + step.count) {
-        return Fault("conflicting access: ", steps_.Place(id), " reads and writes ", Name(space),
-                     " chunk ", chunk + i);
+        return Flaw("conflicting access: ", steps_.Place(id), " reads and writes ", Name(space),
+                    " chunk ", chunk + i);
       }
     }
     return absl::OkStatus();
@@ -209,16 +209,16 @@ class Prover {
       Id& target = Content(step.space, worker)[chunk];
       if (value == Contributions::kUndefined) {
         const StepId reader = message ? steps_.partner(id) : id;
-        return Fault("read of undefined scratch: ", steps_.Place(reader), " reads scratch chunk ",
-                     source_chunk + i, ", which nothing has written");
+        return Flaw("read of undefined scratch: ", steps_.Place(reader), " reads scratch chunk ",
+                    source_chunk + i, ", which nothing has written");
       }
       if (!IsReducing(step.kind)) {
         target = value;
         continue;
       }
       if (target == Contributions::kUndefined) {
-        return Fault("read of undefined scratch: ", steps_.Place(id), " adds to scratch chunk ",
-                     chunk, ", which nothing has written");
+        return Flaw("read of undefined scratch: ", steps_.Place(id), " adds to scratch chunk ",
+                    chunk, ", which nothing has written");
       }
       absl::StatusOr<Id> sum = values_.Add(target, value);
       if (!sum.ok()) {
@@ -271,7 +271,7 @@ class Prover {
     if (shown > kDeadlockStepsShown) {
       absl::StrAppend(&circle, "; and so on, ", shown, " steps in a circle");
     }
-    return Fault("deadlock: ", circle);
+    return Flaw("deadlock: ", circle);
   }
 
   // Checks that the workers end with what the collective promises. Empty chunks promise nothing.
@@ -329,14 +329,14 @@ class Prover {
   absl::Status ExpectSum(int worker, uint32_t chunk) const {
     const Id value = content_[0][worker][chunk];
     if (values_.ChunkOf(value) != chunk) {
-      return Fault("wrong place: worker ", worker, " ends with ", values_.Describe(value),
-                   " in data chunk ", chunk);
+      return Flaw("wrong place: worker ", worker, " ends with ", values_.Describe(value),
+                  " in data chunk ", chunk);
     }
     // A contribution cannot be in the sum twice: Add() has refused that during the run.
     for (size_t owner = 0; !values_.Complete(value) && owner < program_.active.size(); ++owner) {
       if (!values_.Holds(value, owner)) {
-        return Fault("contribution lost: worker ", worker, " ends with ", values_.Describe(value),
-                     ", without the contribution of worker ", program_.active[owner]);
+        return Flaw("contribution lost: worker ", worker, " ends with ", values_.Describe(value),
+                    ", without the contribution of worker ", program_.active[owner]);
       }
     }
     return absl::OkStatus();
@@ -351,12 +351,12 @@ class Prover {
     // changed, nothing has arrived, or something else has arrived.
     const bool own = expected == values_.Atom(static_cast<size_t>(owner_[worker]), chunk);
     const bool untouched = value == values_.Atom(static_cast<size_t>(owner_[worker]), chunk);
-    return Fault(own         ? "data changed"
-                 : untouched ? "contribution lost"
-                             : "wrong place",
-                 ": worker ", worker, " ends with ", values_.Describe(value), " in data chunk ",
-                 chunk, own ? ", which had to stay as it was" : "",
-                 own ? "" : absl::StrCat(", not with ", values_.Describe(expected)));
+    return Flaw(own         ? "data changed"
+                : untouched ? "contribution lost"
+                            : "wrong place",
+                ": worker ", worker, " ends with ", values_.Describe(value), " in data chunk ",
+                chunk, own ? ", which had to stay as it was" : "",
+                own ? "" : absl::StrCat(", not with ", values_.Describe(expected)));
   }
 
   // A barrier moves no data, so what counts is news: no worker may end before it has heard from
@@ -372,9 +372,9 @@ class Prover {
       }
       for (size_t owner = 0; owner < program_.active.size(); ++owner) {
         if ((heard[owner / 64] >> (owner % 64)) & 1) continue;
-        return Fault("contribution lost: worker ", worker,
-                     " can end before it has heard, directly or through others, that worker ",
-                     program_.active[owner], " has started");
+        return Flaw("contribution lost: worker ", worker,
+                    " can end before it has heard, directly or through others, that worker ",
+                    program_.active[owner], " has started");
       }
     }
     return absl::OkStatus();

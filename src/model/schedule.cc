@@ -13,22 +13,23 @@
 namespace syncopate {
 namespace {
 
-constexpr absl::string_view kTitle = "syncopate schedule 1";
+constexpr absl::string_view kScheduleTitle = "syncopate schedule 1";
 
 template <typename... What>
-absl::Status Bad(const What&... what) {
+absl::Status BadSchedule(const What&... what) {
   return absl::InvalidArgumentError(absl::StrCat(what...));
 }
 
 // The name is one word of a line of the text form, where # begins a comment.
 absl::Status CheckPlanner(absl::string_view planner) {
   if (planner.empty() || planner.size() > limits::kTensorNameBytesMax) {
-    return Bad("planner: the name has ", planner.size(), " bytes; there must be 1 to ",
-               limits::kTensorNameBytesMax);
+    return BadSchedule("planner: the name has ", planner.size(), " bytes; there must be 1 to ",
+                       limits::kTensorNameBytesMax);
   }
   for (const char c : planner) {
     if (!absl::ascii_isgraph(static_cast<unsigned char>(c)) || c == '#') {
-      return Bad("planner: there is a character other than printable ASCII without spaces and #");
+      return BadSchedule(
+          "planner: there is a character other than printable ASCII without spaces and #");
     }
   }
   return absl::OkStatus();
@@ -51,10 +52,10 @@ absl::Status ReadRun(absl::string_view text, Transfer& transfer) {
 
 absl::Status ReadTransfer(const std::vector<absl::string_view>& words, Schedule& schedule) {
   if (words.size() != 2 && (words.size() != 4 || words[2] != "beside")) {
-    return Bad("write \"transfer FIRST-LAST\" or \"transfer FIRST-LAST beside N\"");
+    return BadSchedule("write \"transfer FIRST-LAST\" or \"transfer FIRST-LAST beside N\"");
   }
   if (schedule.transfers.size() == limits::kTensorsMax) {
-    return Bad("there are more than ", limits::kTensorsMax, " transfers");
+    return BadSchedule("there are more than ", limits::kTensorsMax, " transfers");
   }
   Transfer transfer;
   SYNCOPATE_RETURN_IF_ERROR(ReadRun(words[1], transfer));
@@ -71,10 +72,11 @@ absl::Status ReadLine(absl::string_view line, bool& titled, bool& ended, Schedul
   const std::vector<absl::string_view> words =
       absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
   if (words.empty()) return absl::OkStatus();
-  if (ended) return Bad("nothing may follow \"end\"");
+  if (ended) return BadSchedule("nothing may follow \"end\"");
   if (!titled) {
-    titled = absl::StripAsciiWhitespace(line) == kTitle;
-    return titled ? absl::OkStatus() : Bad("a schedule starts with \"", kTitle, "\"");
+    titled = absl::StripAsciiWhitespace(line) == kScheduleTitle;
+    return titled ? absl::OkStatus()
+                  : BadSchedule("a schedule starts with \"", kScheduleTitle, "\"");
   }
   if (words[0] == "transfer") return ReadTransfer(words, schedule);
   if (words[0] == "end" && words.size() == 1) {
@@ -82,11 +84,12 @@ absl::Status ReadLine(absl::string_view line, bool& titled, bool& ended, Schedul
     return absl::OkStatus();
   }
   if (words[0] == "planner" && words.size() == 2) {
-    if (!schedule.planner.empty()) return Bad("there are two planners");
+    if (!schedule.planner.empty()) return BadSchedule("there are two planners");
     schedule.planner = std::string(words[1]);
     return CheckPlanner(schedule.planner);
   }
-  return Bad("unknown line; it may be \"planner NAME\", \"transfer FIRST-LAST\" or \"end\"");
+  return BadSchedule(
+      "unknown line; it may be \"planner NAME\", \"transfer FIRST-LAST\" or \"end\"");
 }
 
 }  // namespace
@@ -94,8 +97,8 @@ absl::Status ReadLine(absl::string_view line, bool& titled, bool& ended, Schedul
 absl::Status Validate(const Schedule& schedule, int tensors) {
   SYNCOPATE_RETURN_IF_ERROR(CheckPlanner(schedule.planner));
   if (tensors < 1 || static_cast<uint64_t>(tensors) > limits::kTensorsMax) {
-    return Bad("a schedule cannot be for ", tensors, " tensors; there must be 1 to ",
-               limits::kTensorsMax);
+    return BadSchedule("a schedule cannot be for ", tensors, " tensors; there must be 1 to ",
+                       limits::kTensorsMax);
   }
   // Tensors become ready from the last to the first, so the transfers must take them in that order
   // and leave none out: each ends where the one before it began.
@@ -104,7 +107,7 @@ absl::Status Validate(const Schedule& schedule, int tensors) {
     const Transfer& transfer = schedule.transfers[i];
     const std::string place = absl::StrCat("transfers[", i, "]: ");
     if (transfer.last != left - 1 || transfer.first < 0 || transfer.first > transfer.last) {
-      return Bad(
+      return BadSchedule(
           place, "tensors ", transfer.first, "-", transfer.last,
           left == 0 ? absl::StrCat(" after tensor 0 was sent")
                     : absl::StrCat(" where a run that ends with tensor ", left - 1, " comes next"));
@@ -112,16 +115,17 @@ absl::Status Validate(const Schedule& schedule, int tensors) {
     // Nothing runs before the first transfer.
     const int beside_max = i == 0 ? 0 : limits::kBesideMax;
     if (transfer.beside < 0 || transfer.beside > beside_max) {
-      return Bad(place, "beside ", transfer.beside, " is not a number from 0 to ", beside_max);
+      return BadSchedule(place, "beside ", transfer.beside, " is not a number from 0 to ",
+                         beside_max);
     }
     left = transfer.first;
   }
-  if (left > 0) return Bad("no transfer holds the tensors 0-", left - 1);
+  if (left > 0) return BadSchedule("no transfer holds the tensors 0-", left - 1);
   return absl::OkStatus();
 }
 
 std::string ToText(const Schedule& schedule) {
-  std::string text = absl::StrCat(kTitle, "\nplanner ", schedule.planner, "\n");
+  std::string text = absl::StrCat(kScheduleTitle, "\nplanner ", schedule.planner, "\n");
   for (const Transfer& transfer : schedule.transfers) {
     absl::StrAppend(&text, "transfer ", transfer.first);
     if (transfer.last != transfer.first) absl::StrAppend(&text, "-", transfer.last);
@@ -134,8 +138,8 @@ std::string ToText(const Schedule& schedule) {
 
 absl::StatusOr<Schedule> ParseSchedule(absl::string_view text) {
   if (text.size() > limits::kTensorTextBytesMax) {
-    return Bad("the schedule has ", FormatBytes(text.size()), ", more than the limit of ",
-               FormatBytes(limits::kTensorTextBytesMax));
+    return BadSchedule("the schedule has ", FormatBytes(text.size()), ", more than the limit of ",
+                       FormatBytes(limits::kTensorTextBytesMax));
   }
   Schedule schedule;
   bool titled = false;
@@ -150,7 +154,8 @@ absl::StatusOr<Schedule> ParseSchedule(absl::string_view text) {
     if (!status.ok()) return At(absl::StrCat("line ", line), status);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  if (!ended) return At(absl::StrCat("line ", line), Bad("the text stops before its \"end\""));
+  if (!ended)
+    return At(absl::StrCat("line ", line), BadSchedule("the text stops before its \"end\""));
   // The text does not say how many tensors there are; the first transfer does, which holds the last
   // one. Whether a schedule fits a table is asked again where the two meet.
   SYNCOPATE_RETURN_IF_ERROR(Validate(schedule, schedule.tensors()));

@@ -11,32 +11,33 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Schedule Sample() { return {"asc-wfbp", {{4, 6, 0}, {3, 3, 1}, {0, 2, 2}}}; }
+Schedule SampleSchedule() { return {"asc-wfbp", {{4, 6, 0}, {3, 3, 1}, {0, 2, 2}}}; }
 
 TEST(ScheduleTest, TextRoundTrips) {
-  const absl::StatusOr<Schedule> back = ParseSchedule(ToText(Sample()));
+  const absl::StatusOr<Schedule> back = ParseSchedule(ToText(SampleSchedule()));
   ASSERT_EQ(std::string(back.status().message()), "");
-  EXPECT_EQ(*back, Sample());
-  EXPECT_EQ(ToText(Sample()),
+  EXPECT_EQ(*back, SampleSchedule());
+  EXPECT_EQ(ToText(SampleSchedule()),
             "syncopate schedule 1\nplanner asc-wfbp\ntransfer 4-6\ntransfer 3 beside 1\n"
             "transfer 0-2 beside 2\nend\n");
 }
 
 TEST(ScheduleTest, TheDigestIsOfWhatIsSentAndNotOfWhoPlannedIt) {
-  Schedule other = Sample();
+  Schedule other = SampleSchedule();
   other.planner = "search";
-  EXPECT_EQ(DigestOf(other), DigestOf(Sample()));
+  EXPECT_EQ(DigestOf(other), DigestOf(SampleSchedule()));
   other.transfers[2].beside = 1;
-  EXPECT_FALSE(DigestOf(other) == DigestOf(Sample()));
+  EXPECT_FALSE(DigestOf(other) == DigestOf(SampleSchedule()));
 }
 
 TEST(ScheduleTest, RefusesTensorsThatAreSentTwiceOrNotAtAll) {
   const auto fault = [](const Schedule& schedule, int tensors) {
     return std::string(Validate(schedule, tensors).message());
   };
-  EXPECT_EQ(fault(Sample(), 7), "");
-  EXPECT_THAT(fault(Sample(), 8), HasSubstr("transfers[0]: tensors 4-6 where a run that ends with "
-                                            "tensor 7 comes next"));
+  EXPECT_EQ(fault(SampleSchedule(), 7), "");
+  EXPECT_THAT(fault(SampleSchedule(), 8),
+              HasSubstr("transfers[0]: tensors 4-6 where a run that ends with "
+                        "tensor 7 comes next"));
   EXPECT_THAT(fault({"p", {{1, 2, 0}}}, 3), HasSubstr("no transfer holds the tensors 0-0"));
   EXPECT_THAT(fault({"p", {{0, 2, 0}, {0, 0, 0}}}, 3), HasSubstr("after tensor 0 was sent"));
   EXPECT_THAT(fault({"p", {{2, 2, 0}, {0, 2, 0}}}, 3), HasSubstr("transfers[1]"));

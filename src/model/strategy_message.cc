@@ -92,7 +92,7 @@ absl::Status Validate(const StrategyMessage& message, int workers) {
   absl::Status status;
   std::visit(
       [&](const auto& m) {
-        m.Fields(m, [&](const char* name, const auto& value) {
+        m.Fields(m, [&](const char* name, const auto& value, const auto&... /*usual*/) {
           const absl::string_view fault = FaultOf(value, workers);
           if (fault.empty() || !status.ok()) return;
           status = absl::InvalidArgumentError(absl::StrCat(m.kName, ": ", name, " ", fault));
@@ -107,7 +107,7 @@ std::string Encode(const StrategyMessage& message) {
   Append(bytes, static_cast<uint8_t>(message.index()));
   std::visit(
       [&](const auto& m) {
-        m.Fields(m, [&](const char*, const auto& value) { Put(bytes, value); });
+        m.Fields(m, [&](const char*, const auto& value, const auto&...) { Put(bytes, value); });
       },
       message);
   return bytes;
@@ -124,7 +124,7 @@ absl::StatusOr<StrategyMessage> DecodeStrategyMessage(absl::string_view bytes, i
   std::visit(
       [&](auto& m) {
         name = m.kName;
-        m.Fields(m, [&](const char*, auto& value) { Get(reader, value); });
+        m.Fields(m, [&](const char*, auto& value, const auto&...) { Get(reader, value); });
       },
       message);
   if (!reader.AtEnd()) {
@@ -133,6 +133,16 @@ absl::StatusOr<StrategyMessage> DecodeStrategyMessage(absl::string_view bytes, i
   }
   if (absl::Status status = Validate(message, workers); !status.ok()) return status;
   return message;
+}
+
+StrategyMessage MessageOfAnswer(const absl::StatusOr<std::string>& answer, int workers) {
+  absl::Status fault = answer.status();
+  if (answer.ok()) {
+    absl::StatusOr<StrategyMessage> message = DecodeStrategyMessage(*answer, workers);
+    if (message.ok()) return *std::move(message);
+    fault = message.status();
+  }
+  return Refused{std::string(fault.message().substr(0, limits::kMessageTextBytesMax))};
 }
 
 }  // namespace syncopate

@@ -32,6 +32,7 @@ struct WantGroup {
   int64_t iteration = 0;    // the worker's own
   uint64_t samples = 0;     // computed since it asked last
   double busy_seconds = 0;  // computing since it was answered last, waiting left out
+  uint64_t version = 0;     // the newest of the network that it may plan by; 0: the job's first
 
   static constexpr absl::string_view kName = "want-group";
   template <typename Self, typename Field>
@@ -39,6 +40,7 @@ struct WantGroup {
     field("iteration", m.iteration);
     field("samples", m.samples);
     field("busy_seconds", m.busy_seconds);
+    field("version", m.version, uint64_t{0});
   }
   friend bool operator==(const WantGroup&, const WantGroup&) = default;
 };
@@ -75,14 +77,17 @@ struct WantTurn {
 struct GroupGiven {
   GroupKey key = {};
   std::vector<int> members = {};  // sorted
-  uint64_t total_samples = 0;     // of the job so far
-  bool stop = false;              // the job has come to its end
+  // Of the network, for all members alike; so one that all of them may plan by.
+  uint64_t version = 0;
+  uint64_t total_samples = 0;  // of the job so far
+  bool stop = false;           // the job has come to its end
 
   static constexpr absl::string_view kName = "group-given";
   template <typename Self, typename Field>
   static void Fields(Self& m, const Field& field) {
     field("key", m.key);
     field("members", m.members);
+    field("version", m.version, uint64_t{0});
     field("total_samples", m.total_samples);
     field("stop", m.stop);
   }
@@ -153,6 +158,10 @@ absl::Status Validate(const StrategyMessage& message, int workers);
 // The bytes that travel; Decode(Encode(m)) == m for every valid m. Decode validates.
 std::string Encode(const StrategyMessage& message);
 absl::StatusOr<StrategyMessage> DecodeStrategyMessage(absl::string_view bytes, int workers);
+
+// What a strategy gets for its ticket: the answer of a service, or Refused if that is an error. An
+// answer that cannot be read is as good as none.
+StrategyMessage MessageOfAnswer(const absl::StatusOr<std::string>& answer, int workers);
 
 }  // namespace syncopate
 

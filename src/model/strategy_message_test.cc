@@ -17,10 +17,14 @@ constexpr int kWorkers = 4096;
 
 std::vector<StrategyMessage> Examples() {
   return {
-      WantGroup{.iteration = 7, .samples = 32, .busy_seconds = 0.25},
+      WantGroup{.iteration = 7, .samples = 32, .busy_seconds = 0.25, .version = 3},
       GroupDone{.key = {3, 9}},
       WantTurn{.iteration = 1, .samples = 64, .busy_seconds = 1.5},
-      GroupGiven{.key = {1, 2}, .members = {0, 5, 4095}, .total_samples = 9000, .stop = true},
+      GroupGiven{.key = {1, 2},
+                 .members = {0, 5, 4095},
+                 .version = 2,
+                 .total_samples = 9000,
+                 .stop = true},
       TurnGiven{.turn = 5, .samples = 901, .first_sample = 3, .total_samples = 11, .stop = true},
       Noted{},
       Refused{.why = "there is no group for a worker that has left"},
@@ -74,6 +78,16 @@ TEST(StrategyMessageTest, WhatMakesNoSenseIsRefusedByName) {
   EXPECT_THAT(why(GroupGiven{.members = {1, 1}}), HasSubstr("do not ascend"));
   const absl::StatusOr<StrategyMessage> unknown = DecodeStrategyMessage("\x7f", 4);
   EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("no known kind"));
+}
+
+TEST(StrategyMessageTest, AnAnswerThatIsNoneIsARefusal) {
+  const StrategyMessage given = TurnGiven{.turn = 3};
+  EXPECT_EQ(MessageOfAnswer(Encode(given), 4), given);
+  EXPECT_EQ(MessageOfAnswer(absl::UnavailableError("it has ended"), 4),
+            StrategyMessage(Refused{"it has ended"}));
+  EXPECT_TRUE(std::holds_alternative<Refused>(MessageOfAnswer(std::string("\x7f"), 4)));
+  const auto much = MessageOfAnswer(absl::UnavailableError(std::string(10'000, 'x')), 4);
+  EXPECT_TRUE(Validate(much, 4).ok());
 }
 
 TEST(StrategyMessageTest, ChangedBytesAreReadOrRefused) {

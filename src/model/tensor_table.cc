@@ -28,7 +28,7 @@ using value_checks::CheckPrintable;
 using value_checks::CheckSeconds;
 using value_checks::Fault;
 
-constexpr size_t kDepthMax = 3;  // the document, the list, a tensor
+constexpr size_t kTableDepthMax = 3;  // the document, the list, a tensor
 
 absl::Status CheckName(const std::string& path, absl::string_view name) {
   if (name.empty()) return Fault(path, "the name is empty");
@@ -137,7 +137,7 @@ absl::StatusOr<TensorTable> ParseTensorTable(absl::string_view json) {
         absl::StrCat("the tensor table has ", FormatBytes(json.size()), ", more than the limit of ",
                      FormatBytes(limits::kTensorTextBytesMax)));
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(const Json parsed, json_reader::ParseJson(json, kDepthMax));
+  SYNCOPATE_ASSIGN_OR_RETURN(const Json parsed, json_reader::ParseJson(json, kTableDepthMax));
   const Place document{parsed, ""};
   SYNCOPATE_RETURN_IF_ERROR(CheckObject(document, {"model", "tensors"}, {}));
   TensorTable table;

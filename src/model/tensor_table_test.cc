@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TensorTable Sample() {
+TensorTable SampleTable() {
   return {"tiny",
           {{"a.weight", 100, DataType::kFloat32, 1e-3, 0.1 + 0.2},
            {"a.bias", 10, DataType::kFloat16, 0, 0},
@@ -21,7 +21,7 @@ TensorTable Sample() {
 }
 
 TEST(TensorTableTest, SumsItsTensors) {
-  const TensorTable table = Sample();
+  const TensorTable table = SampleTable();
   EXPECT_EQ(table.size(), 3);
   EXPECT_EQ(table.elements(), 117u);
   EXPECT_EQ(table.bytes(), 400u + 20u + 56u);
@@ -30,19 +30,19 @@ TEST(TensorTableTest, SumsItsTensors) {
 }
 
 TEST(TensorTableTest, JsonRoundTripsBitForBit) {
-  const absl::StatusOr<TensorTable> back = ParseTensorTable(ToJson(Sample()));
+  const absl::StatusOr<TensorTable> back = ParseTensorTable(ToJson(SampleTable()));
   ASSERT_EQ(std::string(back.status().message()), "");
-  EXPECT_EQ(*back, Sample());
-  EXPECT_EQ(DigestOf(*back), DigestOf(Sample()));
+  EXPECT_EQ(*back, SampleTable());
+  EXPECT_EQ(DigestOf(*back), DigestOf(SampleTable()));
 }
 
 TEST(TensorTableTest, ADigestSeesEveryField) {
-  TensorTable other = Sample();
+  TensorTable other = SampleTable();
   other.tensors[2].backward_seconds += 1e-12;
-  EXPECT_FALSE(DigestOf(other) == DigestOf(Sample()));
-  other = Sample();
+  EXPECT_FALSE(DigestOf(other) == DigestOf(SampleTable()));
+  other = SampleTable();
   other.tensors[1].type = DataType::kBFloat16;
-  EXPECT_FALSE(DigestOf(other) == DigestOf(Sample()));
+  EXPECT_FALSE(DigestOf(other) == DigestOf(SampleTable()));
 }
 
 TEST(TensorTableTest, ReadsTimesWithUnitsAndTakesFloat32ForGranted) {
@@ -56,7 +56,7 @@ TEST(TensorTableTest, RefusesWhatIsWrongWithItsPlace) {
   const auto fault = [](const std::string& json) {
     return std::string(ParseTensorTable(json).status().message());
   };
-  const std::string good = ToJson(Sample());
+  const std::string good = ToJson(SampleTable());
   EXPECT_THAT(fault(absl::StrReplaceAll(good, {{"a.bias", "a.weight"}})),
               HasSubstr("tensors[1].name: \"a.weight\" is also the name of an earlier one"));
   EXPECT_THAT(fault(absl::StrReplaceAll(good, {{"\"elements\":10,", "\"elements\":0,"}})),
@@ -72,24 +72,24 @@ TEST(TensorTableTest, RefusesWhatIsWrongWithItsPlace) {
 }
 
 TEST(TensorTableTest, RefusesATimeThatIsNoNumber) {
-  TensorTable table = Sample();
+  TensorTable table = SampleTable();
   table.tensors[0].forward_seconds = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(std::string(Validate(table).message()), HasSubstr("tensors[0].forward_seconds"));
 }
 
 TEST(TensorTableTest, GradientsAreReadyFromTheLastToTheFirst) {
-  TensorTable table = Sample();
+  TensorTable table = SampleTable();
   table.tensors[0].backward_seconds = 0.5;
   EXPECT_THAT(ReadyTimes(table), ElementsAre(0.75, 0.25, 0.25));
 }
 
 TEST(TensorTableTest, ScalesBytesAndTimes) {
-  const TensorTable scaled = Scaled(Sample(), 0.05, 3);
+  const TensorTable scaled = Scaled(SampleTable(), 0.05, 3);
   EXPECT_EQ(scaled.tensors[0].elements, 5u);
   EXPECT_EQ(scaled.tensors[1].elements, 1u) << "rounded up from a half";
   EXPECT_EQ(scaled.tensors[2].elements, 1u) << "at least one";
   EXPECT_DOUBLE_EQ(scaled.tensors[2].backward_seconds, 0.75);
-  EXPECT_EQ(Scaled(Sample(), 1, 1), Sample());
+  EXPECT_EQ(Scaled(SampleTable(), 1, 1), SampleTable());
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ using json_reader::ReadString;
 using value_checks::Fault;
 using Ids = absl::flat_hash_map<std::string, int>;
 
-constexpr size_t kDepthMax = 5;  // the document, a list, its element, a list in it, one to spare
+constexpr size_t kTopologyDepthMax =
+    5;  // the document, a list, its element, a list in it, one to spare
 
 // The index of the element whose id stands here.
 absl::StatusOr<int> ReadReference(const Place& place, const Ids& ids, absl::string_view what) {
@@ -267,7 +268,7 @@ absl::StatusOr<Topology> ParseTopology(absl::string_view json) {
                                                    ", more than the limit of ",
                                                    FormatBytes(limits::kTopologyTextBytesMax)));
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(const Json document, json_reader::ParseJson(json, kDepthMax));
+  SYNCOPATE_ASSIGN_OR_RETURN(const Json document, json_reader::ParseJson(json, kTopologyDepthMax));
   return ReadTopology({document, ""});
 }
 

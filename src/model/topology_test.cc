@@ -27,7 +27,7 @@ std::vector<int> Way(const Topology& topology, int from, int to) {
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
 // Two devices of one host, a third behind a switch, a route that is named.
-Topology Sample() {
+Topology SampleTopology() {
   Topology topology;
   topology.version = 3;
   topology.source = "measured";
@@ -48,7 +48,7 @@ Topology Sample() {
   return topology;
 }
 
-TEST(TopologyTest, SampleIsValid) { EXPECT_EQ(Message(Validate(Sample())), ""); }
+TEST(TopologyTest, SampleIsValid) { EXPECT_EQ(Message(Validate(SampleTopology())), ""); }
 
 struct Fault {
   const char* name;
@@ -59,7 +59,7 @@ struct Fault {
 class TopologyFaultTest : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(TopologyFaultTest, IsRefusedWithItsPath) {
-  Topology topology = Sample();
+  Topology topology = SampleTopology();
   GetParam().make(topology);
   const absl::Status status = Validate(topology);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -169,7 +169,7 @@ TEST(TopologyTest, DevicesDoNotPassMessagesOnUnlessARouteSaysSo) {
 }
 
 TEST(TopologyTest, FindsDevicesNodesAndMemory) {
-  const Topology topology = Sample();
+  const Topology topology = SampleTopology();
   EXPECT_THAT(Devices(topology), ElementsAre(0, 1, 2));
   EXPECT_EQ(*FindNode(topology, "sw"), 4);
   EXPECT_FALSE(FindNode(topology, "nowhere").ok());
@@ -180,7 +180,7 @@ TEST(TopologyTest, FindsDevicesNodesAndMemory) {
 }
 
 TEST(TopologyTest, DigestCoversAllButTheSource) {
-  const Topology topology = Sample();
+  const Topology topology = SampleTopology();
   Topology other = topology;
   other.source = "declared";
   EXPECT_EQ(DigestOf(topology), DigestOf(other));
@@ -203,7 +203,7 @@ TEST(TopologyTest, DigestCoversAllButTheSource) {
 }
 
 TEST(RoutesTest, NamedRoutesGoBeforeComputedOnes) {
-  Topology topology = Sample();
+  Topology topology = SampleTopology();
   topology.links.push_back({"direct", 0, 2, 1, 0, {}});
   ASSERT_TRUE(Validate(topology).ok());
   EXPECT_THAT(Way(topology, 0, 2), ElementsAre(0, 4, 6));
@@ -273,7 +273,7 @@ TEST(TopologyMakersTest, HandoverTakesLongerWithMoreWorkersThanCores) {
 
 TEST(TopologyMakersTest, RandomOnesAreValidRoundTripAndRepeat) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     const int devices = static_cast<int>(Random(seed).Between(1, 24));
     const Topology topology = RandomTopology(devices, seed);
     ASSERT_EQ(Message(Validate(topology)), "");

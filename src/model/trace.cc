@@ -18,7 +18,7 @@ namespace syncopate {
 namespace {
 
 constexpr absl::string_view kMagic = "SYT1";  // the first bytes of the compact form
-constexpr absl::string_view kTitle = "syncopate trace 1";
+constexpr absl::string_view kTraceTitle = "syncopate trace 1";
 constexpr absl::string_view kNames[kSpanKinds] = {"load",       "forward", "backward", "pack",
                                                   "transfer",   "wait",    "update",   "evaluate",
                                                   "checkpoint", "measure"};
@@ -28,7 +28,7 @@ constexpr size_t kSpanBytesMin = 6;  // each of a span's fields takes a byte or 
 constexpr int kIntMax = std::numeric_limits<int>::max();
 
 template <typename... What>
-absl::Status Bad(const What&... what) {
+absl::Status BadTrace(const What&... what) {
   return absl::InvalidArgumentError(absl::StrCat("trace: ", what...));
 }
 
@@ -36,14 +36,14 @@ bool InRange(int64_t value, int64_t lo, int64_t hi) { return lo <= value && valu
 
 absl::Status CheckSpan(const Span& span) {
   if (static_cast<int>(span.kind) >= kSpanKinds) {
-    return Bad("kind ", static_cast<int>(span.kind), " is none of the ", kSpanKinds, " kinds");
+    return BadTrace("kind ", static_cast<int>(span.kind), " is none of the ", kSpanKinds, " kinds");
   }
-  if (span.iteration < 0) return Bad("iteration ", span.iteration, " is negative");
-  if (span.id < -1) return Bad("id ", span.id, " is below -1");
-  if (span.id < 0 && span.kind == SpanKind::kTransfer) return Bad("a transfer needs an id");
+  if (span.iteration < 0) return BadTrace("iteration ", span.iteration, " is negative");
+  if (span.id < -1) return BadTrace("id ", span.id, " is below -1");
+  if (span.id < 0 && span.kind == SpanKind::kTransfer) return BadTrace("a transfer needs an id");
   if (!InRange(span.begin_ns, 0, kTimeNsMax) || !InRange(span.end_ns, span.begin_ns, kTimeNsMax)) {
-    return Bad("it runs from ", span.begin_ns, " to ", span.end_ns,
-               " ns; times are not negative and do not go back");
+    return BadTrace("it runs from ", span.begin_ns, " to ", span.end_ns,
+                    " ns; times are not negative and do not go back");
   }
   return absl::OkStatus();
 }
@@ -104,7 +104,7 @@ int64_t Plus(int64_t a, int64_t b) {
 
 // One line of the text form, cut into words.
 absl::Status ReadSpan(const std::vector<absl::string_view>& words, WorkerTrace& trace) {
-  if (words.size() != 7) return Bad("a span has a kind and five numbers");
+  if (words.size() != 7) return BadTrace("a span has a kind and five numbers");
   Span span;
   SYNCOPATE_ASSIGN_OR_RETURN(span.kind, ParseSpanKind(words[1]));
   SYNCOPATE_ASSIGN_OR_RETURN(const int64_t iteration, ParseInt(words[2], 0, kIntMax));
@@ -123,7 +123,7 @@ absl::Status ReadSpan(const std::vector<absl::string_view>& words, WorkerTrace& 
 absl::Status ReadLine(absl::string_view line, WorkerTrace& trace) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
   const auto number = [&](size_t at, int64_t lo, int64_t hi) -> absl::StatusOr<int64_t> {
-    if (at >= words.size()) return Bad("a number is missing");
+    if (at >= words.size()) return BadTrace("a number is missing");
     return ParseInt(words[at], lo, hi);
   };
   if (words[0] == "span") return ReadSpan(words, trace);
@@ -150,7 +150,7 @@ absl::Status ReadLine(absl::string_view line, WorkerTrace& trace) {
     trace.dropped_last = static_cast<int>(last);
     return absl::OkStatus();
   }
-  return Bad("\"", line.substr(0, 40), "\" is none of worker, clock, dropped, span");
+  return BadTrace("\"", line.substr(0, 40), "\" is none of worker, clock, dropped, span");
 }
 
 }  // namespace
@@ -163,27 +163,28 @@ absl::string_view Name(SpanKind kind) {
 absl::StatusOr<SpanKind> ParseSpanKind(absl::string_view name) {
   const auto* found = std::find(std::begin(kNames), std::end(kNames), name);
   if (found == std::end(kNames)) {
-    return Bad("\"", name.substr(0, 40), "\" is not a kind of span");
+    return BadTrace("\"", name.substr(0, 40), "\" is not a kind of span");
   }
   return static_cast<SpanKind>(found - std::begin(kNames));
 }
 
 absl::Status Validate(const WorkerTrace& trace) {
   if (!InRange(trace.rank, 0, limits::kWorkersMax - 1)) {
-    return Bad("rank ", trace.rank, " is not below ", limits::kWorkersMax);
+    return BadTrace("rank ", trace.rank, " is not below ", limits::kWorkersMax);
   }
   if (trace.host.empty() || trace.host.size() > limits::kHostNameBytesMax ||
       !std::all_of(trace.host.begin(), trace.host.end(), absl::ascii_isgraph)) {
-    return Bad("the name of the host has 1 to ", limits::kHostNameBytesMax,
-               " printable characters and no spaces");
+    return BadTrace("the name of the host has 1 to ", limits::kHostNameBytesMax,
+                    " printable characters and no spaces");
   }
   if (!InRange(trace.clock_offset_ns, -kTimeNsMax, kTimeNsMax) ||
       !InRange(trace.clock_error_ns, 0, kTimeNsMax)) {
-    return Bad("a clock offset of ", trace.clock_offset_ns, " ns, wrong by at most ",
-               trace.clock_error_ns, " ns, is out of range");
+    return BadTrace("a clock offset of ", trace.clock_offset_ns, " ns, wrong by at most ",
+                    trace.clock_error_ns, " ns, is out of range");
   }
   if (trace.spans.size() > limits::kTraceSpansMax) {
-    return Bad(trace.spans.size(), " spans are more than the limit of ", limits::kTraceSpansMax);
+    return BadTrace(trace.spans.size(), " spans are more than the limit of ",
+                    limits::kTraceSpansMax);
   }
   // Either nothing was dropped and nothing is said of it, or the iterations are known that it was
   // dropped from.
@@ -191,8 +192,8 @@ absl::Status Validate(const WorkerTrace& trace) {
   if (dropped != (trace.dropped_first >= 0) || trace.dropped_last < trace.dropped_first ||
       trace.dropped_first < -1 ||
       (!dropped && (trace.dropped_bytes > 0 || trace.dropped_last >= 0))) {
-    return Bad("what was dropped (", trace.dropped, " spans of iterations ", trace.dropped_first,
-               " to ", trace.dropped_last, ") contradicts itself");
+    return BadTrace("what was dropped (", trace.dropped, " spans of iterations ",
+                    trace.dropped_first, " to ", trace.dropped_last, ") contradicts itself");
   }
   for (size_t i = 0; i < trace.spans.size(); ++i) {
     const absl::Status status = CheckSpan(trace.spans[i]);
@@ -228,7 +229,7 @@ std::string Encode(const WorkerTrace& trace) {
 
 absl::StatusOr<WorkerTrace> DecodeTrace(absl::string_view bytes) {
   if (bytes.substr(0, kMagic.size()) != kMagic) {
-    return Bad("the first bytes are not those of a trace of this version");
+    return BadTrace("the first bytes are not those of a trace of this version");
   }
   VarintReader reader(bytes.substr(kMagic.size()));
   WorkerTrace trace;
@@ -241,30 +242,30 @@ absl::StatusOr<WorkerTrace> DecodeTrace(absl::string_view bytes) {
   trace.dropped_first = reader.Int();
   trace.dropped_last = reader.Int();
   const uint64_t count = reader.Unsigned();
-  if (!reader.ok()) return Bad("the head is cut off or malformed");
+  if (!reader.ok()) return BadTrace("the head is cut off or malformed");
   // Before memory is taken for them: a short text that announces many spans is malformed.
   if (count > limits::kTraceSpansMax || count > reader.left() / kSpanBytesMin) {
-    return Bad(count, " spans are announced, but ", reader.left(), " bytes follow");
+    return BadTrace(count, " spans are announced, but ", reader.left(), " bytes follow");
   }
   trace.spans.reserve(count);
   Span before;
   for (uint64_t i = 0; i < count; ++i) {
     Span span;
     const uint64_t kind = reader.Unsigned();
-    if (kind >= kSpanKinds) return Bad("span ", i, " is of no known kind");
+    if (kind >= kSpanKinds) return BadTrace("span ", i, " is of no known kind");
     span.kind = static_cast<SpanKind>(kind);
     const int64_t iteration = Plus(before.iteration, reader.Signed());
-    if (!InRange(iteration, 0, kIntMax)) return Bad("span ", i, " has no valid iteration");
+    if (!InRange(iteration, 0, kIntMax)) return BadTrace("span ", i, " has no valid iteration");
     span.iteration = static_cast<int>(iteration);
     span.id = reader.Int();
     span.begin_ns = Plus(before.begin_ns, reader.Signed());
     span.end_ns = Plus(span.begin_ns, static_cast<int64_t>(reader.Unsigned()));
     span.bytes = reader.Unsigned();
-    if (!reader.ok()) return Bad("span ", i, " is cut off or malformed");
+    if (!reader.ok()) return BadTrace("span ", i, " is cut off or malformed");
     trace.spans.push_back(span);
     before = span;
   }
-  if (reader.left() > 0) return Bad(reader.left(), " bytes follow after the last span");
+  if (reader.left() > 0) return BadTrace(reader.left(), " bytes follow after the last span");
   SYNCOPATE_RETURN_IF_ERROR(Validate(trace));
   return trace;
 }
@@ -272,7 +273,7 @@ absl::StatusOr<WorkerTrace> DecodeTrace(absl::string_view bytes) {
 Digest DigestOf(const WorkerTrace& trace) { return DigestOf(Encode(trace)); }
 
 std::string ToText(const WorkerTrace& trace) {
-  std::string text = absl::StrCat(kTitle, "\nworker ", trace.rank, " ", trace.host, "\nclock ",
+  std::string text = absl::StrCat(kTraceTitle, "\nworker ", trace.rank, " ", trace.host, "\nclock ",
                                   trace.clock_offset_ns, " ", trace.clock_error_ns, "\n");
   if (trace.dropped > 0) {
     absl::StrAppend(&text, "dropped ", trace.dropped, " ", trace.dropped_bytes, " ",
@@ -295,11 +296,12 @@ absl::StatusOr<WorkerTrace> ParseTrace(absl::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     const std::string place = absl::StrCat("line ", number);
     if (number == 1) {
-      if (line != kTitle) return At(place, Bad("a trace begins with \"", kTitle, "\""));
+      if (line != kTraceTitle)
+        return At(place, BadTrace("a trace begins with \"", kTraceTitle, "\""));
       continue;
     }
     if (line.empty()) continue;
-    if (trace.spans.size() > limits::kTraceSpansMax) return At(place, Bad("too many spans"));
+    if (trace.spans.size() > limits::kTraceSpansMax) return At(place, BadTrace("too many spans"));
     const absl::Status status = ReadLine(line, trace);
     if (!status.ok()) return At(place, status);
   }

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-WorkerTrace Sample() {
+WorkerTrace SampleTrace() {
   WorkerTrace trace;
   trace.rank = 3;
   trace.host = "node-7";
@@ -39,7 +39,7 @@ TEST(TraceTest, KindsHaveNames) {
 }
 
 TEST(TraceTest, BothFormsRoundTrip) {
-  const WorkerTrace trace = Sample();
+  const WorkerTrace trace = SampleTrace();
   ASSERT_TRUE(Validate(trace).ok()) << Validate(trace);
   const auto decoded = DecodeTrace(Encode(trace));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
@@ -50,7 +50,7 @@ TEST(TraceTest, BothFormsRoundTrip) {
 }
 
 TEST(TraceTest, TheCompactFormIsCompact) {
-  WorkerTrace trace = Sample();
+  WorkerTrace trace = SampleTrace();
   trace.spans.clear();
   for (int i = 0; i < 1'000; ++i) {
     trace.spans.push_back({SpanKind::kBackward, i / 100, i % 100, i * 50'000, i * 50'000 + 40'000});
@@ -59,15 +59,15 @@ TEST(TraceTest, TheCompactFormIsCompact) {
 }
 
 TEST(TraceTest, ADigestTellsTracesApart) {
-  WorkerTrace other = Sample();
-  EXPECT_EQ(DigestOf(other), DigestOf(Sample()));
+  WorkerTrace other = SampleTrace();
+  EXPECT_EQ(DigestOf(other), DigestOf(SampleTrace()));
   other.spans[1].end_ns += 1;
-  EXPECT_NE(DigestOf(other), DigestOf(Sample()));
+  EXPECT_NE(DigestOf(other), DigestOf(SampleTrace()));
 }
 
 TEST(TraceTest, WhatIsOutOfRangeIsNamed) {
   const auto fault = [](auto change) {
-    WorkerTrace trace = Sample();
+    WorkerTrace trace = SampleTrace();
     change(trace);
     return std::string(Validate(trace).message());
   };
@@ -88,7 +88,7 @@ TEST(TraceTest, WhatIsOutOfRangeIsNamed) {
 }
 
 TEST(TraceTest, EveryCutIsRefused) {
-  const std::string bytes = Encode(Sample());
+  const std::string bytes = Encode(SampleTrace());
   for (size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(DecodeTrace(absl::string_view(bytes).substr(0, size)).ok()) << size;
   }
@@ -96,7 +96,7 @@ TEST(TraceTest, EveryCutIsRefused) {
 }
 
 TEST(TraceTest, AHugeCountAllocatesNothing) {
-  WorkerTrace empty = Sample();
+  WorkerTrace empty = SampleTrace();
   empty.spans.clear();
   std::string bytes = Encode(empty);
   bytes.pop_back();                          // the count, which is 0
@@ -105,8 +105,8 @@ TEST(TraceTest, AHugeCountAllocatesNothing) {
 }
 
 TEST(TraceTest, RandomBytesNeverCrash) {
-  const std::string good = Encode(Sample());
-  const std::string text = ToText(Sample());
+  const std::string good = Encode(SampleTrace());
+  const std::string text = ToText(SampleTrace());
   std::mt19937_64 random(20250101);
   int accepted = 0;
   for (int i = 0; i < 20'000; ++i) {

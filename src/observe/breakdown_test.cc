@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr double kMs = 1e-3;
-constexpr double kNear = 1e-12;
+constexpr double kBreakdownNear = 1e-12;
 
 Span Ms(SpanKind kind, int iteration, int id, double begin, double end, uint64_t bytes = 0) {
   return {kind, iteration, id, static_cast<int64_t>(begin * 1e6), static_cast<int64_t>(end * 1e6),
@@ -68,30 +68,31 @@ std::vector<WorkerTrace> OneLateWorker() {
 TEST(BreakdownTest, ALateWorkerIsBlamed) {
   const Breakdown breakdown = Of(OneLateWorker());
   const IterationCost& early = Cost(breakdown, 0, 0);
-  EXPECT_NEAR(early.seconds, 20 * kMs, kNear);
-  EXPECT_NEAR(early.compute, 6 * kMs, kNear);  // 1 + 2 + 3 - 1 of packing + 1
-  EXPECT_NEAR(early.pack, 1 * kMs, kNear);
-  EXPECT_NEAR(early.exposed, 5 * kMs, kNear);
-  EXPECT_NEAR(early.waiting, 3 * kMs, kNear);
-  EXPECT_NEAR(early.other, 8 * kMs, kNear);
+  EXPECT_NEAR(early.seconds, 20 * kMs, kBreakdownNear);
+  EXPECT_NEAR(early.compute, 6 * kMs, kBreakdownNear);  // 1 + 2 + 3 - 1 of packing + 1
+  EXPECT_NEAR(early.pack, 1 * kMs, kBreakdownNear);
+  EXPECT_NEAR(early.exposed, 5 * kMs, kBreakdownNear);
+  EXPECT_NEAR(early.waiting, 3 * kMs, kBreakdownNear);
+  EXPECT_NEAR(early.other, 8 * kMs, kBreakdownNear);
   EXPECT_EQ(early.bytes, 100u);
   ASSERT_THAT(early.late, SizeIs(1));
   EXPECT_EQ(early.late[0].first, 1);
   const IterationCost& late = Cost(breakdown, 0, 1);
-  EXPECT_NEAR(late.exposed, 2 * kMs, kNear);
-  EXPECT_NEAR(late.waiting, 0, kNear);
+  EXPECT_NEAR(late.exposed, 2 * kMs, kBreakdownNear);
+  EXPECT_NEAR(late.waiting, 0, kBreakdownNear);
   EXPECT_THAT(late.late, IsEmpty());
-  EXPECT_NEAR(Cost(breakdown, 2, 0).seconds, 12 * kMs, kNear);  // to its own end: none follows
+  EXPECT_NEAR(Cost(breakdown, 2, 0).seconds, 12 * kMs,
+              kBreakdownNear);  // to its own end: none follows
   ASSERT_THAT(breakdown.late, SizeIs(1));
   EXPECT_EQ(breakdown.late[0].rank, 1);
   EXPECT_EQ(breakdown.late[0].host, "b");
-  EXPECT_NEAR(breakdown.late[0].share, 1, kNear);
-  EXPECT_NEAR(breakdown.late[0].p50, 3 * kMs, kNear);
-  EXPECT_NEAR(breakdown.late[0].total, 9 * kMs, kNear);
+  EXPECT_NEAR(breakdown.late[0].share, 1, kBreakdownNear);
+  EXPECT_NEAR(breakdown.late[0].p50, 3 * kMs, kBreakdownNear);
+  EXPECT_NEAR(breakdown.late[0].total, 9 * kMs, kBreakdownNear);
   EXPECT_EQ(breakdown.bytes, 600u);
   ASSERT_THAT(breakdown.workers, SizeIs(2));
-  EXPECT_NEAR(breakdown.workers[0].waiting.p50, 3 * kMs, kNear);
-  EXPECT_NEAR(breakdown.workers[1].waiting.p50, 0, kNear);
+  EXPECT_NEAR(breakdown.workers[0].waiting.p50, 3 * kMs, kBreakdownNear);
+  EXPECT_NEAR(breakdown.workers[1].waiting.p50, 0, kBreakdownNear);
   EXPECT_THAT(breakdown.notes, IsEmpty());
 }
 
@@ -101,12 +102,13 @@ TEST(BreakdownTest, ClocksThatDifferChangeNothing) {
     span.begin_ns += 5'000'000'000;
     span.end_ns += 5'000'000'000;
   }
-  EXPECT_NEAR(Of(traces).late[0].total, 15 * kMs, kNear);  // nonsense, as long as nobody says so
+  EXPECT_NEAR(Of(traces).late[0].total, 15 * kMs,
+              kBreakdownNear);  // nonsense, as long as nobody says so
   traces[1].clock_offset_ns = -5'000'000'000;
   const Breakdown breakdown = Of(traces);
-  EXPECT_NEAR(Cost(breakdown, 1, 0).waiting, 3 * kMs, kNear);
-  EXPECT_NEAR(Cost(breakdown, 1, 1).waiting, 0, kNear);
-  EXPECT_NEAR(breakdown.late[0].total, 9 * kMs, kNear);
+  EXPECT_NEAR(Cost(breakdown, 1, 0).waiting, 3 * kMs, kBreakdownNear);
+  EXPECT_NEAR(Cost(breakdown, 1, 1).waiting, 0, kBreakdownNear);
+  EXPECT_NEAR(breakdown.late[0].total, 9 * kMs, kBreakdownNear);
 }
 
 TEST(BreakdownTest, AnUncertainClockIsNoted) {
@@ -120,8 +122,8 @@ TEST(BreakdownTest, HiddenTransfersCostNothing) {
       Ms(SpanKind::kForward, 0, -1, 0, 3), Ms(SpanKind::kBackward, 0, -1, 3, 9),
       Ms(SpanKind::kTransfer, 0, 0, 4, 8, 7), Ms(SpanKind::kUpdate, 0, -1, 9, 10)};
   const Breakdown breakdown = Of({Worker(0, spans), Worker(1, spans)});
-  EXPECT_NEAR(breakdown.exposed.p50, 0, kNear);
-  EXPECT_NEAR(breakdown.compute.p50, 10 * kMs, kNear);
+  EXPECT_NEAR(breakdown.exposed.p50, 0, kBreakdownNear);
+  EXPECT_NEAR(breakdown.compute.p50, 10 * kMs, kBreakdownNear);
   EXPECT_EQ(breakdown.bytes, 14u);
 }
 
@@ -137,15 +139,15 @@ std::vector<WorkerTrace> OverlappingTransfers(int waited_for) {
 
 TEST(BreakdownTest, WhileAnyTransferMovesAWaitForAllIsForTheNetwork) {
   const Breakdown breakdown = Of(OverlappingTransfers(-1));
-  EXPECT_NEAR(Cost(breakdown, 0, 0).exposed, 6 * kMs, kNear);
-  EXPECT_NEAR(Cost(breakdown, 0, 0).waiting, 0, kNear);
+  EXPECT_NEAR(Cost(breakdown, 0, 0).exposed, 6 * kMs, kBreakdownNear);
+  EXPECT_NEAR(Cost(breakdown, 0, 0).waiting, 0, kBreakdownNear);
   EXPECT_THAT(breakdown.late, IsEmpty());
 }
 
 TEST(BreakdownTest, AWaitForOneTransferLooksAtThatOne) {
   const Breakdown breakdown = Of(OverlappingTransfers(1));
-  EXPECT_NEAR(Cost(breakdown, 0, 0).exposed, 6 * kMs, kNear);
-  EXPECT_NEAR(Cost(breakdown, 0, 0).waiting, 2 * kMs, kNear);
+  EXPECT_NEAR(Cost(breakdown, 0, 0).exposed, 6 * kMs, kBreakdownNear);
+  EXPECT_NEAR(Cost(breakdown, 0, 0).waiting, 2 * kMs, kBreakdownNear);
 }
 
 // Transfer 1 waits for transfer 0, which waits for rank 2: rank 2 is blamed for the first part of a
@@ -158,13 +160,13 @@ TEST(BreakdownTest, WhatIsInTheWayOfATransferIsBlamed) {
   };
   const Breakdown breakdown = Of({worker(0, 1, 10), worker(1, 1, 13), worker(2, 6, 10)});
   const IterationCost& cost = Cost(breakdown, 0, 0);
-  EXPECT_NEAR(cost.exposed, 14 * kMs, kNear);
-  EXPECT_NEAR(cost.waiting, 8 * kMs, kNear);
+  EXPECT_NEAR(cost.exposed, 14 * kMs, kBreakdownNear);
+  EXPECT_NEAR(cost.waiting, 8 * kMs, kBreakdownNear);
   ASSERT_THAT(cost.late, SizeIs(2));
   EXPECT_EQ(cost.late[0].first, 1);
-  EXPECT_NEAR(cost.late[0].second, 3 * kMs, kNear);
+  EXPECT_NEAR(cost.late[0].second, 3 * kMs, kBreakdownNear);
   EXPECT_EQ(cost.late[1].first, 2);
-  EXPECT_NEAR(cost.late[1].second, 5 * kMs, kNear);
+  EXPECT_NEAR(cost.late[1].second, 5 * kMs, kBreakdownNear);
   ASSERT_THAT(breakdown.late, SizeIs(2));
   EXPECT_EQ(breakdown.late[0].rank, 2);
 }
@@ -173,8 +175,8 @@ TEST(BreakdownTest, EvaluationAndCheckpointsAreNoPartOfAnIteration) {
   const Breakdown breakdown = Of({Worker(
       0, {Ms(SpanKind::kForward, 0, -1, 0, 4), Ms(SpanKind::kEvaluate, 0, -1, 4, 50),
           Ms(SpanKind::kCheckpoint, 0, -1, 50, 60), Ms(SpanKind::kForward, 1, -1, 61, 65)})});
-  EXPECT_NEAR(Cost(breakdown, 0, 0).seconds, 5 * kMs, kNear);
-  EXPECT_NEAR(Cost(breakdown, 0, 0).other, 1 * kMs, kNear);
+  EXPECT_NEAR(Cost(breakdown, 0, 0).seconds, 5 * kMs, kBreakdownNear);
+  EXPECT_NEAR(Cost(breakdown, 0, 0).other, 1 * kMs, kBreakdownNear);
 }
 
 TEST(BreakdownTest, WhatLiesInAnEvaluationIsNoPartOfAnIteration) {
@@ -183,11 +185,11 @@ TEST(BreakdownTest, WhatLiesInAnEvaluationIsNoPartOfAnIteration) {
                   Ms(SpanKind::kWait, 0, -1, 10, 20), Ms(SpanKind::kPack, 0, -1, 45, 52),
                   Ms(SpanKind::kMeasure, 0, -1, 48, 53), Ms(SpanKind::kForward, 1, -1, 60, 65)})});
   const IterationCost& cost = Cost(breakdown, 0, 0);
-  EXPECT_NEAR(cost.seconds, 11 * kMs, kNear);
-  EXPECT_NEAR(cost.exposed, 0, kNear);
-  EXPECT_NEAR(cost.pack, 0, kNear);
-  EXPECT_NEAR(cost.compute, 4 * kMs, kNear);
-  EXPECT_NEAR(cost.other, 7 * kMs, kNear);
+  EXPECT_NEAR(cost.seconds, 11 * kMs, kBreakdownNear);
+  EXPECT_NEAR(cost.exposed, 0, kBreakdownNear);
+  EXPECT_NEAR(cost.pack, 0, kBreakdownNear);
+  EXPECT_NEAR(cost.compute, 4 * kMs, kBreakdownNear);
+  EXPECT_NEAR(cost.other, 7 * kMs, kBreakdownNear);
 }
 
 TEST(BreakdownTest, MeasuringIsNoPartOfAnIteration) {
@@ -195,18 +197,18 @@ TEST(BreakdownTest, MeasuringIsNoPartOfAnIteration) {
       Of({Worker(0, {Ms(SpanKind::kMeasure, 0, -1, 0, 20), Ms(SpanKind::kForward, 0, -1, 21, 25),
                      Ms(SpanKind::kForward, 1, -1, 26, 30), Ms(SpanKind::kMeasure, 1, -1, 31, 41),
                      Ms(SpanKind::kForward, 2, -1, 42, 46)})});
-  EXPECT_NEAR(Cost(breakdown, 0, 0).seconds, 5 * kMs, kNear);
-  EXPECT_NEAR(Cost(breakdown, 1, 0).seconds, 6 * kMs, kNear);
-  EXPECT_NEAR(Cost(breakdown, 1, 0).other, 2 * kMs, kNear);
-  EXPECT_NEAR(Cost(breakdown, 2, 0).seconds, 4 * kMs, kNear);
+  EXPECT_NEAR(Cost(breakdown, 0, 0).seconds, 5 * kMs, kBreakdownNear);
+  EXPECT_NEAR(Cost(breakdown, 1, 0).seconds, 6 * kMs, kBreakdownNear);
+  EXPECT_NEAR(Cost(breakdown, 1, 0).other, 2 * kMs, kBreakdownNear);
+  EXPECT_NEAR(Cost(breakdown, 2, 0).seconds, 4 * kMs, kBreakdownNear);
 }
 
 TEST(BreakdownTest, AWaitInsideForwardOwnsItsTime) {
   const Breakdown breakdown =
       Of({Worker(0, {Ms(SpanKind::kForward, 1, -1, 0, 10), Ms(SpanKind::kTransfer, 0, 3, 0, 5),
                      Ms(SpanKind::kWait, 1, 3, 2, 5)})});
-  EXPECT_NEAR(Cost(breakdown, 1, 0).compute, 7 * kMs, kNear);
-  EXPECT_NEAR(Cost(breakdown, 1, 0).exposed, 3 * kMs, kNear);
+  EXPECT_NEAR(Cost(breakdown, 1, 0).compute, 7 * kMs, kBreakdownNear);
+  EXPECT_NEAR(Cost(breakdown, 1, 0).exposed, 3 * kMs, kBreakdownNear);
 }
 
 TEST(BreakdownTest, AnIterationThatWasCutOffDoesNotCount) {
@@ -237,7 +239,7 @@ TEST(BreakdownTest, IterationsThatOneWorkerDroppedCountForNobody) {
   traces[1].dropped_first = traces[1].dropped_last = 1;
   const Breakdown breakdown = Of(traces);
   EXPECT_THAT(breakdown.iterations, SizeIs(4));
-  EXPECT_NEAR(breakdown.late[0].share, 1, kNear);
+  EXPECT_NEAR(breakdown.late[0].share, 1, kBreakdownNear);
 }
 
 TEST(BreakdownTest, NothingIsNoError) {
@@ -259,9 +261,9 @@ TEST(BreakdownTest, BadTracesAreRefused) {
 
 TEST(BreakdownTest, SpreadsInterpolate) {
   const Spread spread = SpreadOf({4, 1, 3, 2});
-  EXPECT_NEAR(spread.p50, 2.5, kNear);
-  EXPECT_NEAR(spread.p99, 3.97, kNear);
-  EXPECT_NEAR(spread.mean, 2.5, kNear);
+  EXPECT_NEAR(spread.p50, 2.5, kBreakdownNear);
+  EXPECT_NEAR(spread.p99, 3.97, kBreakdownNear);
+  EXPECT_NEAR(spread.mean, 2.5, kBreakdownNear);
   EXPECT_EQ(SpreadOf({}).p50, 0);
 }
 
@@ -286,9 +288,10 @@ TEST(BreakdownTest, PartsOfRandomTracesAddUp) {
       for (const double part : {cost.compute, cost.pack, cost.exposed, cost.other}) {
         ASSERT_GE(part, 0) << round;
       }
-      ASSERT_NEAR(cost.compute + cost.pack + cost.exposed + cost.other, cost.seconds, kNear)
+      ASSERT_NEAR(cost.compute + cost.pack + cost.exposed + cost.other, cost.seconds,
+                  kBreakdownNear)
           << round;
-      ASSERT_LE(cost.waiting, cost.exposed + kNear) << round;
+      ASSERT_LE(cost.waiting, cost.exposed + kBreakdownNear) << round;
       double late = 0;
       for (const auto& [rank, seconds] : cost.late) {
         ASSERT_NE(rank, cost.rank) << round;
@@ -296,7 +299,7 @@ TEST(BreakdownTest, PartsOfRandomTracesAddUp) {
         late += seconds;
       }
       // Waits that overlap each other, which no thread makes, may be explained twice.
-      ASSERT_GE(late, cost.waiting - kNear) << round;
+      ASSERT_GE(late, cost.waiting - kBreakdownNear) << round;
     }
   }
 }

@@ -7,11 +7,11 @@
 namespace syncopate::observe {
 namespace {
 
-constexpr int64_t kTimeNsMax = int64_t{1} << 61;  // so that no sum overflows
+constexpr int64_t kClockNsMax = int64_t{1} << 61;  // so that no sum overflows
 
 bool Plausible(const ClockExchange& each) {
   for (const int64_t time : {each.sent_ns, each.received_ns, each.answered_ns, each.returned_ns}) {
-    if (time < 0 || time > kTimeNsMax) return false;
+    if (time < 0 || time > kClockNsMax) return false;
   }
   const int64_t there = each.answered_ns - each.received_ns;  // time spent at rank 0
   return there >= 0 && each.returned_ns - each.sent_ns >= there;

@@ -29,6 +29,13 @@ bool BeginsWithDigit(absl::string_view text) {
   return !text.empty() && text[0] >= '0' && text[0] <= '9';
 }
 
+// "metrics.jsonl", "metrics-3.jsonl".
+bool IsMetricsFile(absl::string_view name) {
+  if (name == kMetrics) return true;
+  return absl::ConsumePrefix(&name, "metrics-") && absl::ConsumeSuffix(&name, ".jsonl") &&
+         BeginsWithDigit(name);
+}
+
 // The files that a run makes. Only these are ever deleted or renamed: whatever else lies in the
 // folder is the user's.
 bool IsRunFile(absl::string_view name) {
@@ -38,7 +45,10 @@ bool IsRunFile(absl::string_view name) {
         absl::string_view("model.pt"), absl::string_view("model.json")}) {
     if (name == known) return true;
   }
-  if (absl::ConsumePrefix(&name, "checkpoint-")) return BeginsWithDigit(name);
+  for (const absl::string_view numbered : {"checkpoint-", "snapshot-"}) {
+    if (absl::ConsumePrefix(&name, numbered)) return BeginsWithDigit(name);
+  }
+  if (IsMetricsFile(name)) return true;
   return absl::ConsumePrefix(&name, "timeline-") && absl::ConsumeSuffix(&name, ".json") &&
          BeginsWithDigit(name);
 }
@@ -135,8 +145,19 @@ absl::StatusOr<RunDirectory> RunDirectory::Create(const std::string& path, Exist
   return run;
 }
 
+absl::StatusOr<RunDirectory> RunDirectory::TakeOver(const std::string& path, int rank) {
+  SYNCOPATE_RETURN_IF_ERROR(MakeFolder(path));
+  RunDirectory run(path);
+  SYNCOPATE_ASSIGN_OR_RETURN(
+      run.metrics_,
+      AppendFile::Open(run.File(absl::StrCat("metrics-", rank, ".jsonl")), /*empty=*/false));
+  return run;
+}
+
 // The timelines and the summary so far become those of an earlier part; of the metrics, to which
-// the next part is appended, a line that was cut off is ended.
+// the next part is appended, a line that was cut off is ended, and the lines of later writers are
+// moved there: appended, then removed. Where that was interrupted in between they are there already, and
+// nothing came after them.
 absl::Status RunDirectory::SetEarlierAside(const std::vector<std::string>& files) {
   const absl::StatusOr<std::string> ended = ReadFile(File(kSummary), kSummaryBytesMax);
   if (ended.ok()) earlier_.seconds = ParseSummary(*ended).value_or(Summary()).seconds;
@@ -151,17 +172,32 @@ absl::Status RunDirectory::SetEarlierAside(const std::vector<std::string>& files
           absl::StrCat("cannot rename ", File(name), ": ", error.message()));
     }
   }
-  const absl::StatusOr<std::string> text = ReadFile(File(kMetrics), kMetricsBytesMax);
-  if (absl::IsNotFound(text.status())) return absl::OkStatus();
-  SYNCOPATE_RETURN_IF_ERROR(text.status());
-  const MetricsContents contents = ReadMetrics(*text);
-  for (const Metric& metric : contents.metrics) {
+  std::vector<std::string> names = files;
+  std::erase_if(names, [](absl::string_view name) { return !IsMetricsFile(name); });
+  std::stable_partition(names.begin(), names.end(),
+                        [](absl::string_view name) { return name == kMetrics; });
+  std::string own, later;
+  size_t on_disk = 0;  // of its own
+  for (const std::string& name : names) {
+    std::string& all = name == kMetrics ? own : later;
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::string text, ReadFile(File(name), kMetricsBytesMax));
+    if (name == kMetrics) on_disk = text.size();
+    absl::StrAppend(&all, text, text.empty() || text.back() == '\n' ? "" : "\n");
+  }
+  if (!absl::EndsWith(own, later)) own += later;
+  const std::vector<Metric> metrics = ReadMetrics(own).metrics;
+  for (const Metric& metric : metrics) {
     earlier_.seconds = std::max(earlier_.seconds, metric.seconds);
   }
-  earlier_.resumed_at = ResumedAt(contents.metrics);
-  if (text->empty() || text->back() == '\n') return absl::OkStatus();
-  SYNCOPATE_ASSIGN_OR_RETURN(AppendFile metrics, AppendFile::Open(File(kMetrics), /*empty=*/false));
-  return metrics.Append("\n");
+  earlier_.resumed_at = ResumedAt(metrics);
+  if (own.size() > on_disk) {
+    SYNCOPATE_ASSIGN_OR_RETURN(AppendFile file, AppendFile::Open(File(kMetrics), /*empty=*/false));
+    SYNCOPATE_RETURN_IF_ERROR(file.Append(absl::string_view(own).substr(on_disk)));
+  }
+  for (const std::string& name : names) {
+    if (name != kMetrics) std::remove(File(name).c_str());
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TimelineFile> RunDirectory::CreateTimeline(const std::string& path,

@@ -2,6 +2,7 @@
 //
 //   config.json       what was asked for
 //   metrics.jsonl     the course of the run, a JSON object a line (observe/metrics.h)
+//   metrics-R.jsonl   what rank R wrote of it after the worker that wrote before was lost
 //   metrics.prom      how it stands, for Prometheus, replaced as a whole
 //   timeline-R.json   what rank R did, written as it happens (observe/timeline_file.h)
 //   timeline.json     the same of all ranks, written at the end by the rank that has all traces
@@ -10,9 +11,10 @@
 //   checkpoint*, model.*   what training goes on from, and what it has learnt (src/train)
 //   run.lock          there while a run is under way (observe/run_lock.h)
 //
-// Every file can be read at any moment, also after a crash. One worker (rank 0) makes the folder
-// and writes all files but the timelines of other ranks; workers on other hosts may write theirs
-// into folders of their own, or not at all if rank 0 gathers the traces.
+// Every file can be read at any moment, also after a crash. One worker makes the folder and writes
+// all files but the timelines of other ranks; another one goes on with that if it is lost. Workers on
+// other hosts may write into folders of their own; files of several of these, put together, are one
+// run's.
 #ifndef SYNCOPATE_OBSERVE_RUN_DIRECTORY_H_
 #define SYNCOPATE_OBSERVE_RUN_DIRECTORY_H_
 
@@ -57,6 +59,9 @@ class RunDirectory {
 
   // Makes the folder and those above it.
   static absl::StatusOr<RunDirectory> Create(const std::string& path, ExistingRun existing);
+  // For rank `rank`, which goes on after the worker that wrote before: makes the folder if need be, and
+  // touches nothing that the other wrote.
+  static absl::StatusOr<RunDirectory> TakeOver(const std::string& path, int rank);
   // For the timeline of another worker: makes the folder if need be, touches nothing in it.
   static absl::StatusOr<TimelineFile> CreateTimeline(
       const std::string& path, const WorkerTrace& worker, int64_t origin_ns,

@@ -98,6 +98,55 @@ TEST_F(RunDirectoryTest, AnotherRunIsNotOverwrittenUnlessTold) {
   EXPECT_TRUE(std::filesystem::exists(Path("run/notes.txt")));
 }
 
+TEST_F(RunDirectoryTest, MetricsOfTheNextWriterAreOfTheSameRun) {
+  {
+    RunDirectory run = Make(Path("run"));
+    ASSERT_TRUE(run.Append({"train", 10, 1, {{"loss", 3}}, ""}).ok());
+    ASSERT_TRUE(run.Append({"train", 20, 2, {{"loss", 2}}, ""}).ok());
+  }
+  std::ofstream(Path("run/metrics.jsonl"), std::ios::app) << "{\"kind\":\"tr";  // it was killed
+  {
+    absl::StatusOr<RunDirectory> next = RunDirectory::TakeOver(Path("run"), 2);
+    ASSERT_TRUE(next.ok()) << next.status();
+    ASSERT_TRUE(next->Append({"train", 30, 3, {{"loss", 1}}, ""}).ok());
+  }
+  EXPECT_THAT(RunFiles(Path("run")), ElementsAre("metrics-2.jsonl", "metrics.jsonl"));
+  const auto iterations = [this] {
+    std::vector<int64_t> found;
+    for (const Metric& metric : ReadRun(Path("run"))->metrics) found.push_back(metric.iteration);
+    return found;
+  };
+  EXPECT_THAT(iterations(), ElementsAre(10, 20, 30));
+  RunDirectory resumed = Make(Path("run"), ExistingRun::kContinue);
+  EXPECT_EQ(resumed.earlier().seconds, 3);
+  ASSERT_TRUE(resumed.Append({"train", 40, 4, {{"loss", 1}}, ""}).ok());
+  EXPECT_THAT(RunFiles(Path("run")), ElementsAre("metrics.jsonl"));
+  EXPECT_THAT(iterations(), ElementsAre(10, 20, 30, 40));
+}
+
+// Resuming was killed between the two: the lines were there twice.
+TEST_F(RunDirectoryTest, LinesThatWereMovedButNotRemovedAreNotMovedAgain) {
+  {
+    RunDirectory run = Make(Path("run"));
+    ASSERT_TRUE(run.Append({"train", 10, 1, {{"loss", 3}}, ""}).ok());
+  }
+  for (const int rank : {2, 3}) {
+    absl::StatusOr<RunDirectory> next = RunDirectory::TakeOver(Path("run"), rank);
+    ASSERT_TRUE(next.ok()) << next.status();
+    ASSERT_TRUE(next->Append({"train", 10 * rank, 1.0 * rank, {{"loss", 1}}, ""}).ok());
+  }
+  std::filesystem::copy_file(Path("run/metrics-3.jsonl"), Path("kept"));
+  Make(Path("run"), ExistingRun::kContinue);
+  ASSERT_THAT(RunFiles(Path("run")), ElementsAre("metrics.jsonl"));
+  std::filesystem::rename(Path("kept"), Path("run/metrics-3.jsonl"));  // one of two was removed
+  const RunDirectory again = Make(Path("run"), ExistingRun::kContinue);
+  EXPECT_EQ(again.earlier().seconds, 3);
+  EXPECT_THAT(RunFiles(Path("run")), ElementsAre("metrics.jsonl"));
+  std::vector<int64_t> found;
+  for (const Metric& metric : ReadRun(Path("run"))->metrics) found.push_back(metric.iteration);
+  EXPECT_THAT(found, ElementsAre(10, 20, 30));
+}
+
 TEST_F(RunDirectoryTest, AResumedRunKeepsItsEarlierParts) {
   testing::SampleOptions options;
   options.iterations = 40;

@@ -51,13 +51,23 @@ class RunReader {
     }
   }
 
-  void ReadMetricsFile() {
-    const std::optional<std::string> text = Read("metrics.jsonl", kFileBytesMax);
-    if (!text) return;
-    MetricsContents contents = ReadMetrics(*text);
-    run_->metrics = std::move(contents.metrics);
+  // Of all workers that wrote some, one after the other; each counts seconds from the run's start.
+  void ReadMetricsFiles(const std::vector<std::string>& files) {
+    bool several = false;
+    for (const std::string& name : files) {
+      if (!absl::StartsWith(name, "metrics") || !absl::EndsWith(name, ".jsonl")) continue;
+      const std::optional<std::string> text = Read(name, kFileBytesMax);
+      if (!text) continue;
+      MetricsContents contents = ReadMetrics(*text);
+      several = several || !run_->metrics.empty();
+      for (Metric& metric : contents.metrics) run_->metrics.push_back(std::move(metric));
+      for (const std::string& note : contents.notes) Note(name, note);
+    }
+    if (several) {
+      std::stable_sort(run_->metrics.begin(), run_->metrics.end(),
+                       [](const Metric& a, const Metric& b) { return a.seconds < b.seconds; });
+    }
     DropSuperseded(run_->metrics);
-    for (const std::string& note : contents.notes) Note("metrics.jsonl", note);
   }
 
   // The traces of each part of the run, the present one last.
@@ -168,7 +178,7 @@ absl::StatusOr<RunRecord> ReadRun(const std::string& path) {
   run.name = folder.filename().string();
   RunReader reader(path, &run);
   reader.ReadConfig();
-  reader.ReadMetricsFile();
+  reader.ReadMetricsFiles(files);
   run.traces = JoinParts(reader.ReadParts(files));
   reader.ReadSummary();
   SYNCOPATE_ASSIGN_OR_RETURN(run.breakdown, BreakDown(run.traces));

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kPartsMax = 1 << 16;  // of a run, in its summary
+constexpr size_t kSummaryPartsMax = 1 << 16;  // of a run, in its summary
 
 // The keys of the parts, in summary.json and in this order.
 constexpr std::pair<const char*, double WallTime::*> kWallKeys[] = {
@@ -202,6 +202,7 @@ std::string ToJson(const Summary& summary) {
   json["waiting_ms_p50"] = OrNull(summary.waiting_ms_p50);
   json["bytes_sent"] = summary.bytes_sent;
   json["cores_busy"] = OrNull(summary.cores_busy);
+  if (summary.samples_repeated) json["samples_repeated"] = *summary.samples_repeated;
   json["mean_ms"] = PartsToJson(summary.mean_ms, kPartKeys);
   json["wall_seconds"] = PartsToJson(summary.wall, kWallKeys);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -226,7 +227,7 @@ absl::StatusOr<Summary> ParseSummary(absl::string_view text) {
   summary.seconds = seconds.value_or(0);
   if (const auto found = json.find("resumed_at"); found != json.end() && found->is_array()) {
     for (const Json& each : *found) {
-      if (each.is_number_unsigned() && summary.resumed_at.size() < kPartsMax) {
+      if (each.is_number_unsigned() && summary.resumed_at.size() < kSummaryPartsMax) {
         summary.resumed_at.push_back(each.get<int64_t>());
       }
     }
@@ -245,6 +246,9 @@ absl::StatusOr<Summary> ParseSummary(absl::string_view text) {
   Read(json, "waiting_ms_p50", &summary.waiting_ms_p50);
   ReadCount(json, "bytes_sent", UINT64_MAX, &summary.bytes_sent);
   Read(json, "cores_busy", &summary.cores_busy);
+  if (json.contains("samples_repeated")) {
+    ReadCount(json, "samples_repeated", UINT64_MAX, &summary.samples_repeated.emplace());
+  }
   ReadParts(json, "mean_ms", kPartKeys, &summary.mean_ms);
   ReadParts(json, "wall_seconds", kWallKeys, &summary.wall);
   return summary;
@@ -278,6 +282,9 @@ std::string ToTable(const Summary& summary) {
   if (summary.mean_ms) AddParts("an iteration, mean", Named(*summary.mean_ms), "ms", &text);
   add("sent by all workers", FormatBytes(summary.bytes_sent));
   if (summary.cores_busy) add("cores busy", ShownPercent(summary.cores_busy));
+  if (summary.samples_repeated) {
+    add("samples computed twice", absl::StrCat(*summary.samples_repeated));
+  }
   return text;
 }
 

@@ -73,6 +73,9 @@ struct Summary {
   uint64_t bytes_sent = 0;               // by all workers
   // How busy the cores of rank 0's host were in the iterations, by whatever ran there, from 0 to 1.
   std::optional<double> cores_busy = {};
+  // Of jobs whose samples a service deals out: how many were handed out twice, because a worker was lost
+  // that held them.
+  std::optional<uint64_t> samples_repeated = {};
   std::optional<IterationParts> mean_ms;
   std::optional<WallTime> wall;
 

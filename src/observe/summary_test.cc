@@ -63,6 +63,15 @@ TEST(SummaryTest, RoundTrips) {
   EXPECT_FALSE(ParseSummary("{\"workers\":").ok());
 }
 
+TEST(SummaryTest, JobsWithExactEpochsTellWhatWasComputedTwice) {
+  Summary summary = Full();
+  EXPECT_THAT(ToTable(summary), Not(HasSubstr("computed twice")));
+  summary.samples_repeated = 48;
+  EXPECT_THAT(ToJson(summary), HasSubstr("\"samples_repeated\":48"));
+  EXPECT_EQ(*ParseSummary(ToJson(summary)), summary);
+  EXPECT_THAT(ToTable(summary), HasSubstr("samples computed twice    48"));
+}
+
 TEST(SummaryTest, WhatIsNotANumberIsNull) {
   Summary summary = Full();
   summary.loss = std::nan("");

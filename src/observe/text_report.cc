@@ -15,11 +15,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kCourseRows = 12;
+constexpr size_t kTextCourseRows = 12;
 constexpr size_t kLateRows = 8;
 
 template <typename Costs>
-std::vector<std::string> CostRow(std::string rank, std::string host, const Costs& costs) {
+std::vector<std::string> TextCostRow(std::string rank, std::string host, const Costs& costs) {
   std::vector<std::string> row = {std::move(rank), std::move(host)};
   for (std::string& figure : FiguresOf(PartsOf(costs))) row.push_back(std::move(figure));
   row.insert(row.end(), {Milliseconds(costs.seconds.p50), Milliseconds(costs.seconds.p99),
@@ -31,9 +31,9 @@ std::string CostTable(const Breakdown& breakdown) {
   TextTable table({"rank", "<host", "iteration", "compute", "pack", "network", "waiting", "other",
                    "median", "99 %", "sent"});
   for (const WorkerCost& worker : breakdown.workers) {
-    table.Add(CostRow(absl::StrCat(worker.rank), worker.host, worker));
+    table.Add(TextCostRow(absl::StrCat(worker.rank), worker.host, worker));
   }
-  if (breakdown.workers.size() > 1) table.Add(CostRow("all", "", breakdown));
+  if (breakdown.workers.size() > 1) table.Add(TextCostRow("all", "", breakdown));
   return table.ToString();
 }
 
@@ -47,16 +47,17 @@ std::string LateTable(const Breakdown& breakdown) {
   return table.ToString();
 }
 
-std::string Shown(const std::optional<double>& value, int digits) {
+std::string ShownNumber(const std::optional<double>& value, int digits) {
   return value ? Fixed(*value, digits) : "-";
 }
 
 std::string CourseTable(const std::vector<Metric>& metrics) {
   TextTable table({"iteration", "seconds", "<of", "loss", "accuracy"});
-  for (const Metric* metric : CourseOf(metrics, kCourseRows)) {
+  for (const Metric* metric : CourseOf(metrics, kTextCourseRows)) {
     const auto accuracy = metric->Value("accuracy");
     table.Add({absl::StrCat(metric->iteration), absl::StrFormat("%.1f", metric->seconds),
-               metric->kind, Shown(metric->Value("loss"), 4), accuracy ? Percent(*accuracy) : "-"});
+               metric->kind, ShownNumber(metric->Value("loss"), 4),
+               accuracy ? Percent(*accuracy) : "-"});
   }
   return table.ToString();
 }

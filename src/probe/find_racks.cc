@@ -15,7 +15,7 @@ namespace {
 using Flow = Oracle::Flow;
 
 // How often a round is measured again, at most.
-constexpr int kRepeatsMax = 2;
+constexpr int kRackRepeatsMax = 2;
 // A host whose mean likeness with the hosts of a rack is less than this is not in that rack.
 constexpr double kHopeless = -2;
 // How often presumed racks are put to the test, and by how many rounds.
@@ -104,7 +104,7 @@ absl::StatusOr<bool> RepeatContradictions(Experiments& experiments, const FoundR
       return rack_of[static_cast<size_t>(flow.from)] == rack_of[static_cast<size_t>(flow.to)] &&
              found.evidence.Likeness(flow.from, flow.to) < 0;
     });
-    if (!again || round.repeats == kRepeatsMax || !experiments.TimeFor(kReserve)) continue;
+    if (!again || round.repeats == kRackRepeatsMax || !experiments.TimeFor(kReserve)) continue;
     SYNCOPATE_RETURN_IF_ERROR(Repeat(experiments, round));
     repeated = true;
   }

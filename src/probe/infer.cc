@@ -28,9 +28,9 @@ constexpr double kPodSlack = 0.8;
 // The length of experiments from which a capacity is taken, in units of time.
 constexpr int kLongLength = 2;
 constexpr int kUplinkRunsMax = 2;
-// A fan of flows fills a NIC if it goes to kFanMin to kFanMax hosts that together can take
+// A fan of flows fills a NIC if it goes to kFanMin to kInferFanMax hosts that together can take
 // kFanReserve times what the NIC carries.
-constexpr size_t kFanMin = 2, kFanMax = 6;
+constexpr size_t kFanMin = 2, kInferFanMax = 6;
 constexpr double kFanReserve = 1.5;
 // How many experiments of length 1 follow the first rounds. The unit of time is chosen so that they
 // fit into the budget.
@@ -110,7 +110,7 @@ class Capacities {
     double possible = 0;
     for (const int other : others) {
       if (flows.size() >= 2 * kFanMin && possible > kFanReserve * host(h).out) break;
-      if (flows.size() == 2 * kFanMax) break;
+      if (flows.size() == 2 * kInferFanMax) break;
       AddBothWays(flows, h, other);
       const bool near = host(other).rack == host(h).rack;
       possible += near ? std::min(host(other).out, host(other).in) : 0;

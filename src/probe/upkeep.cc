@@ -39,10 +39,10 @@ constexpr double kLikely = 0.35;
 constexpr size_t kRecentSamples = 6;
 // Samples below this part of the usual speed tell how much slower a flow has become.
 constexpr double kSlower = 0.9;
-// A flow has become faster if this many of its recent samples are faster by kFaster. That takes
+// A flow has become faster if this many of its recent samples are faster by kUpkeepFaster. That takes
 // fewer samples than slowness does, since nothing but a better network makes a flow faster.
 constexpr size_t kFasterSamples = 4;
-constexpr double kFaster = 1.2;
+constexpr double kUpkeepFaster = 1.2;
 // Flows that take at least this part of the longest one's time hold up the job with it.
 constexpr double kHoldsUp = 0.7;
 // The iteration must gain at least this part of what faster flows gain. Otherwise the processors
@@ -270,7 +270,7 @@ std::optional<TopologyChange> Upkeep::NoticeFaster(Kind& kind) {
     if (usual == kind.usual.end() || usual->second < kHoldsUp * kind.longest) continue;
     std::vector<double> fast;
     for (const Sample& sample : series.recent) {
-      if (sample.gain <= kFaster) continue;
+      if (sample.gain <= kUpkeepFaster) continue;
       fast.push_back(sample.gain);
       since = std::min(since, sample.iteration);
     }

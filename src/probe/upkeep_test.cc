@@ -131,7 +131,7 @@ TEST(UpkeepTest, ChangesAreNoticedWithinTenIterations) {
   int noticed = 0, right = 0, tries = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     for (const std::string capacity : {"uplink0", "uplink1", "device2.up", "device5.down"}) {
-      SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << capacity);
+      SCOPED_TRACE(::testing::Message() << "seed " << seed << ", " << capacity);
       Job job(topology, TwoLevels(4), seed);
       Upkeep upkeep(topology, Devices(topology));
       uint64_t iteration = 0;

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // Tensors of `bytes`, in forward order, each after a second of backward and none of forward.
-TensorTable Table(const std::vector<uint64_t>& bytes) {
+TensorTable TableOfBytes(const std::vector<uint64_t>& bytes) {
   TensorTable table{"test", {}};
   for (const uint64_t size : bytes) {
     table.tensors.push_back(
@@ -24,19 +24,19 @@ TensorTable Table(const std::vector<uint64_t>& bytes) {
 }
 
 // A second to start up, a second for each kB, half as fast again with two.
-const cost::CommunicationCosts kCosts{1, 1e-3, {1, 1.5}, ""};
+const cost::CommunicationCosts kTimelineCosts{1, 1e-3, {1, 1.5}, ""};
 
 IterationTimeline Predict(const TensorTable& table, const Schedule& schedule,
                           const TimelineOptions& options = {}) {
   const absl::StatusOr<IterationTimeline> timeline =
-      PredictTimeline(table, kCosts, schedule, options);
+      PredictTimeline(table, kTimelineCosts, schedule, options);
   EXPECT_EQ(std::string(timeline.status().message()), "");
   return timeline.value_or(IterationTimeline());
 }
 
 TEST(TimelineTest, OneTransferAfterTheOther) {
   // Ready at 1 and 2; the first takes 1 + 4, the second waits for it and takes 1 + 2.
-  TensorTable table = Table({2000, 4000});
+  TensorTable table = TableOfBytes({2000, 4000});
   table.tensors[0].forward_seconds = 0.5;
   table.tensors[1].forward_seconds = 0.25;
   const IterationTimeline timeline = Predict(table, {"wfbp", {{1, 1, 0}, {0, 0, 0}}});
@@ -55,7 +55,7 @@ TEST(TimelineTest, OneTransferAfterTheOther) {
 }
 
 TEST(TimelineTest, MergedWaitsForItsLastGradientAndStartsUpOnce) {
-  const IterationTimeline timeline = Predict(Table({2000, 4000}), {"none", {{0, 1, 0}}});
+  const IterationTimeline timeline = Predict(TableOfBytes({2000, 4000}), {"none", {{0, 1, 0}}});
   EXPECT_DOUBLE_EQ(timeline.transfers[0].start, 2);
   EXPECT_DOUBLE_EQ(timeline.iteration_seconds, 2 + 1 + 6);
 }
@@ -63,7 +63,8 @@ TEST(TimelineTest, MergedWaitsForItsLastGradientAndStartsUpOnce) {
 TEST(TimelineTest, SimultaneousTransfersSlowEachOtherOnlyWhileBothMove) {
   // The first starts at 1, moves alone from 2 to 3: 1 of its 4 kB. The second starts at 2 and moves
   // from 3: both at 1.5 s/kB. The second's 2 kB are done at 6, the first has 1 kB left until 7.
-  const IterationTimeline timeline = Predict(Table({2000, 4000}), {"sc", {{1, 1, 0}, {0, 0, 1}}});
+  const IterationTimeline timeline =
+      Predict(TableOfBytes({2000, 4000}), {"sc", {{1, 1, 0}, {0, 0, 1}}});
   EXPECT_DOUBLE_EQ(timeline.transfers[1].start, 2);
   EXPECT_EQ(timeline.transfers[1].beside, 1);
   EXPECT_DOUBLE_EQ(timeline.transfers[1].end, 6);
@@ -73,7 +74,7 @@ TEST(TimelineTest, SimultaneousTransfersSlowEachOtherOnlyWhileBothMove) {
 
 TEST(TimelineTest, AtMostAsManyBesideAsAllowed) {
   // Three are ready long before the first is done. Two at once: the third waits for the second.
-  TensorTable table = Table({1000, 1000, 9000});
+  TensorTable table = TableOfBytes({1000, 1000, 9000});
   for (TensorInfo& tensor : table.tensors) tensor.backward_seconds = 0.1;
   const IterationTimeline two = Predict(table, {"x", {{2, 2, 0}, {1, 1, 1}, {0, 0, 1}}});
   EXPECT_DOUBLE_EQ(two.transfers[2].start, two.transfers[1].end);
@@ -85,17 +86,17 @@ TEST(TimelineTest, AtMostAsManyBesideAsAllowed) {
 
 TEST(TimelineTest, ThePublishedContentionIsFormula13) {
   // The later one begins 1 s into the earlier one's 1 + 4: 4/5 of 4 kB overlap.
-  EXPECT_DOUBLE_EQ(PublishedPenalty(kCosts, 4000, 1), 0.5 * 4 * (1 - 1.0 / 5));
-  EXPECT_DOUBLE_EQ(PublishedPenalty(kCosts, 4000, 0), 0.5 * 4);
-  EXPECT_DOUBLE_EQ(PublishedPenalty(kCosts, 4000, 9), 0) << "it is over";
-  const IterationTimeline timeline =
-      Predict(Table({2000, 4000}), {"sc", {{1, 1, 0}, {0, 0, 1}}}, {.published_contention = true});
+  EXPECT_DOUBLE_EQ(PublishedPenalty(kTimelineCosts, 4000, 1), 0.5 * 4 * (1 - 1.0 / 5));
+  EXPECT_DOUBLE_EQ(PublishedPenalty(kTimelineCosts, 4000, 0), 0.5 * 4);
+  EXPECT_DOUBLE_EQ(PublishedPenalty(kTimelineCosts, 4000, 9), 0) << "it is over";
+  const IterationTimeline timeline = Predict(
+      TableOfBytes({2000, 4000}), {"sc", {{1, 1, 0}, {0, 0, 1}}}, {.published_contention = true});
   EXPECT_DOUBLE_EQ(timeline.transfers[0].end, 6) << "the earlier one is not slowed";
   EXPECT_DOUBLE_EQ(timeline.transfers[1].end, 2 + 3 + 1.6);
 }
 
 TEST(TimelineTest, ForwardMayWaitForItsOwnTensorsOnly) {
-  TensorTable table = Table({2000, 4000});
+  TensorTable table = TableOfBytes({2000, 4000});
   table.tensors[0].forward_seconds = 3;
   table.tensors[1].forward_seconds = 1;
   // The transfers end at 7 (tensor 1) and 6 (tensor 0), as above.
@@ -109,8 +110,9 @@ TEST(TimelineTest, ForwardMayWaitForItsOwnTensorsOnly) {
 
 TEST(TimelineTest, RefusesAScheduleOfAnotherModel) {
   const auto fault = [](const Schedule& schedule, const TimelineOptions& options) {
-    return std::string(
-        PredictTimeline(Table({4, 4, 4}), kCosts, schedule, options).status().message());
+    return std::string(PredictTimeline(TableOfBytes({4, 4, 4}), kTimelineCosts, schedule, options)
+                           .status()
+                           .message());
   };
   EXPECT_THAT(fault({"x", {{0, 1, 0}}}, {}), HasSubstr("the schedule: transfers[0]"));
   EXPECT_THAT(fault({"x", {{1, 2, 0}, {0, 0, 2}}}, {.published_contention = true}),

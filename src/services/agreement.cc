@@ -142,9 +142,12 @@ Answer Agreement::AskAbout(int rank, uint64_t ticket) const {
 }
 
 AgreementAnswer Agreement::WhatFollows(const ServiceId& seen) const {
-  // A worker takes part in every round, so it can have missed the end of one at most; others have
-  // joined, or come from before the service was rebuilt.
-  if (last_.has_value() && seen == before_last_) return *last_;
+  return last_.has_value() && seen == before_last_ ? AgreementAnswer(*last_) : InForceNow();
+}
+
+// For one that may have missed the ends of several rounds: it has joined, comes from before the service was
+// rebuilt, or another worker's word has ended a round before its own was there.
+Welcome Agreement::InForceNow() const {
   Welcome welcome = {.seen = last(), .values = {}};
   for (const auto& [kind, value] : in_force_) welcome.values.push_back({value.title, value.from});
   return welcome;
@@ -170,9 +173,10 @@ void Agreement::On(const ServiceContext& /*context*/, int from, uint64_t ticket,
 void Agreement::On(const ServiceContext& context, int from, uint64_t ticket, Position request,
                    ServiceStep& step) {
   if (!round_.has_value() || round_->id != request.round || !members_.contains(from)) {
+    // It has not heard how that round ended, so the outcome of a later one would not be enough.
     const bool ended_last = last_.has_value() && last_->round == request.round;
     step.answers.push_back(
-        Reply(from, ticket, ended_last ? AgreementAnswer(*last_) : WhatFollows(request.round)));
+        Reply(from, ticket, ended_last ? AgreementAnswer(*last_) : AgreementAnswer(InForceNow())));
     return;
   }
   const ValueTitle& title = round_->proposal.title;
@@ -229,6 +233,13 @@ void Agreement::On(const ServiceContext& context, int from, uint64_t ticket, Rel
     Conclude(context, std::move(outcome), step, absl::StatusCode::kCancelled);
   }
   ForgetReleased();
+}
+
+std::set<std::string> Agreement::kinds() const {
+  std::set<std::string> kinds;
+  for (const auto& [kind, value] : in_force_) kinds.insert(kind);
+  for (const auto& [kind, ranks] : released_) kinds.insert(kind);
+  return kinds;
 }
 
 void Agreement::ForgetReleased() {

@@ -46,6 +46,9 @@ class Agreement : public Service {
   absl::StatusOr<std::string> Rebuild(const ServiceContext& context,
                                       const std::vector<ServiceReport>& reports) override;
 
+  // Kinds of which a value is in force, or which some workers have let go of.
+  std::set<std::string> kinds() const;
+
  private:
   struct Proposal {
     ValueTitle title;
@@ -85,7 +88,9 @@ class Agreement : public Service {
   // `why`: of an outcome that is not accepted.
   void Conclude(const ServiceContext& context, Outcome outcome, ServiceStep& step,
                 absl::StatusCode why = absl::StatusCode::kFailedPrecondition);
+  // For a worker that has heard of all rounds up to `seen`.
   AgreementAnswer WhatFollows(const ServiceId& seen) const;
+  Welcome InForceNow() const;
   Answer AskAbout(int rank, uint64_t ticket) const;
   const ServiceId& last() const { return last_.has_value() ? last_->round : first_; }
   uint64_t ValueBytes() const;

@@ -63,6 +63,7 @@ class Members {
           more = true;
           if (auto* ask = std::get_if<AgreementMember::Ask>(&command)) {
             tags_[{rank, ++tickets_}] = ask->tag;
+            if (ask->tag == 0) conversation_[rank] = {tickets_, ask->bytes};
             Step(Asked{rank, tickets_, ask->bytes});
           } else if (auto* check = std::get_if<AgreementMember::Check>(&command)) {
             checks_[rank] = *check;
@@ -109,8 +110,17 @@ class Members {
     Settle();
   }
 
+  // The answers that this worker did not get were lost with the host: it asks the next one again.
+  void AskAgain(int rank) {
+    deaf_.erase(rank);
+    const auto [ticket, bytes] = conversation_.at(rank);
+    Step(Asked{rank, ticket, bytes});
+    Settle();
+  }
+
   void Send(const ServiceStep& step) {
     for (const services::Answer& answer : step.answers) {
+      if (deaf_.contains(answer.to)) continue;
       const auto tag = tags_.find({answer.to, answer.ticket});
       if (tag == tags_.end()) continue;
       const uint64_t number = tag->second;
@@ -131,7 +141,9 @@ class Members {
   std::map<int, std::vector<AgreementMember::Adopt>> adopted_;
   std::map<int, std::vector<AgreementMember::Decided>> decided_;
   std::map<int, AgreementMember::Check> checks_;
-  std::set<int> held_;  // they do not answer the question
+  std::set<int> held_;                                            // they do not answer the question
+  std::set<int> deaf_;                                            // answers to them are lost
+  std::map<int, std::pair<uint64_t, std::string>> conversation_;  // ticket and request, the last
   std::map<std::pair<int, uint64_t>, uint64_t> tags_;
   uint64_t tickets_ = 0;
   uint64_t incarnation_ = 0;
@@ -170,7 +182,7 @@ TEST(AgreementTest, AKindIsForgottenWhenAllHaveLetGoOfIt) {
   // A lost worker has let go of everything.
   members.Lose(2);
   members.Propose(0, "topology", 1, "value");  // the last outcome is another one
-  EXPECT_THAT(members.service_.State(), testing::Not(HasSubstr("schedule")));
+  EXPECT_THAT(members.service_.State(), ::testing::Not(HasSubstr("schedule")));
   EXPECT_TRUE(members.decided_[0].back().status.ok());
 }
 
@@ -220,7 +232,7 @@ TEST(AgreementTest, ARebuiltServiceIsToldAgainWhoHasLetGo) {
   members[1].Release("schedule");
   members[2].Release("schedule");
   members.Propose(1, "topology", 1, "value");
-  EXPECT_THAT(members.service_.State(), testing::Not(HasSubstr("schedule")));
+  EXPECT_THAT(members.service_.State(), ::testing::Not(HasSubstr("schedule")));
 }
 
 TEST(AgreementTest, AllUseAValueFromAPointThatNobodyHasReached) {
@@ -346,6 +358,32 @@ TEST(AgreementTest, AValueThatCannotBeUsedIsRefusedWithTheReason) {
   members[1].Checked(members.checks_.at(1).round, absl::InvalidArgumentError("line 3 is odd"));
   members.Settle();
   EXPECT_THAT(members.decided_[0][0].status.message(), HasSubstr("line 3 is odd"));
+}
+
+// It took the outcome of the second round, in which the value was refused before its own answer was there, for
+// that of the first, and never used the value of the first.
+TEST(AgreementTest, AnOutcomeThatWasLostWithTheHostIsNotHiddenByALaterRound) {
+  Members members(3);
+  for (int rank = 0; rank < 3; ++rank) members[rank].Reached("schedule", 10 * rank);
+  members.held_ = {2};
+  members.Propose(0, "schedule", 1, "first");
+  members.deaf_ = {2};
+  members.Answer(2);
+  members.Settle();
+  ASSERT_THAT(members.adopted_[0], SizeIs(1));
+  ASSERT_THAT(members.adopted_[2], IsEmpty());
+  members.held_ = {1, 2};
+  members.Propose(0, "topology", 1, "second");
+  members[1].Checked(members.checks_.at(1).round, absl::InvalidArgumentError("no"));
+  members.Settle();
+  ASSERT_THAT(members.decided_[0], SizeIs(2));
+  ASSERT_FALSE(members.decided_[0][1].status.ok());
+  members.AskAgain(2);
+  ASSERT_THAT(members.adopted_[2], SizeIs(1));
+  EXPECT_EQ(members.adopted_[2][0].title, members.adopted_[0][0].title);
+  EXPECT_EQ(members.adopted_[2][0].from, members.adopted_[0][0].from);
+  EXPECT_EQ(members.adopted_[2][0].value, "first");
+  EXPECT_EQ(members[2].Limit("schedule"), INT64_MAX);
 }
 
 TEST(AgreementTest, OfOneVersionThereIsOneValue) {

@@ -33,6 +33,11 @@ class Counter : public Service {
   bool CanRebuild() const override { return rebuilds_; }
   absl::StatusOr<std::string> Rebuild(const ServiceContext& context,
                                       const std::vector<ServiceReport>& reports) override;
+  bool CanResume() const override { return true; }
+  // Nothing of it is ever open.
+  absl::Status Resume(absl::string_view state, const std::vector<int>& /*ranks*/) override {
+    return Load(state);
+  }
 
  private:
   const bool rebuilds_;

@@ -8,7 +8,8 @@
 
 namespace syncopate::services {
 
-absl::StatusOr<HostOrder> HostOrder::Make(int size, std::vector<int> candidates) {
+absl::StatusOr<HostOrder> HostOrder::Make(int size, std::vector<int> candidates,
+                                          const std::vector<int>& absent) {
   if (size < 1 || size > limits::kWorkersMax) {
     return absl::InvalidArgumentError(absl::StrCat("a job of ", size, " workers"));
   }
@@ -27,11 +28,20 @@ absl::StatusOr<HostOrder> HostOrder::Make(int size, std::vector<int> candidates)
   if (candidates.empty()) {
     return absl::InvalidArgumentError("no rank may host services");
   }
-  return HostOrder(size, std::move(candidates));
+  std::vector<bool> live(static_cast<size_t>(size), true);
+  for (const int rank : absent) {
+    if (rank < 0 || rank >= size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", rank, " cannot be absent: the job has ", size, " workers"));
+    }
+    live[static_cast<size_t>(rank)] = false;
+  }
+  return HostOrder(std::move(live), std::move(candidates));
 }
 
-HostOrder::HostOrder(int size, std::vector<int> candidates)
-    : candidates_(std::move(candidates)), live_(static_cast<size_t>(size), true) {
+HostOrder::HostOrder(std::vector<bool> live, std::vector<int> candidates)
+    : candidates_(std::make_shared<const std::vector<int>>(std::move(candidates))),
+      live_(std::move(live)) {
   Choose(0);
 }
 
@@ -53,8 +63,10 @@ absl::Status HostOrder::Apply(const Change& change) {
   live_[rank] = joins;
   if (joins) {
     // It has no state, so it stands behind all others, whatever place its rank had before.
-    std::erase(candidates_, change.rank);
-    if (change.may_host) candidates_.push_back(change.rank);
+    std::vector<int> candidates = *candidates_;
+    std::erase(candidates, change.rank);
+    if (change.may_host) candidates.push_back(change.rank);
+    candidates_ = std::make_shared<const std::vector<int>>(std::move(candidates));
   }
   changes_.push_back(change);
   Choose(change.order);
@@ -64,7 +76,7 @@ absl::Status HostOrder::Apply(const Change& change) {
 void HostOrder::Choose(uint64_t order) {
   int found[2] = {-1, -1};
   int count = 0;
-  for (const int rank : candidates_) {
+  for (const int rank : *candidates_) {
     if (!IsLive(rank)) continue;
     found[count++] = rank;
     if (count == 2) break;

@@ -4,6 +4,7 @@
 #define SYNCOPATE_SERVICES_HOST_ORDER_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,8 +27,10 @@ struct Change {
 class HostOrder {
  public:
   // `candidates` are the ranks that may host, first choice first: the training ranks by number, never
-  // a server's rank, or what the user says. Each is below `size`, and none is there twice.
-  static absl::StatusOr<HostOrder> Make(int size, std::vector<int> candidates);
+  // a server's rank, or what the user says. Each is below `size`, and none is there twice. `absent`
+  // are ranks below `size` that are not there until they join.
+  static absl::StatusOr<HostOrder> Make(int size, std::vector<int> candidates,
+                                        const std::vector<int>& absent = {});
 
   // An error if it is not the next change, or cannot be.
   absl::Status Apply(const Change& change);
@@ -44,14 +47,15 @@ class HostOrder {
            live_[static_cast<size_t>(rank)];
   }
   std::vector<int> LiveRanks() const;
-  const std::vector<int>& candidates() const { return candidates_; }  // some may be gone
+  const std::vector<int>& candidates() const { return *candidates_; }  // some may be gone
   const std::vector<Change>& changes() const { return changes_; }
 
  private:
-  HostOrder(int size, std::vector<int> candidates);
+  HostOrder(std::vector<bool> live, std::vector<int> candidates);
   void Choose(uint64_t order);
 
-  std::vector<int> candidates_;
+  // Those of a copy are the same until somebody joins, so that very many orders take little memory.
+  std::shared_ptr<const std::vector<int>> candidates_;
   std::vector<bool> live_;
   std::vector<Change> changes_;
   int host_ = -1;

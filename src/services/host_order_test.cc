@@ -66,6 +66,21 @@ TEST(HostOrderTest, OneThatJoinsStandsBehindAllOthers) {
   ExpectIs(order, 0, 3, 6);
 }
 
+TEST(HostOrderTest, OneThatIsNotThereYetHostsWhenItIsItsTurn) {
+  auto made = HostOrder::Make(3, {0, 1, 2}, /*absent=*/{0});
+  ASSERT_TRUE(made.ok()) << made.status();
+  HostOrder order = *made;
+  ExpectIs(order, 1, 2, 0);
+  EXPECT_THAT(order.LiveRanks(), ElementsAre(1, 2));
+  Apply(order, Kind::kJoined, 0, true);
+  ExpectIs(order, 1, 2, 0);
+  Apply(order, Kind::kLost, 1);
+  ExpectIs(order, 2, 0, 2);
+  ExpectIs(*made, 1, 2, 0);  // a copy keeps its own
+  EXPECT_THAT(made->candidates(), ElementsAre(0, 1, 2));
+  EXPECT_FALSE(HostOrder::Make(3, {0}, {3}).ok());
+}
+
 TEST(HostOrderTest, AWorkerHostsInOneIncarnationWhichGrows) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Random random(seed);

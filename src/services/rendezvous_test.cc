@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Phase = RendezvousState::Phase;
 
-RendezvousState New(int size, std::vector<std::string> hosts = {}) {
+RendezvousState NewMeeting(int size, std::vector<std::string> hosts = {}) {
   auto state = NewRendezvous("job", size, std::move(hosts));
   EXPECT_TRUE(state.ok()) << state.status();
   return *std::move(state);
@@ -48,7 +48,7 @@ TEST(RendezvousTest, AnswersNobodyBeforeTheLastAndThenEverybody) {
     std::vector<int> order;
     for (int rank = 0; rank < size; ++rank) order.push_back(rank);
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
-    RendezvousState state = New(size);
+    RendezvousState state = NewMeeting(size);
     for (size_t i = 0; i + 1 < order.size(); ++i) {
       EXPECT_THAT(Step(0, Join(order[i], size), state).answers, IsEmpty());
       EXPECT_EQ(state.phase, Phase::kGathering);
@@ -68,7 +68,7 @@ TEST(RendezvousTest, AnswersNobodyBeforeTheLastAndThenEverybody) {
 }
 
 TEST(RendezvousTest, TurnsAwayWhoDoesNotBelongAndGoesOn) {
-  RendezvousState state = New(2);
+  RendezvousState state = NewMeeting(2);
   Step(0, Join(0, 2), state);
   JoinEvent stranger = Join(1, 2);
   stranger.job = "other";
@@ -89,7 +89,7 @@ TEST(RendezvousTest, TurnsAwayWhoDoesNotBelongAndGoesOn) {
 }
 
 TEST(RendezvousTest, ARankComesOnce) {
-  RendezvousState state = New(2);
+  RendezvousState state = NewMeeting(2);
   Step(0, Join(0, 2), state);
   JoinEvent again = Join(0, 2);
   again.call = 7;
@@ -104,13 +104,13 @@ TEST(RendezvousTest, ARankComesOnce) {
 }
 
 TEST(RendezvousTest, TellsLatecomersWhatHappened) {
-  RendezvousState met = New(1);
+  RendezvousState met = NewMeeting(1);
   Step(0, Join(0, 1), met);
   JoinEvent late = Join(0, 1);
   late.call = 9;
   EXPECT_THAT(OnlyMessage(Step(0, late, met)), HasSubstr("have met already"));
 
-  RendezvousState failed = New(3);
+  RendezvousState failed = NewMeeting(3);
   Step(0, Join(0, 3), failed);
   Step(0, LeaveEvent{100}, failed);
   EXPECT_THAT(OnlyMessage(Step(0, Join(1, 3), failed)),
@@ -118,7 +118,7 @@ TEST(RendezvousTest, TellsLatecomersWhatHappened) {
 }
 
 TEST(RendezvousTest, TheWorkersMayMeetAgain) {
-  RendezvousState state = New(2);
+  RendezvousState state = NewMeeting(2);
   JoinEvent again = Join(0, 2);
   again.round = 1;
   again.call = 200;
@@ -138,7 +138,7 @@ TEST(RendezvousTest, TheWorkersMayMeetAgain) {
 }
 
 TEST(RendezvousTest, WhoLeavesEarlyIsNamedToTheOthers) {
-  RendezvousState state = New(4, {"a", "a", "b", "b"});
+  RendezvousState state = NewMeeting(4, {"a", "a", "b", "b"});
   Step(0, Join(0, 4), state);
   Step(0, Join(1, 4), state);
   const RendezvousStep step = Step(0, LeaveEvent{101}, state);
@@ -151,7 +151,7 @@ TEST(RendezvousTest, WhoLeavesEarlyIsNamedToTheOthers) {
 }
 
 TEST(RendezvousTest, LeavingAfterwardsOrAsAStrangerChangesNothing) {
-  RendezvousState state = New(2);
+  RendezvousState state = NewMeeting(2);
   Step(0, Join(0, 2), state);
   EXPECT_THAT(Step(0, LeaveEvent{55}, state).answers, IsEmpty());
   EXPECT_EQ(state.phase, Phase::kGathering);
@@ -161,7 +161,7 @@ TEST(RendezvousTest, LeavingAfterwardsOrAsAStrangerChangesNothing) {
 }
 
 TEST(RendezvousTest, TheFirstDeadlineEndsItAndNamesTheMissing) {
-  RendezvousState state = New(4, {"a", "a", "b", "b"});
+  RendezvousState state = NewMeeting(4, {"a", "a", "b", "b"});
   JoinEvent patient = Join(0, 4), hasty = Join(2, 4);
   patient.deadline_ns = 1000;
   hasty.deadline_ns = 500;
@@ -181,7 +181,7 @@ TEST(RendezvousTest, TheFirstDeadlineEndsItAndNamesTheMissing) {
 }
 
 TEST(RendezvousTest, ADeadlineTellsWhoWasTurnedAway) {
-  RendezvousState state = New(2);
+  RendezvousState state = NewMeeting(2);
   JoinEvent first = Join(0, 2);
   first.deadline_ns = 10;
   Step(0, first, state);
@@ -191,8 +191,8 @@ TEST(RendezvousTest, ADeadlineTellsWhoWasTurnedAway) {
 }
 
 TEST(RendezvousTest, NamesManyMissingBriefly) {
-  EXPECT_EQ(DescribeMissing(New(300)), "ranks 0-299");
-  const std::string text = DescribeMissing(New(300, std::vector<std::string>(300, "h")));
+  EXPECT_EQ(DescribeMissing(NewMeeting(300)), "ranks 0-299");
+  const std::string text = DescribeMissing(NewMeeting(300, std::vector<std::string>(300, "h")));
   EXPECT_THAT(text, HasSubstr("rank 7 on h and 292 more"));
 }
 
@@ -208,7 +208,7 @@ TEST(RendezvousTest, RandomEventsAnswerEveryCallOnce) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const int size = static_cast<int>(random.Between(1, 6));
-    RendezvousState state = New(size);
+    RendezvousState state = NewMeeting(size);
     std::set<CallId> waiting, answered;
     int64_t now_ns = 0;
     for (CallId call = 1; call < 40; ++call) {

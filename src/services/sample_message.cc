@@ -41,6 +41,19 @@ void AddInterval(Intervals& set, const Interval& interval) {
   set.insert(set.erase(begin, end), {first, last - first});
 }
 
+uint64_t CountOf(const SampleProgress& progress, uint64_t samples) {
+  uint64_t count = progress.done * samples;
+  for (const Intervals& epoch : progress.open) count += CountOf(epoch);
+  return count;
+}
+
+void AddSamples(SampleProgress& progress, uint64_t epoch, const Interval& interval) {
+  if (epoch < progress.done) return;
+  const uint64_t index = epoch - progress.done;
+  if (index >= progress.open.size()) progress.open.resize(index + 1);
+  AddInterval(progress.open[index], interval);
+}
+
 uint64_t CountOf(const Intervals& set) {
   uint64_t count = 0;
   for (const Interval& interval : set) count += interval.count;
@@ -88,6 +101,20 @@ Intervals ReadIntervals(ByteReader& reader) {
   return set;
 }
 
+void AppendProgress(std::string& out, const SampleProgress& progress) {
+  Append(out, progress.done);
+  Append(out, static_cast<uint32_t>(progress.open.size()));
+  for (const Intervals& epoch : progress.open) AppendIntervals(out, epoch);
+}
+
+SampleProgress ReadProgress(ByteReader& reader) {
+  SampleProgress progress;
+  progress.done = ReadUpTo(reader, limits::kEpochsMax);
+  const uint32_t open = ReadCount(reader, limits::kRangesHeldMax, 4);
+  for (uint32_t i = 0; i < open && reader.ok(); ++i) progress.open.push_back(ReadIntervals(reader));
+  return progress;
+}
+
 std::string EncodeSampleRequest(const SampleRequest& request) {
   std::string out;
   Append(out, static_cast<uint8_t>(request.index() + 1));
@@ -126,8 +153,7 @@ std::string EncodeSampleAnswer(const SampleAnswer& answer) {
     Append(out, grant->done);
     Append(out, static_cast<uint8_t>(grant->over));
   } else if (const auto* summary = std::get_if<SummaryAnswer>(&answer)) {
-    Append(out, summary->done);
-    Append(out, summary->counted);
+    AppendProgress(out, summary->progress);
     Append(out, summary->repeated);
   }
   return out;
@@ -145,8 +171,7 @@ absl::StatusOr<SampleAnswer> DecodeSampleAnswer(absl::string_view bytes) {
     grant.over = ReadTruth(reader);
   } else if (type == 2) {
     auto& summary = answer.emplace<SummaryAnswer>();
-    summary.done = reader.Read<uint64_t>();
-    summary.counted = reader.Read<uint64_t>();
+    summary.progress = ReadProgress(reader);
     summary.repeated = reader.Read<uint64_t>();
   } else {
     Refuse(reader);

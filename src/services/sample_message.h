@@ -38,9 +38,22 @@ struct SampleRange {
   friend bool operator==(const SampleRange&, const SampleRange&) = default;
 };
 
+// How far epochs are: which samples count, of those from epoch `done` on.
+struct SampleProgress {
+  uint64_t done = 0;            // epochs below this are complete
+  std::vector<Intervals> open;  // by epoch from `done` on; those behind the last have none yet
+
+  friend bool operator==(const SampleProgress&, const SampleProgress&) = default;
+};
+// How many samples count in all, in epochs of that many.
+uint64_t CountOf(const SampleProgress& progress, uint64_t samples);
+// Adds samples of an epoch; those of a complete one are there already.
+void AddSamples(SampleProgress& progress, uint64_t epoch, const Interval& interval);
+
 // Requests.
 // These ranges are used, and give me up to `want` samples more. Answered by GrantAnswer, when there
-// are some, when all epochs are over, or at once if want is 0.
+// are some, when all epochs are over, or at once if want is 0. Also at once, without ranges, if there
+// are none now and the asker holds some that it has not said: others may wait for these.
 struct NextRequest {
   uint64_t want = 0;
   std::vector<ServiceId> said;  // at most limits::kRangesSaidMax
@@ -50,15 +63,15 @@ using SampleRequest = std::variant<NextRequest, SummaryRequest>;
 
 // Answers.
 struct GrantAnswer {
-  std::vector<SampleRange> ranges;  // all of one epoch; none: nothing was wanted, or `over`
-  uint64_t done = 0;                // epochs below this are complete
-  bool over = false;                // all epochs are
+  // All of one epoch. None: nothing was wanted, or `over`, or the asker is to say first what it holds.
+  std::vector<SampleRange> ranges;
+  uint64_t done = 0;  // epochs below this are complete
+  bool over = false;  // all epochs are
 };
 struct SummaryAnswer {
-  uint64_t done = 0;     // complete epochs
-  uint64_t counted = 0;  // samples of the oldest epoch that is not
-  uint64_t repeated =
-      0;  // samples handed out again, in all epochs: computed twice, or at least begun
+  SampleProgress progress;
+  // Samples handed out again, in all epochs: computed twice, or at least begun.
+  uint64_t repeated = 0;
 };
 using SampleAnswer = std::variant<GrantAnswer, SummaryAnswer>;
 
@@ -80,7 +93,9 @@ absl::StatusOr<SampleAnswer> DecodeSampleAnswer(absl::string_view bytes);
 std::string EncodeSampleReport(const SampleReport& report);
 absl::StatusOr<SampleReport> DecodeSampleReport(absl::string_view bytes);
 
-// For states and reports.
+// For states, reports and checkpoints.
+void AppendProgress(std::string& out, const SampleProgress& progress);
+SampleProgress ReadProgress(ByteReader& reader);
 void AppendInterval(std::string& out, const Interval& interval);
 Interval ReadInterval(ByteReader& reader);
 void AppendIntervals(std::string& out, const Intervals& set);

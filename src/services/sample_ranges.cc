@@ -1,6 +1,7 @@
 #include "services/sample_ranges.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -9,6 +10,10 @@
 
 namespace syncopate::services {
 
+SampleRanges::SampleRanges(const SampleRangesOptions& options) : options_(options) {
+  SetUp(options.before, options.before.open);
+}
+
 absl::Status SampleRanges::Validate(const SampleRangesOptions& options) {
   if (options.samples < 1 || options.samples > limits::kSamplesMax || options.epochs < 1 ||
       options.epochs > limits::kEpochsMax || options.ahead > limits::kRangesHeldMax) {
@@ -16,7 +21,15 @@ absl::Status SampleRanges::Validate(const SampleRangesOptions& options) {
                                                    " samples in ", options.epochs, " epochs, ",
                                                    options.ahead, " ahead"));
   }
-  return absl::OkStatus();
+  const SampleProgress& before = options.before;
+  bool fits = before.done <= options.epochs && before.open.size() <= options.epochs - before.done;
+  for (const Intervals& epoch : before.open) {
+    fits = fits && (epoch.empty() || epoch.back().end() <= options.samples);
+  }
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("samples count that are not among ",
+                                                 options.samples, " samples in ", options.epochs,
+                                                 " epochs"));
 }
 
 ServiceStep SampleRanges::Step(const ServiceContext& context, const ServiceEvent& event) {
@@ -31,9 +44,7 @@ ServiceStep SampleRanges::Step(const ServiceContext& context, const ServiceEvent
     } else if (const auto* next = std::get_if<NextRequest>(&*request)) {
       OnNext(context, asked->from, asked->ticket, *next, step);
     } else {
-      const SummaryAnswer summary = {.done = done_,
-                                     .counted = open_.empty() ? 0 : open_.front().counted,
-                                     .repeated = repeated_};
+      const SummaryAnswer summary = {.progress = Progress(), .repeated = repeated_};
       step.answers.push_back({.to = asked->from,
                               .ticket = asked->ticket,
                               .bytes = EncodeSampleAnswer(summary),
@@ -60,7 +71,7 @@ void SampleRanges::OnNext(const ServiceContext& context, int from, uint64_t tick
   for (const ServiceId& id : request.said) {
     const auto found = held_.find(id);
     if (found == held_.end()) continue;  // as above, or said twice in one request
-    epoch(found->second.epoch).counted += found->second.samples.count;
+    AddInterval(epoch(found->second.epoch).counted, found->second.samples);
     held_.erase(found);
   }
   const uint64_t done = done_;
@@ -81,7 +92,7 @@ void SampleRanges::OnNext(const ServiceContext& context, int from, uint64_t tick
 }
 
 void SampleRanges::CloseEpochs() {
-  while (!open_.empty() && open_.front().counted == options_.samples) {
+  while (!open_.empty() && CountOf(open_.front().counted) == options_.samples) {
     open_.pop_front();
     ++done_;
   }
@@ -89,6 +100,40 @@ void SampleRanges::CloseEpochs() {
 
 void SampleRanges::Serve(const ServiceContext& context, ServiceStep& step) {
   while (!takers_.empty() && ServeOne(context, takers_.front(), step)) takers_.pop_front();
+  if (!takers_.empty()) SendBackHolders(step);
+}
+
+void SampleRanges::SendBackHolders(ServiceStep& step) {
+  std::set<int> holders;
+  for (const auto& [id, holding] : held_) holders.insert(holding.rank);
+  std::erase_if(takers_, [&](const Taker& taker) {
+    if (!holders.contains(taker.rank)) return false;
+    step.answers.push_back(
+        {.to = taker.rank,
+         .ticket = taker.ticket,
+         .bytes = EncodeSampleAnswer(GrantAnswer{.ranges = {}, .done = done_, .over = false})});
+    return true;
+  });
+}
+
+SampleProgress SampleRanges::Progress() const {
+  SampleProgress progress = {.done = done_, .open = {}};
+  for (const Epoch& epoch : open_) progress.open.push_back(epoch.counted);
+  return progress;
+}
+
+void SampleRanges::SetUp(const SampleProgress& counted, const std::vector<Intervals>& handed) {
+  done_ = counted.done;
+  open_.clear();
+  for (size_t i = 0; i < handed.size(); ++i) {
+    Epoch& epoch = open_.emplace_back();
+    if (i < counted.open.size()) epoch.counted = counted.open[i];
+    // All below the highest was handed out, and of an epoch before another one everything.
+    epoch.cursor = handed[i].empty() ? 0 : handed[i].back().end();
+    if (i + 1 < handed.size()) epoch.cursor = options_.samples;
+    epoch.returned = Complement(handed[i], epoch.cursor);
+  }
+  CloseEpochs();
 }
 
 bool SampleRanges::ServeOne(const ServiceContext& context, const Taker& taker, ServiceStep& step) {
@@ -151,7 +196,7 @@ std::string SampleRanges::State() const {
   Append(out, static_cast<uint32_t>(open_.size()));
   for (const Epoch& epoch : open_) {
     Append(out, epoch.cursor);
-    Append(out, epoch.counted);
+    AppendIntervals(out, epoch.counted);
     AppendIntervals(out, epoch.returned);
   }
   Append(out, static_cast<uint32_t>(held_.size()));
@@ -177,10 +222,13 @@ absl::Status SampleRanges::Load(absl::string_view state) {
   ByteReader reader(state);
   *this = SampleRanges(options_);
   done_ = ReadUpTo(reader, options_.epochs);
-  for (uint32_t left = ReadCount(reader, options_.ahead + 1, 20); left > 0 && reader.ok(); --left) {
+  open_.clear();
+  const uint64_t open_max = std::max<uint64_t>(options_.ahead + 1, options_.before.open.size());
+  for (uint32_t left = ReadCount(reader, open_max, 16); left > 0 && reader.ok(); --left) {
     Epoch& epoch = open_.emplace_back();
     epoch.cursor = ReadUpTo(reader, options_.samples);
-    epoch.counted = ReadUpTo(reader, options_.samples);
+    epoch.counted = ReadIntervals(reader);
+    if (!epoch.counted.empty() && epoch.counted.back().end() > options_.samples) Refuse(reader);
     epoch.returned = ReadIntervals(reader);
   }
   for (uint32_t left = ReadCount(reader, limits::kRangesHeldMax, 42); left > 0; --left) {
@@ -209,63 +257,56 @@ absl::StatusOr<std::string> SampleRanges::Rebuild(const ServiceContext& context,
                                                   const std::vector<ServiceReport>& reports) {
   *this = SampleRanges(options_);
   rebuilt_ = context.incarnation;
+  // What live workers have counted, and what they hold; the rest was with workers that are lost.
+  SampleProgress counted = Progress();
   std::vector<std::pair<int, SampleReport>> known;
   for (const ServiceReport& report : reports) {
     SYNCOPATE_ASSIGN_OR_RETURN(SampleReport decoded, DecodeSampleReport(report.bytes));
-    done_ = std::max(done_, std::min(decoded.done, options_.epochs));
+    const uint64_t done = std::min(decoded.done, options_.epochs);
+    while (counted.done < done) {
+      if (!counted.open.empty()) counted.open.erase(counted.open.begin());
+      ++counted.done;
+    }
     known.emplace_back(report.from, std::move(decoded));
   }
-  // What live workers have counted, and what they hold. All below the highest of it was handed out;
-  // the rest of that was with workers that are lost.
-  std::vector<Intervals> counted, handed;
-  const auto reach = [&](uint64_t epoch, const Interval& samples) {
-    if (samples.end() > options_.samples || epoch >= options_.epochs ||
-        epoch - done_ > options_.ahead) {
-      return false;
-    }
-    const size_t index = epoch - done_;
-    if (index >= open_.size()) {
-      open_.resize(index + 1);
-      counted.resize(index + 1);
-      handed.resize(index + 1);
-    }
-    AddInterval(handed[index], samples);
-    open_[index].cursor = std::max(open_[index].cursor, samples.end());
-    return true;
+  SampleProgress handed = counted;
+  // Epochs are open together that were so before the job went on, or that may be ahead of the oldest.
+  const uint64_t end = std::max(counted.done + counted.open.size(),
+                                std::min(options_.epochs, counted.done + options_.ahead + 1));
+  const auto fits = [&](uint64_t epoch, const Interval& samples) {
+    return samples.end() <= options_.samples && epoch < end;
   };
   for (const auto& [from, report] : known) {
-    bool fits = true;
+    bool all_fit = true;
     for (const SampleReport::Epoch& epoch : report.epochs) {
-      if (epoch.epoch < done_) continue;
+      if (epoch.epoch < counted.done) continue;
       for (const Interval& samples : epoch.counted) {
-        fits = fits && reach(epoch.epoch, samples);
-        if (fits) AddInterval(counted[epoch.epoch - done_], samples);
+        all_fit = all_fit && fits(epoch.epoch, samples);
+        if (!all_fit) break;
+        AddSamples(counted, epoch.epoch, samples);
+        AddSamples(handed, epoch.epoch, samples);
       }
     }
     for (const SampleRange& range : report.held) {
-      if (range.epoch < done_) continue;  // said, and heard by the host that is lost
-      fits = fits && reach(range.epoch, range.samples);
-      if (fits) held_[range.id] = {from, range.epoch, range.samples};
+      if (range.epoch < counted.done) continue;  // said, and heard by the host that is lost
+      all_fit = all_fit && fits(range.epoch, range.samples);
+      if (!all_fit) break;
+      AddSamples(handed, range.epoch, range.samples);
+      held_[range.id] = {from, range.epoch, range.samples};
     }
-    if (!fits) {
+    if (!all_fit) {
       return absl::InvalidArgumentError(
           absl::StrCat("rank ", from, " reports samples that cannot have been handed out"));
     }
   }
+  SetUp(counted, handed.open);
   std::vector<std::string> repeats;
   for (size_t i = 0; i < open_.size(); ++i) {
-    Epoch& epoch = open_[i];
-    // Of an epoch before another one everything was handed out.
-    if (i + 1 < open_.size()) epoch.cursor = options_.samples;
-    epoch.counted = CountOf(counted[i]);
-    epoch.returned = Complement(handed[i], epoch.cursor);
-    const uint64_t again = CountOf(epoch.returned);
-    if (again > 0) {
-      repeats.push_back(
-          absl::StrCat("up to ", again, " samples of epoch ", done_ + i, " may be counted twice"));
-    }
+    const uint64_t again = CountOf(open_[i].returned);
+    if (again == 0) continue;
+    repeats.push_back(
+        absl::StrCat("up to ", again, " samples of epoch ", done_ + i, " may be counted twice"));
   }
-  CloseEpochs();
   return absl::StrJoin(repeats, ", ");
 }
 

@@ -24,11 +24,14 @@ struct SampleRangesOptions {
   uint64_t samples = 1;  // of an epoch
   uint64_t epochs = 1;
   uint64_t ahead = 1;  // epochs that may have begun before the oldest is done
+  // What counts already: of a job that goes on.
+  SampleProgress before = {};
 };
 
 class SampleRanges : public Service {
  public:
-  explicit SampleRanges(const SampleRangesOptions& options) : options_(options) {}
+  // The options must be valid.
+  explicit SampleRanges(const SampleRangesOptions& options);
   static absl::Status Validate(const SampleRangesOptions& options);
 
   absl::string_view name() const override { return "samples"; }
@@ -41,9 +44,9 @@ class SampleRanges : public Service {
 
  private:
   struct Epoch {
-    uint64_t cursor = 0;   // samples from here on were never handed out
-    uint64_t counted = 0;  // samples
-    Intervals returned;    // they were, to workers that are gone
+    uint64_t cursor = 0;  // samples from here on were never handed out
+    Intervals counted;
+    Intervals returned;  // they were, to workers that are gone
   };
   struct Holding {
     int rank = -1;
@@ -61,6 +64,11 @@ class SampleRanges : public Service {
   // Gives ranges to those that wait, or the end.
   void Serve(const ServiceContext& context, ServiceStep& step);
   bool ServeOne(const ServiceContext& context, const Taker& taker, ServiceStep& step);
+  // Those that wait for what they may hold themselves are told to say it.
+  void SendBackHolders(ServiceStep& step);
+  // Of epochs that are open all is set but what was counted, and what was handed out.
+  void SetUp(const SampleProgress& counted, const std::vector<Intervals>& handed);
+  SampleProgress Progress() const;
   void CloseEpochs();
   void Return(int rank, ServiceStep& step);
   Epoch& epoch(uint64_t number) { return open_[number - done_]; }

@@ -102,10 +102,10 @@ TEST(SampleRangesTest, RangesAreHandedOutInOrderAndCountWhenSaid) {
   holders.Take(1, 4);
   EXPECT_THAT(holders.Last(0).ranges, ElementsAre(SampleRange{{0, 1}, 0, {0, 4}}));
   EXPECT_THAT(holders.Last(1).ranges, ElementsAre(SampleRange{{0, 2}, 0, {4, 4}}));
-  EXPECT_EQ(holders.Summary().counted, 0u);
+  EXPECT_EQ(CountOf(holders.Summary().progress, 10), 0u);
   holders.UseAll(0);
   holders.Take(0, 4);
-  EXPECT_EQ(holders.Summary().counted, 4u);
+  EXPECT_EQ(CountOf(holders.Summary().progress, 10), 4u);
   EXPECT_THAT(holders.Last(0).ranges, ElementsAre(SampleRange{{0, 3}, 0, {8, 2}}));
   holders.UseAll(0);
   holders.Take(0, 4);  // waits: rank 1 may be lost
@@ -115,7 +115,7 @@ TEST(SampleRangesTest, RangesAreHandedOutInOrderAndCountWhenSaid) {
   EXPECT_TRUE(holders.Last(1).over);
   EXPECT_TRUE(holders.Last(0).over);
   EXPECT_THAT(holders.holders_[0].held(), IsEmpty());
-  EXPECT_EQ(holders.Summary().done, 1u);
+  EXPECT_EQ(holders.Summary().progress.done, 1u);
   EXPECT_EQ(holders.Summary().repeated, 0u);
 }
 
@@ -160,6 +160,57 @@ TEST(SampleRangesTest, NobodyWaitsAtTheEndOfAnEpochThatIsNotTheLast) {
   EXPECT_EQ(holders.Last(1).done, 2u);  // epoch 1 was complete before epoch 0
 }
 
+// It waited for itself, and others for what it held, until the end of the job.
+TEST(SampleRangesTest, OneThatHoldsWhatOthersWaitForIsToldToSayItFirst) {
+  Holders holders({.samples = 8, .epochs = 1, .ahead = 0});
+  holders.Take(0, 4);
+  holders.Take(1, 4);
+  holders.UseAll(1);
+  holders.Take(1, 4);  // waits: rank 0 may be lost
+  EXPECT_THAT(holders.grants_[1], SizeIs(1));
+  holders.Take(0, 4);  // behind it in the queue
+  ASSERT_THAT(holders.grants_[0], SizeIs(2));
+  EXPECT_THAT(holders.Last(0).ranges, IsEmpty());
+  EXPECT_FALSE(holders.Last(0).over);
+  holders.UseAll(0);
+  holders.Take(0, 4);
+  EXPECT_TRUE(holders.Last(0).over);
+  EXPECT_TRUE(holders.Last(1).over);
+}
+
+TEST(SampleRangesTest, AJobThatGoesOnHandsOutWhatDoesNotCountYet) {
+  SampleProgress before = {.done = 1, .open = {{{2, 3}, {6, 1}}, {{0, 2}}}};
+  SampleRangesOptions options = {.samples = 8, .epochs = 4, .ahead = 1, .before = before};
+  ASSERT_TRUE(SampleRanges::Validate(options).ok());
+  Holders holders(options);
+  EXPECT_EQ(holders.Summary().progress, before);
+  EXPECT_EQ(CountOf(before, 8), 14u);
+  holders.Take(0, 8);
+  EXPECT_THAT(holders.Last(0).ranges,
+              ElementsAre(SampleRange{{0, 1}, 1, {0, 2}}, SampleRange{{0, 2}, 1, {5, 1}},
+                          SampleRange{{0, 3}, 1, {7, 1}}));
+  holders.Take(1, 4);
+  EXPECT_THAT(holders.Last(1).ranges, ElementsAre(SampleRange{{0, 4}, 2, {2, 4}}));
+  holders.UseAll(0);
+  holders.Take(0, 0);
+  EXPECT_EQ(holders.Last(0).done, 2u);
+  // Rebuilt it knows what counted before, too.
+  ASSERT_TRUE(holders.service_
+                  .Rebuild({.now_ns = 0, .incarnation = 3},
+                           {{0, holders.holders_[0].Report()}, {1, holders.holders_[1].Report()}})
+                  .ok());
+  EXPECT_EQ(holders.Summary().progress, (SampleProgress{.done = 2, .open = {{{0, 2}}}}));
+  holders.Take(0, 8);
+  EXPECT_THAT(holders.Last(0).ranges, ElementsAre(SampleRange{{0, 1}, 2, {6, 2}}));
+
+  options.before.open.push_back({{7, 2}});  // more than an epoch has
+  EXPECT_FALSE(SampleRanges::Validate(options).ok());
+  options.before = {.done = 5, .open = {}};
+  EXPECT_FALSE(SampleRanges::Validate(options).ok());
+  options.before = {.done = 4, .open = {}};
+  EXPECT_TRUE(SampleRanges::Validate(options).ok());
+}
+
 TEST(SampleRangesTest, OnlyItsHolderMaySayARange) {
   SampleRanges service({.samples = 4, .epochs = 1, .ahead = 0});
   service.Step({}, Asked{0, 1, EncodeSampleRequest(NextRequest{4, {}})});
@@ -191,7 +242,7 @@ TEST(SampleRangesTest, RebuiltItMissesNothingAndSaysWhatMayCountTwice) {
   ASSERT_TRUE(repeats.ok()) << repeats.status();
   // Nobody knows of 14 and 15.
   EXPECT_THAT(*repeats, HasSubstr("up to 4 samples of epoch 0"));
-  EXPECT_EQ(holders.Summary().counted, 4u);
+  EXPECT_EQ(CountOf(holders.Summary().progress, 16), 4u);
   holders.UseAll(2);
   holders.Take(2, 8);
   EXPECT_THAT(holders.Last(2).ranges,
@@ -232,7 +283,7 @@ TEST(SampleRangesTest, EpochsAreExactAtEverySpeed) {
     std::map<std::pair<uint64_t, uint64_t>, int> counted;  // epoch, sample
     std::vector<int> live = {0, 1, 2, 3, 4};
     std::map<int, size_t> waits_after;  // how many grants it had when it asked
-    for (int i = 0; i < 5000 && holders.Summary().done < epochs; ++i) {
+    for (int i = 0; i < 5000 && holders.Summary().progress.done < epochs; ++i) {
       const size_t index = random.Below(live.size());
       const int rank = live[index];
       if (random.Below(30) == 0 && live.size() > 1) {
@@ -250,7 +301,7 @@ TEST(SampleRangesTest, EpochsAreExactAtEverySpeed) {
       waits_after[rank] = holders.grants_[rank].size();
       holders.Take(rank, 1 + random.Below(8));
     }
-    ASSERT_EQ(holders.Summary().done, epochs) << seed;
+    ASSERT_EQ(holders.Summary().progress.done, epochs) << seed;
     ASSERT_EQ(counted.size(), samples * epochs) << seed;
     for (const auto& [key, times] : counted) ASSERT_EQ(times, 1) << seed;
   }

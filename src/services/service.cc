@@ -10,6 +10,10 @@ absl::StatusOr<std::string> Service::Rebuild(const ServiceContext& /*context*/,
   return absl::UnimplementedError(absl::StrCat("service ", name(), " cannot be rebuilt"));
 }
 
+absl::Status Service::Resume(absl::string_view /*state*/, const std::vector<int>& /*ranks*/) {
+  return absl::UnimplementedError(absl::StrCat("service ", name(), " does not go on from a state"));
+}
+
 ServiceAnswer Refusal(int to, uint64_t ticket, const absl::Status& status) {
   return {.to = to,
           .ticket = ticket,

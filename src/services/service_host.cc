@@ -14,8 +14,11 @@ absl::StatusOr<std::unique_ptr<ServiceHost>> ServiceHost::Make(ServiceHostOption
     return absl::InvalidArgumentError(
         absl::StrCat(services.size(), " services; the limit is ", limits::kServicesMax));
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(HostOrder order,
-                             HostOrder::Make(options.size, std::move(options.candidates)));
+  if (!options.order.has_value()) {
+    SYNCOPATE_ASSIGN_OR_RETURN(options.order,
+                               HostOrder::Make(options.size, std::move(options.candidates)));
+  }
+  HostOrder order = *std::move(options.order);
   for (const Change& change : options.history) SYNCOPATE_RETURN_IF_ERROR(order.Apply(change));
   if (!order.IsLive(options.rank)) {
     return absl::InvalidArgumentError(
@@ -38,7 +41,7 @@ ServiceHost::ServiceHost(const ServiceHostOptions& options, HostOrder order, Ser
 absl::StatusOr<uint64_t> ServiceHost::Ask(uint16_t service, uint64_t tag, std::string request,
                                           int64_t now_ns) {
   if (role_ == Role::kEnded) return absl::FailedPreconditionError("the services have ended");
-  if (service >= machine_.services()) {
+  if ((service & ~kStateOfService) >= static_cast<int>(machine_.services())) {
     return absl::NotFoundError(absl::StrCat("there is no service ", service));
   }
   SYNCOPATE_ASSIGN_OR_RETURN(

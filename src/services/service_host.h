@@ -24,6 +24,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -50,6 +51,8 @@ struct ServiceHostOptions {
   std::vector<int> candidates;  // that may host, first choice first
   // The changes before this worker took part; empty if it was there from the beginning.
   std::vector<Change> history;
+  // The order before these changes, if it was made before: `size` and `candidates` are not read.
+  std::optional<HostOrder> order = std::nullopt;
 };
 
 // What the caller has to do.
@@ -94,7 +97,8 @@ class ServiceHost {
   static absl::StatusOr<std::unique_ptr<ServiceHost>> Make(ServiceHostOptions options,
                                                            Services services, int64_t now_ns);
 
-  // Asks service number `service`; the ticket. The answer comes as a command, with `tag`.
+  // Asks service number `service`, or for its state with kStateOfService + its number; the ticket. The
+  // answer comes as a command, with `tag`.
   absl::StatusOr<uint64_t> Ask(uint16_t service, uint64_t tag, std::string request, int64_t now_ns);
   // Answers ReportWanted; by service.
   void GiveReports(uint64_t incarnation, std::vector<std::string> reports, int64_t now_ns);

@@ -6,30 +6,59 @@
 #include "absl/strings/str_join.h"
 #include "base/digest.h"
 #include "base/status.h"
+#include "services/service_state.h"
 
 namespace syncopate::services {
 
-ServiceMachine::ServiceMachine(Services services) : services_(std::move(services)) {
+ServiceMachine::ServiceMachine(Services services) : services_(std::move(services)) {}
+
+// Most workers of a job step no service, so they need not know what a new one's state is.
+void ServiceMachine::KeepFirstStates() {
+  if (!first_states_.empty()) return;
   for (const auto& service : services_) first_states_.push_back(service->State());
 }
 
 void ServiceMachine::Take(uint16_t service, ServiceStep step, Step& into) {
   for (Answer& answer : step.answers) {
-    if (answer.bytes.size() > limits::kServiceBytesMax) {
-      answer =
-          Refusal(answer.to, answer.ticket,
-                  absl::ResourceExhaustedError(absl::StrCat(
-                      "service ", services_[service]->name(), " answers with ", answer.bytes.size(),
-                      " bytes; the limit is ", limits::kServiceBytesMax)));
-    }
-    if (book_.Close(service, answer)) into.answers.push_back(std::move(answer));
+    Close(service, services_[service]->name(), std::move(answer), into);
   }
   if (step.reason.empty()) return;
   into.service = service;
   into.reason = std::move(step.reason);
 }
 
+void ServiceMachine::Close(uint16_t number, absl::string_view name, Answer answer, Step& into) {
+  if (answer.bytes.size() > limits::kServiceBytesMax) {
+    answer = Refusal(answer.to, answer.ticket,
+                     absl::ResourceExhaustedError(
+                         absl::StrCat("service ", name, " answers with ", answer.bytes.size(),
+                                      " bytes; the limit is ", limits::kServiceBytesMax)));
+  }
+  if (book_.Close(number, answer)) into.answers.push_back(std::move(answer));
+}
+
+void ServiceMachine::AnswerItself(uint64_t incarnation, const LoggedRequest& logged, Step& into) {
+  const uint16_t number = logged.request.service;
+  const size_t index = number ^ kStateOfService;
+  if (index >= services_.size()) {
+    return Close(number, "",
+                 Refusal(logged.from, logged.request.ticket,
+                         absl::NotFoundError(absl::StrCat("there is no service ", number))),
+                 into);
+  }
+  const Service& service = *services_[index];
+  ServiceState state = {.moment = {.incarnation = incarnation, .sequence = sequence_}};
+  if (service.CanResume()) state.state = service.State();
+  Close(number, service.name(),
+        {.to = logged.from,
+         .ticket = logged.request.ticket,
+         .bytes = EncodeServiceState(state),
+         .kept = false},
+        into);
+}
+
 ServiceMachine::Step ServiceMachine::Apply(uint64_t incarnation, const EventMessage& message) {
+  KeepFirstStates();
   sequence_ = message.sequence;
   now_ns_ = std::max(now_ns_, message.now_ns);
   const ServiceContext context = {.now_ns = now_ns_, .incarnation = incarnation};
@@ -44,10 +73,7 @@ ServiceMachine::Step ServiceMachine::Apply(uint64_t incarnation, const EventMess
                                                 Asked{logged->from, request.ticket, request.bytes}),
                step);
         } else {
-          const Answer refusal =
-              Refusal(logged->from, request.ticket,
-                      absl::NotFoundError(absl::StrCat("there is no service ", request.service)));
-          if (book_.Close(request.service, refusal)) step.answers.push_back(refusal);
+          AnswerItself(incarnation, *logged, step);
         }
         break;
       case TicketBook::Found::kAnswered:
@@ -112,6 +138,7 @@ std::string ServiceMachine::State() const {
 }
 
 absl::Status ServiceMachine::Load(absl::string_view state) {
+  KeepFirstStates();
   ByteReader reader(state);
   sequence_ = reader.Read<uint64_t>();
   now_ns_ = reader.Read<int64_t>();
@@ -151,6 +178,7 @@ bool ServiceMachine::CanRebuild() const { return ThoseThatCannotRebuild().empty(
 absl::StatusOr<std::string> ServiceMachine::Rebuild(
     uint64_t incarnation, uint64_t changes, int64_t now_ns,
     const std::vector<std::pair<int, ReportMessage>>& reports) {
+  KeepFirstStates();
   book_.Clear();
   changes_ = changes;
   now_ns_ = now_ns;

@@ -53,10 +53,16 @@ class ServiceMachine {
                                       const std::vector<std::pair<int, ReportMessage>>& reports);
 
  private:
+  // Before anything changes.
+  void KeepFirstStates();
   void Take(uint16_t service, ServiceStep step, Step& into);
+  // Answers a request that no service steps: for a state, or to a service that there is not.
+  void AnswerItself(uint64_t incarnation, const LoggedRequest& logged, Step& into);
+  // Puts an answer into the step if somebody waits for it.
+  void Close(uint16_t number, absl::string_view name, Answer answer, Step& into);
 
   Services services_;
-  std::vector<std::string> first_states_;  // of new services
+  std::vector<std::string> first_states_;  // of new services; empty as long as they are new
   TicketBook book_;
   uint64_t sequence_ = 0;
   int64_t now_ns_ = 0;

@@ -15,6 +15,10 @@
 
 namespace syncopate::services {
 
+// Instead of a request to service number i a request with this number + i asks for its state
+// (service_state.h). It has no bytes.
+inline constexpr uint16_t kStateOfService = 0x8000;
+
 // A worker asks service number `service`.
 struct RequestMessage {
   uint64_t ticket = 0;

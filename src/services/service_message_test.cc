@@ -143,7 +143,8 @@ TEST(SampleMessageTest, EveryMessageRoundTrips) {
     ExpectRoundTrip(request, EncodeSampleRequest, DecodeSampleRequest);
   }
   const std::vector<SampleAnswer> answers = {
-      GrantAnswer{{{{1, 2}, 0, {4, 4}}, {{1, 3}, 0, {9, 1}}}, 0, false}, SummaryAnswer{1, 2, 3}};
+      GrantAnswer{{{{1, 2}, 0, {4, 4}}, {{1, 3}, 0, {9, 1}}}, 0, false},
+      SummaryAnswer{{1, {{{0, 2}}, {}}}, 3}};
   for (const auto& answer : answers)
     ExpectRoundTrip(answer, EncodeSampleAnswer, DecodeSampleAnswer);
   ExpectRoundTrip(SampleReport{1, {{1, {{0, 4}, {8, 4}}}}, {{{1, 3}, 1, {4, 4}}}},

@@ -38,6 +38,7 @@ TEST(ServiceWorldTest, RequestsAreAnsweredOnceWhoeverIsLost) {
     sum.adopted += counts.adopted;
     sum.refused += counts.refused;
     sum.blocked += counts.blocked;
+    sum.released += counts.released;
     sum.takeovers += counts.takeovers;
     sum.rebuilt += counts.rebuilt;
     sum.ended += counts.ended;
@@ -48,11 +49,12 @@ TEST(ServiceWorldTest, RequestsAreAnsweredOnceWhoeverIsLost) {
   std::printf(
       "%lu jobs: %lu events, %lu messages, %lu parcels, %lu answers; %lu values adopted, %lu "
       "proposals "
-      "refused, %lu waits at the end of 64; %lu takeovers, %lu rebuilt, %lu told of an end, %lu "
+      "refused, %lu kinds let go of, %lu waits at the end of 64; %lu takeovers, %lu rebuilt, %lu "
+      "told of an end, %lu "
       "left, "
       "%lu joined\n",
       seeds, sum.events, sum.messages, sum.parcels, sum.answers, sum.adopted, sum.refused,
-      sum.blocked, sum.takeovers, sum.rebuilt, sum.ended, sum.left, sum.joined);
+      sum.released, sum.blocked, sum.takeovers, sum.rebuilt, sum.ended, sum.left, sum.joined);
   for (const auto& [name, times] : sum.faults) std::printf("  %5lu x %s\n", times, name.c_str());
   if (seeds < 1000) return;
   // The faults have happened: each kind at each step, before and after it.
@@ -64,6 +66,7 @@ TEST(ServiceWorldTest, RequestsAreAnsweredOnceWhoeverIsLost) {
   EXPECT_GT(sum.joined, 0u);
   EXPECT_GT(sum.blocked, 0u);
   EXPECT_GT(sum.refused, 0u);
+  EXPECT_GT(sum.released, 0u);
 }
 
 }  // namespace

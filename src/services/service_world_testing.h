@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/random.h"
@@ -86,7 +87,7 @@ class ServiceWorld {
  public:
   struct Counts {
     uint64_t events = 0, messages = 0, parcels = 0, answers = 0;
-    uint64_t adopted = 0, refused = 0, repeated = 0, blocked = 0;
+    uint64_t adopted = 0, refused = 0, repeated = 0, blocked = 0, released = 0;
     uint64_t takeovers = 0, rebuilt = 0, ended = 0, left = 0, joined = 0;
     std::map<std::string, uint64_t> faults;  // that happened, by name
   };
@@ -145,6 +146,7 @@ class ServiceWorld {
     bool rebuilt = false;
     std::optional<absl::Status> ended;
     int64_t position = 0;
+    int brief = 0;  // the kind that it uses for a while; it has let go of those before
     std::vector<SampleRange> computing;
     std::map<uint64_t, std::vector<SampleRange>> said;  // by tag, not answered yet
     std::vector<SampleRange> counted;                   // said and answered
@@ -412,7 +414,7 @@ class ServiceWorld {
       self.counted.insert(self.counted.end(), said.mapped().begin(), said.mapped().end());
     }
     self.over = grant->over;
-    if (self.over) return;
+    if (self.over) return ReleaseBriefs(rank, kBriefs);
     self.computing = std::move(grant->ranges);
     Schedule(now_ + random_.Between(1, 10) * (rank % 3 + 1), {.what = Event::kAct, .to = rank});
   }
@@ -456,7 +458,8 @@ class ServiceWorld {
 
   void ProposeSomething(int rank) {
     Worker& self = worker(rank);
-    const std::string kind = random_.Below(2) == 0 ? "schedule" : "topology";
+    std::string kind = random_.Below(2) == 0 ? "schedule" : "topology";
+    if (random_.Below(2) == 0 && self.brief < kBriefs) kind = BriefKind(self.brief);
     uint64_t version = 1;
     for (const auto& adopted : self.adopted) {
       if (adopted.title.kind == kind) version = adopted.title.version + 1;
@@ -475,11 +478,30 @@ class ServiceWorld {
     self.proposed[*number] = title;
   }
 
+  // Kinds that workers use one after the other, each for some positions, and let go of, as those of
+  // synchronizers that end. Workers are at different ones at a time.
+  static constexpr int kBriefs = 3;
+  static constexpr int64_t kBriefPositions = 60;
+  static std::string BriefKind(int number) { return absl::StrCat("brief ", number); }
+
+  // Lets go of those below `end`.
+  void ReleaseBriefs(int rank, int end) {
+    Worker& self = worker(rank);
+    for (; self.brief < end; ++self.brief) {
+      self.member.Release(BriefKind(self.brief));
+      ++counts_.released;
+    }
+  }
+
   // Takes the step for which the batch was computed, unless it is at the end of its margin.
   void Proceed(int rank) {
     Worker& self = worker(rank);
     const int64_t next = self.position + 5 + (rank * 3 + self.position) % 41;
-    if (next > std::min(self.member.Limit("schedule"), self.member.Limit("topology"))) {
+    int64_t limit = std::min(self.member.Limit("schedule"), self.member.Limit("topology"));
+    for (int each = self.brief; each < kBriefs; ++each) {
+      limit = std::min(limit, self.member.Limit(BriefKind(each)));
+    }
+    if (next > limit) {
       counts_.blocked += !self.blocked;
       self.blocked = true;
       return;
@@ -487,6 +509,8 @@ class ServiceWorld {
     self.blocked = false;
     self.position = next;
     for (const char* kind : {"schedule", "topology"}) self.member.Reached(kind, next);
+    ReleaseBriefs(rank, static_cast<int>(std::min<int64_t>(next / kBriefPositions, kBriefs)));
+    for (int each = self.brief; each < kBriefs; ++each) self.member.Reached(BriefKind(each), next);
     std::map<std::string, uint64_t> versions;
     for (const auto& adopted : self.adopted) {
       if (adopted.from <= next) versions[adopted.title.kind] = adopted.title.version;
@@ -547,6 +571,12 @@ class ServiceWorld {
     if (worker.host->open_tickets().size() != 1) {
       Fail(absl::StrCat(who, " has ", worker.host->open_tickets().size(), " open tickets"));
     }
+    for (int each = 0; each < kBriefs; ++each) {
+      if (!worker.member.Released(BriefKind(each)) ||
+          worker.member.Limit(BriefKind(each)) != INT64_MAX) {
+        Fail(absl::StrCat(who, " has not let go of ", BriefKind(each)));
+      }
+    }
     if (worker.member.Limit("schedule") != INT64_MAX ||
         worker.member.Limit("topology") != INT64_MAX) {
       Fail(absl::StrCat(who, " still waits for an outcome"));
@@ -572,9 +602,14 @@ class ServiceWorld {
     }
     for (const auto& [rank, worker] : workers_) {
       if (!worker.in_job) continue;
-      if (!worker.joined && worker.adopted.size() != agreed.size()) {
-        Fail(absl::StrCat("rank ", rank, " has ", worker.adopted.size(), " of ", agreed.size(),
-                          " values"));
+      // Of kinds that are let go of, a worker may miss the last values.
+      const auto kept = [](const std::string& kind) { return !absl::StartsWith(kind, "brief"); };
+      const auto wanted = std::count_if(agreed.begin(), agreed.end(),
+                                        [&](const auto& entry) { return kept(entry.first.first); });
+      const auto had = std::count_if(worker.adopted.begin(), worker.adopted.end(),
+                                     [&](const auto& adopt) { return kept(adopt.title.kind); });
+      if (!worker.joined && had != wanted) {
+        Fail(absl::StrCat("rank ", rank, " has ", had, " of ", wanted, " values"));
       }
       for (const auto& [position, kind, version] : worker.used) {
         uint64_t right = 0;
@@ -588,6 +623,7 @@ class ServiceWorld {
       }
       for (const auto& [title, from] : worker.settled) {
         const auto found = agreed.find({title.kind, title.version});
+        if (found == agreed.end() && !kept(title.kind)) continue;  // let go of by all since
         if (found == agreed.end() ||
             found->second != std::pair<Digest, int64_t>{title.digest, from}) {
           Fail(absl::StrCat(Describe(title), " is settled and not in force"));
@@ -647,6 +683,17 @@ class ServiceWorld {
       if (standby >= 0 &&
           workers_.at(standby).host->machine().State() != worker.host->machine().State()) {
         Fail("the standby is not in the state of the host");
+      }
+      // What all have let go of is forgotten: a job may use any number of kinds. But a joiner may let go of what
+      // the others did before it came, and a service that was rebuilt does not know who did so before: such
+      // kinds, without a value in force, are remembered.
+      if (rebuilt_ || counts_.joined > 0) continue;
+      const auto& agreement =
+          static_cast<const Agreement&>(worker.host->machine().service(kAgreement));
+      for (const std::string& kind : agreement.kinds()) {
+        if (absl::StartsWith(kind, "brief")) {
+          Fail(absl::StrCat("the host knows ", kind, ", which all have let go of"));
+        }
       }
     }
   }

@@ -28,6 +28,10 @@ using strategy::WorkerLost;
 using Kind = EventQueue::Kind;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+// Timers of the service that may pass, one after the other, while nothing else is going to happen. One that
+// waits for a moment answers after one of them; a service that always names another moment would let a run
+// that cannot go on never end.
+constexpr int kTimersOnlyMax = 10'000;
 
 std::unique_ptr<Bandwidth> MakeBandwidth(const VirtualOptions& options) {
   if (options.topology == nullptr) {
@@ -48,9 +52,9 @@ Cluster::Cluster(const VirtualOptions& options, const StrategyFactory& make)
       queue_(random_),
       compute_(options, random_),
       transfers_(options.table, numbers_, MakeBandwidth(options), options.workers) {
-  std::vector<double> first = options.first_parameters;
-  for (size_t i = first.size(); i < numbers_.size(); ++i) {
-    first.push_back(FirstParameter(options.seed, static_cast<int>(i)));
+  first_parameters_ = options.first_parameters;
+  for (size_t i = first_parameters_.size(); i < numbers_.size(); ++i) {
+    first_parameters_.push_back(FirstParameter(options.seed, static_cast<int>(i)));
   }
   std::set<int> absent;
   for (const VirtualOptions::Join& join : options.joins) absent.insert(join.rank);
@@ -58,13 +62,17 @@ Cluster::Cluster(const VirtualOptions& options, const StrategyFactory& make)
     Worker& worker = At(rank);
     worker.rank = rank;
     worker.gone = absent;
-    if (!absent.contains(rank)) {
+    worker.here = !absent.contains(rank);
+    worker.trains = options.Trains(rank);
+    if (!worker.trains) continue;
+    ++trainers_;
+    if (worker.here) {
       worker.strategy =
           make({.rank = rank, .size = options.workers, .tensors = options.table.size()});
     }
     worker.samples = options.samples.empty() ? 1 : options.samples[static_cast<size_t>(rank)];
     samples_sum_ += worker.samples;
-    worker.parameters = first;
+    worker.parameters = first_parameters_;
     worker.gradients.resize(numbers_.size());
     worker.may_use.assign(static_cast<size_t>(options.table.size()), 0);
   }
@@ -82,7 +90,18 @@ Cluster::Cluster(const VirtualOptions& options, const StrategyFactory& make)
 }
 
 // Workers begin together. What makes them drift apart is slowness, jitter and what they wait for.
-void Cluster::Plan() {
+absl::Status Cluster::Plan() {
+  if (options_.make_service) {
+    service_ = std::make_unique<VirtualService>(
+        options_, now_, queue_,
+        VirtualService::Listener{
+            .answered =
+                [this](int rank, uint64_t tag, const absl::StatusOr<std::string>& answer) {
+                  Answer(rank, tag, answer);
+                },
+            .may_leave = [this](int rank) { TellLeft(rank); }});
+    SYNCOPATE_RETURN_IF_ERROR(service_->Begin());
+  }
   for (Worker& worker : workers_) {
     if (worker.strategy == nullptr) continue;
     queue_.Call(0, worker.rank, [this, &worker] { BeginIteration(worker); });
@@ -93,11 +112,20 @@ void Cluster::Plan() {
   for (const VirtualOptions::Join& join : options_.joins) {
     queue_.Call(join.at, join.rank, [this, join] { Join(join); });
   }
+  return absl::OkStatus();
+}
+
+bool Cluster::WaitsForTimersOnly() {
+  const bool only =
+      service_ != nullptr && queue_.size() == service_->timers() && transfers_.NextEnd() == kNever;
+  timers_only_ = only ? timers_only_ + 1 : 0;
+  return timers_only_ > kTimersOnlyMax;
 }
 
 absl::StatusOr<VirtualResult> Cluster::Run() {
-  Plan();
-  while (fault_.ok() && ended_ < workers_.size()) {
+  SYNCOPATE_RETURN_IF_ERROR(Plan());
+  while (fault_.ok() && ended_ < trainers_) {
+    if (WaitsForTimersOnly()) return Stuck();
     // All that happens at one moment happens before the network is looked at: what begins then begins
     // together, and its rates are found once.
     if (queue_.NextTime() <= now_) {
@@ -152,7 +180,7 @@ void Cluster::Fault(int rank, const std::string& what) {
 absl::Status Cluster::Stuck() const {
   std::string text = "nothing can happen any more:";
   for (const Worker& worker : workers_) {
-    if (worker.ended) continue;
+    if (worker.ended || !worker.trains) continue;
     absl::StrAppend(&text, " worker ", worker.rank,
                     worker.draining ? " waits for the end of what is under way"
                                     : absl::StrCat(" waits for tensor ", worker.waits_for),
@@ -164,11 +192,14 @@ absl::Status Cluster::Stuck() const {
 VirtualResult Cluster::Finish() {
   uint64_t numbers = 0;
   for (Worker& worker : workers_) {
-    for (const double number : worker.parameters) {
-      numbers = (numbers ^ std::bit_cast<uint64_t>(number)) * 0x9e3779b97f4a7c15u;
-      numbers ^= numbers >> 29;
+    for (const std::vector<double>* all : {&worker.parameters, &worker.held}) {
+      for (const double number : *all) {
+        numbers = (numbers ^ std::bit_cast<uint64_t>(number)) * 0x9e3779b97f4a7c15u;
+        numbers ^= numbers >> 29;
+      }
     }
     result_.parameters.push_back(std::move(worker.parameters));
+    result_.held.push_back(std::move(worker.held));
   }
   result_.digest = DigestOf(absl::StrCat(digest_, " ", numbers, " ", now_));
   result_.seconds = now_;
@@ -192,7 +223,7 @@ void Cluster::BeginIteration(Worker& worker) {
   result_.begun[static_cast<size_t>(worker.rank)].push_back(now_);
   worker.may_use.assign(worker.may_use.size(), 0);
   const uint64_t growth = static_cast<uint64_t>(worker.iteration) * options_.samples_growth;
-  const uint64_t all = samples_sum_ + growth * workers_.size();
+  const uint64_t all = samples_sum_ + growth * trainers_;
   Tell(worker, IterationBegan{.iteration = worker.iteration,
                               .samples = SamplesOf(worker),
                               .all_samples = options_.all_samples_known ? all : 0});
@@ -271,7 +302,8 @@ void Cluster::HaveGradient(Worker& worker, int tensor) {
 
 void Cluster::End(Worker& worker) {
   if (std::exchange(worker.ended, true)) return;
-  ++ended_;
+  ended_ += worker.trains;
+  if (worker.waits_for >= 0 || worker.draining) EndWait(worker);
   result_.ended[static_cast<size_t>(worker.rank)] = now_;
   transfers_.End(worker.rank);
 }
@@ -296,6 +328,12 @@ void Cluster::Depart(const VirtualOptions::Departure& departure) {
 
 void Cluster::Join(const VirtualOptions::Join& join) {
   Worker& worker = At(join.rank);
+  if (service_ != nullptr) {
+    if (const absl::Status status = service_->Join(join.rank); !status.ok()) {
+      return Fault(join.rank, std::string(status.message()));
+    }
+  }
+  worker.here = true;
   worker.strategy =
       make_({.rank = join.rank, .size = options_.workers, .tensors = options_.table.size()});
   const auto model = std::find_if(workers_.begin(), workers_.end(), [&](const Worker& other) {
@@ -316,29 +354,45 @@ void Cluster::Join(const VirtualOptions::Join& join) {
   BeginIteration(worker);
 }
 
-// Survivors learn of it in the same order, each at its own moment.
+// All learn of it in the same order, each at its own moment: who hears late of one change hears no
+// earlier of the next. A worker that has done its iterations may still host the service.
 void Cluster::TellOthers(int rank, double detection, const Event& event, bool joins) {
   if (!joins) departed_.push_back(event);
-  for (Worker& worker : workers_) {
-    if (worker.ended || worker.rank == rank || worker.strategy == nullptr) continue;
-    const double delay = detection * (1 + options_.jitter * random_.Unit());
-    queue_.Call(now_ + delay, worker.rank, [this, &worker, rank, event, joins] {
-      if (joins) {
-        worker.gone.erase(rank);
-      } else {
-        worker.gone.insert(rank);
-      }
-      worker.everyone = nullptr;
-      Tell(worker, event);
-      FailBroken(worker);
-    });
+  if (!joins && service_ != nullptr) {
+    service_->Depart(rank, /*in_good_order=*/std::holds_alternative<WorkerLeft>(event));
   }
-  // Who has not come yet is told when it comes.
+  const uint64_t change = service_ != nullptr ? service_->changes() : 0;
   for (Worker& worker : workers_) {
-    if (worker.strategy != nullptr || joins) continue;
-    worker.gone.insert(rank);
+    if (worker.rank == rank) continue;
+    if (!worker.here) {
+      // Who has not come yet is told when it comes.
+      if (!joins) worker.gone.insert(rank);
+      continue;
+    }
+    if (worker.ended && (service_ == nullptr || !service_->Runs(worker.rank))) continue;
+    const double delay = detection * (1 + options_.jitter * random_.Unit());
+    worker.told_until = std::max(worker.told_until, now_ + delay);
+    worker.news.push_back({.rank = rank, .joins = joins, .event = event, .change = change});
+    queue_.Call(worker.told_until, -1, [this, &worker] { TakeNews(worker); });
   }
 }
+
+void Cluster::TakeNews(Worker& worker) {
+  const News news = std::move(worker.news.front());
+  worker.news.pop_front();
+  if (service_ != nullptr) service_->Learn(worker.rank, news.change);
+  if (worker.ended) return;
+  if (news.joins) {
+    worker.gone.erase(news.rank);
+  } else {
+    worker.gone.insert(news.rank);
+  }
+  worker.everyone = nullptr;
+  Tell(worker, news.event);
+  FailBroken(worker);
+}
+
+void Cluster::TellLeft(int rank) { TellOthers(rank, At(rank).detection, WorkerLeft{rank}); }
 
 void Cluster::FailBroken(Worker& worker) {
   if (worker.gone.empty()) return;
@@ -360,7 +414,9 @@ const Members& Cluster::EveryoneOf(Worker& worker) {
   if (known == nullptr) {
     std::vector<int> ranks;
     for (int rank = 0; rank < options_.workers; ++rank) {
-      if (!worker.gone.contains(rank)) ranks.push_back(rank);
+      const bool serves = std::find(options_.servers.begin(), options_.servers.end(), rank) !=
+                          options_.servers.end();
+      if (!serves && options_.Trains(rank) && !worker.gone.contains(rank)) ranks.push_back(rank);
     }
     known = std::make_shared<const MemberList>(std::move(ranks));
   }
@@ -405,16 +461,18 @@ void Cluster::FinishTransfers() {
   }
 }
 
-// A server applies a push at once; a pull brings what it then holds.
+// A server applies a push at once; a pull brings what it then holds. That is not what it trains with, if it
+// does: its own pulls bring it.
 void Cluster::Serve(Moving& moving) {
   const strategy::Movement movement = moving.start.movement;
   if (movement != strategy::Movement::kPush && movement != strategy::Movement::kPull) return;
   Worker& server = At(moving.start.target);
   const Moving::Part& part = moving.parts[0];
+  if (server.held.empty()) server.held = first_parameters_;
   moving.result.reserve(moving.numbers);
   for (const TensorCut& cut : moving.cuts) {
     for (size_t i = 0; i < cut.count; ++i) {
-      double& held = server.parameters[cut.first + i];
+      double& held = server.held[cut.first + i];
       if (movement == strategy::Movement::kPush) {
         held -=
             options_.learning_rate * part.start.weight * cut.share * part.values[cut.offset + i];

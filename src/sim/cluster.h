@@ -7,8 +7,10 @@
 #ifndef SYNCOPATE_SIM_CLUSTER_H_
 #define SYNCOPATE_SIM_CLUSTER_H_
 
+#include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <set>
 #include <string>
@@ -24,6 +26,7 @@
 #include "sim/tensor_numbers.h"
 #include "sim/virtual_cluster.h"
 #include "sim/virtual_options.h"
+#include "sim/virtual_service.h"
 #include "sim/virtual_transfers.h"
 #include "strategy/command.h"
 #include "strategy/event.h"
@@ -40,9 +43,18 @@ class Cluster {
   absl::StatusOr<VirtualResult> Run();
 
  private:
+  // Somebody has gone or come, for a worker that has not been told yet.
+  struct News {
+    int rank = -1;
+    bool joins = false;
+    strategy::Event event;
+    uint64_t change = 0;  // VirtualService::changes() then
+  };
   struct Worker {
     int rank = 0;
-    std::unique_ptr<strategy::Strategy> strategy;  // null: it has not come yet
+    std::unique_ptr<strategy::Strategy> strategy;  // null: it has not come yet, or serves
+    bool trains = true;                            // else it serves, until it dies
+    bool here = false;                             // it has come
     uint64_t samples = 1;
     int64_t iteration = 0;
     int64_t gradients_of = -1;  // the iteration that made the last gradients
@@ -50,12 +62,16 @@ class Cluster {
     double waits_since = 0;
     bool draining = false;  // waits for Drained
     bool ended = false;
-    bool stops = false;    // after the iteration that runs
-    bool leaves = false;   // and tells the others so
-    double detection = 0;  // until they know
-    std::set<int> gone;    // of whom it was told, and who has not come
-    Members everyone;      // all but these; null: to be looked up
+    bool stops = false;                  // after the iteration that runs
+    bool leaves = false;                 // and tells the others so
+    double detection = 0;                // until they know
+    std::optional<int64_t> last_ticket;  // that it has asked the service with
+    std::set<int> gone;                  // of whom it was told, and who has not come
+    std::list<News> news;                // in the order in which it will be told
+    double told_until = 0;               // when it will have been told all of it
+    Members everyone;                    // all but these; null: to be looked up
     std::vector<double> parameters;
+    std::vector<double> held;  // for others; empty: nobody has pushed or pulled here
     std::vector<double> gradients;
     std::vector<double> next_gradients;  // real ones of the pass that runs
     std::vector<char> may_use;           // by tensor, in this iteration
@@ -66,7 +82,8 @@ class Cluster {
     int left = 0;
   };
 
-  void Plan();
+  absl::Status Plan();
+  bool WaitsForTimersOnly();
   void Happen(const EventQueue::Entry& entry);
   void Fault(int rank, const std::string& what);
   absl::Status Stuck() const;
@@ -86,6 +103,8 @@ class Cluster {
   void Join(const VirtualOptions::Join& join);
   void End(Worker& worker);
   void TellOthers(int rank, double detection, const strategy::Event& event, bool joins = false);
+  void TakeNews(Worker& worker);
+  void TellLeft(int rank);
   void FailBroken(Worker& worker);
   const Members& EveryoneOf(Worker& worker);
 
@@ -109,9 +128,7 @@ class Cluster {
   void Carry(Worker& worker, const strategy::WakeAt& wake);
   void Carry(Worker& worker, const strategy::Drained& drained);
   void Carry(Worker& worker, const strategy::Fail& fail);
-  void Ask(int rank, const strategy::AskService& ask);
-  // The time itself, or the end of the outage of the service that it falls into.
-  double ServiceAnswersAt(double time) const;
+  void Answer(int rank, uint64_t ticket, const absl::StatusOr<std::string>& answer);
 
   // ---- transfers
   void FinishTransfers();
@@ -125,12 +142,16 @@ class Cluster {
   Random random_;
   double now_ = 0;
   std::vector<Worker> workers_;
-  size_t ended_ = 0;          // workers that have finished, failed or died
+  size_t trainers_ = 0;       // workers that train
+  size_t ended_ = 0;          // of them: that have finished, failed or died
   uint64_t samples_sum_ = 0;  // of all workers' batches
+  std::vector<double> first_parameters_;
   EventQueue queue_;
   ComputeTimes compute_;
   VirtualTransfers transfers_;
   VirtualTransfers::Taken taken_;
+  std::unique_ptr<VirtualService> service_;  // null: none
+  int timers_only_ = 0;                      // steps in a row in which only it could do something
   std::vector<DoneNews> news_;
   std::vector<int> free_news_;
   std::vector<strategy::Command> spare_;  // memory for commands

@@ -95,7 +95,7 @@ bool Cluster::AreRanks(const Worker& worker, const StartTransfer& start) const {
   return false;
 }
 
-// No members: all that live, as far as this worker knows.
+// No members: all training ranks that live, as far as this worker knows.
 void Cluster::Carry(Worker& worker, const StartTransfer& start) {
   if (!IsRange(start.first, start.last) || !AreRanks(worker, start)) {
     return Fault(worker.rank, ToText(Command(start)));
@@ -163,38 +163,37 @@ void Cluster::Carry(Worker& worker, const strategy::Proceed& proceed) {
   if (worker.waits_for == proceed.tensor) UseTensor(worker);
 }
 
-double Cluster::ServiceAnswersAt(double time) const {
-  // Outages may follow or overlap each other.
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (const VirtualOptions::Outage& outage : options_.service_outages) {
-      if (outage.at <= time && time < outage.at + outage.detection) {
-        time = outage.at + outage.detection;
-        moved = true;
-      }
-    }
-  }
-  return time;
-}
-
-// A request that nobody hears is asked again by what runs the worker: it is answered later, and once.
+// Each worker's part in the service is another machine, which knows how often it has asked.
 void Cluster::Carry(Worker& worker, const AskService& ask) {
-  if (options_.service == nullptr) return Fault(worker.rank, "there is no service to ask");
+  if (service_ == nullptr) return Fault(worker.rank, "there is no service to ask");
+  if (ask.service != service_->name()) {
+    return Fault(worker.rank, absl::StrCat("it asks the service ", ask.service,
+                                           ", and there is only ", service_->name()));
+  }
   if (!Validate(ask.message, options_.workers).ok()) {
     return Fault(worker.rank, ToText(Command(ask)));
   }
-  const double heard = ServiceAnswersAt(now_ + options_.message_delay.value_or(0));
-  if (heard == now_) return Ask(worker.rank, ask);
-  queue_.Call(heard, -1, [this, rank = worker.rank, ask] { Ask(rank, ask); });
+  if (worker.last_ticket && ask.ticket <= *worker.last_ticket) {
+    return Fault(worker.rank, absl::StrCat(ToText(Command(ask)), ": ticket ", *worker.last_ticket,
+                                           " was before it"));
+  }
+  worker.last_ticket = ask.ticket;
+  const absl::Status asked =
+      service_->Ask(worker.rank, static_cast<uint64_t>(ask.ticket), Encode(ask.message));
+  if (asked.ok()) return;
+  result_.status[static_cast<size_t>(worker.rank)] = asked;
+  End(worker);
 }
 
-void Cluster::Ask(int rank, const AskService& ask) {
-  for (Service::Answer& answer : options_.service->Ask(now_, rank, ask)) {
-    Worker& to = At(answer.rank);
-    const double sent = ServiceAnswersAt(std::max(now_, answer.at));
-    queue_.Call(sent + options_.message_delay.value_or(0), answer.rank,
-                [this, &to, event = std::move(answer.event)] { Tell(to, event); });
-  }
+void Cluster::Answer(int rank, uint64_t ticket, const absl::StatusOr<std::string>& answer) {
+  queue_.Call(
+      now_, rank,
+      [this, rank,
+       answered = strategy::Answered{.service = service_->name(),
+                                     .ticket = static_cast<int64_t>(ticket),
+                                     .message = MessageOfAnswer(answer, options_.workers)}] {
+        Tell(At(rank), answered);
+      });
 }
 
 // Messages between two workers arrive in their order, those of different workers in any.
@@ -232,12 +231,12 @@ void Cluster::Carry(Worker& worker, const strategy::WakeAt& wake) {
 
 void Cluster::Carry(Worker& worker, const strategy::Drained&) {
   if (!worker.draining) return Fault(worker.rank, "drained, and nobody asked");
-  EndWait(worker);
   if (worker.leaves) transfers_.Leave(worker.rank);
   End(worker);
-  if (worker.leaves) {
-    TellOthers(worker.rank, worker.detection, strategy::WorkerLeft{worker.rank});
-  }
+  if (!worker.leaves) return;
+  // What it knows of the service is handed over first.
+  if (service_ != nullptr) return service_->Leave(worker.rank);
+  TellLeft(worker.rank);
 }
 
 void Cluster::Carry(Worker& worker, const strategy::Fail& fail) {

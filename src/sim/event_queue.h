@@ -55,6 +55,7 @@ class EventQueue {
     Add(time, rank, Kind::kCall, number);
   }
 
+  size_t size() const { return entries_.size(); }
   // The time of the next entry; infinity if there is none.
   double NextTime() const {
     return entries_.empty() ? std::numeric_limits<double>::infinity() : entries_.top().time;

@@ -17,8 +17,9 @@ absl::StatusOr<double> FluidBandwidth::Add(int transfer, const Travel& travel) {
   Moving& moving = transfers_[static_cast<size_t>(transfer)];
   moving.bytes = static_cast<double>(travel.bytes);
   moving.number = -1;
-  SYNCOPATE_ASSIGN_OR_RETURN(moving.flow, travel.average ? flows_->OfAverage(travel.members)
-                                                         : flows_->OfSends(travel.from, travel.to));
+  SYNCOPATE_ASSIGN_OR_RETURN(moving.flow, travel.average
+                                              ? flows_->OfAverage(travel.members, travel.bytes)
+                                              : flows_->OfSends(travel.from, travel.to));
   return moving.flow->a;
 }
 

@@ -1,6 +1,7 @@
 #include "sim/group_flows.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -18,6 +19,8 @@ namespace syncopate::sim {
 namespace {
 
 constexpr uint64_t kElementBytes = 4;
+// The larger size of the smallest size class.
+constexpr uint64_t kFirstClassElements = 256;
 
 plan::CollectiveRequest AllReduceOf(size_t workers, uint64_t elements) {
   plan::CollectiveRequest request;
@@ -40,16 +43,22 @@ std::optional<double> SecondsInMemory(const plan::SharedMemory& memory, int work
   return least;
 }
 
+// Where a line would begin below zero, because the larger size has a slower program, it begins at zero and
+// goes through the larger one.
+cost::CommunicationCosts LineThrough(uint64_t small, double small_seconds, uint64_t large,
+                                     double large_seconds) {
+  cost::CommunicationCosts costs;
+  const double large_bytes = static_cast<double>(kElementBytes * large);
+  const double between = static_cast<double>(kElementBytes * (large - small));
+  costs.b = std::clamp((large_seconds - small_seconds) / between, 0.0, large_seconds / large_bytes);
+  costs.a = std::max(0.0, large_seconds - costs.b * large_bytes);
+  return costs;
+}
+
 }  // namespace
 
 cost::CommunicationCosts LineThrough(double small_seconds, double large_seconds) {
-  cost::CommunicationCosts costs;
-  const double between =
-      static_cast<double>(kElementBytes * (kPricedElementsLarge - kPricedElementsSmall));
-  costs.b = std::max(0.0, (large_seconds - small_seconds) / between);
-  costs.a = std::max(
-      0.0, small_seconds - costs.b * static_cast<double>(kElementBytes * kPricedElementsSmall));
-  return costs;
+  return LineThrough(kPricedElementsSmall, small_seconds, kPricedElementsLarge, large_seconds);
 }
 
 GroupFlows::GroupFlows(std::shared_ptr<const Topology> topology, std::vector<int> placement,
@@ -143,12 +152,20 @@ void GroupFlows::Read(const Program& program, const Topology& topology,
   }
 }
 
+GroupFlows::SizeClass GroupFlows::SizeClassOf(size_t members, uint64_t bytes) {
+  if (members > kExcerptMembersMax) return {};
+  const uint64_t elements = std::clamp((bytes + kElementBytes - 1) / kElementBytes,
+                                       kFirstClassElements, kPricedElementsLarge);
+  const uint64_t large = std::bit_ceil(elements);
+  return {.small = large / 2, .large = large};
+}
+
 absl::StatusOr<std::shared_ptr<const GroupFlows::Recipe>> GroupFlows::MakeRecipe(
-    const Topology& topology, const std::vector<int>& devices) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const Priced small, Price(topology, devices, kPricedElementsSmall));
-  SYNCOPATE_ASSIGN_OR_RETURN(const Priced large, Price(topology, devices, kPricedElementsLarge));
+    const Topology& topology, const std::vector<int>& devices, const SizeClass& sizes) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const Priced small, Price(topology, devices, sizes.small));
+  SYNCOPATE_ASSIGN_OR_RETURN(const Priced large, Price(topology, devices, sizes.large));
   auto recipe = std::make_shared<Recipe>();
-  recipe->costs = LineThrough(small.seconds, large.seconds);
+  recipe->costs = LineThrough(sizes.small, small.seconds, sizes.large, large.seconds);
   recipe->in_memory = large.in_memory;
   if (!large.in_memory) Read(large.program, topology, devices, *recipe);
   ++priced_;
@@ -156,21 +173,21 @@ absl::StatusOr<std::shared_ptr<const GroupFlows::Recipe>> GroupFlows::MakeRecipe
 }
 
 absl::StatusOr<std::shared_ptr<const GroupFlows::Recipe>> GroupFlows::RecipeOf(
-    const std::vector<int>& devices) {
+    const std::vector<int>& devices, const SizeClass& sizes) {
   if (devices.size() <= kExcerptMembersMax) {
     SYNCOPATE_ASSIGN_OR_RETURN(const Excerpt part, ExcerptOf(*topology_, routes_, devices));
     if (small_recipes_.size() >= kPricesMax) small_recipes_.clear();
     std::shared_ptr<const Recipe>& recipe =
-        small_recipes_[{DigestOf(part.topology).ToString(), part.devices}];
+        small_recipes_[{DigestOf(part.topology).ToString(), part.devices, sizes.large}];
     if (recipe == nullptr) {
-      SYNCOPATE_ASSIGN_OR_RETURN(recipe, MakeRecipe(part.topology, part.devices));
+      SYNCOPATE_ASSIGN_OR_RETURN(recipe, MakeRecipe(part.topology, part.devices, sizes));
     }
     return recipe;
   }
   std::vector<int> canonical = places_.Canonical(devices);
   if (const auto found = recipes_.find(canonical); found != recipes_.end()) return found->second;
   SYNCOPATE_ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe,
-                             MakeRecipe(*topology_, canonical));
+                             MakeRecipe(*topology_, canonical, sizes));
   if (recipes_.size() >= kPricesMax) recipes_.clear();
   recipes_.emplace(std::move(canonical), recipe);
   return recipe;
@@ -267,21 +284,28 @@ absl::StatusOr<std::vector<int>> GroupFlows::DevicesOf(const std::vector<int>& r
   return devices;
 }
 
-absl::StatusOr<std::shared_ptr<const GroupFlow>> GroupFlows::OfAverage(const Members& members) {
-  if (const auto found = flows_.find(members); found != flows_.end()) return found->second;
+absl::StatusOr<std::shared_ptr<const GroupFlow>> GroupFlows::OfAverage(const Members& members,
+                                                                       uint64_t bytes) {
+  const SizeClass sizes = SizeClassOf(members->ranks.size(), bytes);
+  const SizedGroup group(members, sizes.large);
+  if (const auto found = flows_.find(group); found != flows_.end()) return found->second;
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<int> devices, DevicesOf(members->ranks));
   auto flow = std::make_shared<const GroupFlow>();
-  if (all_ != nullptr && devices.size() == placement_.size() && devices.size() > 1) {
+  // The line of the plan begins at its smaller size. Below, a plan for that size would be another one, of
+  // as few messages as the quick choice has.
+  const bool on_line = devices.size() > kExcerptMembersMax || sizes.large > kPricedElementsSmall;
+  if (all_ != nullptr && on_line && devices.size() == placement_.size() && devices.size() > 1) {
     Recipe recipe;
     recipe.costs = all_->costs;
     Read(all_->program, *topology_, devices, recipe);
     SYNCOPATE_ASSIGN_OR_RETURN(flow, FlowOf(recipe, devices));
   } else if (devices.size() > 1) {
-    SYNCOPATE_ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeOf(devices));
+    SYNCOPATE_ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe,
+                               RecipeOf(devices, sizes));
     SYNCOPATE_ASSIGN_OR_RETURN(flow, FlowOf(*recipe, devices));
   }
   if (flows_.size() >= kFlowsMax) flows_.clear();
-  flows_.emplace(members, flow);
+  flows_.emplace(group, flow);
   return flow;
 }
 

@@ -1,11 +1,15 @@
 // What transfers ask of a network, by where their members are.
 //
-// An average takes start-up and a time a byte by a straight line through the times of a small and a large
+// An average takes start-up and a time a byte by a straight line through the times of a smaller and a larger
 // all-reduce, by the program that the group would run at once (plan/collective/quick_choice.h), or in the
 // memory that all members share. Its bytes draw on links, on the capacities that links share, on memory
-// and on the devices' time as those of the large program do, so beside others it gets what these leave
+// and on the devices' time as those of the larger program do, so beside others it gets what these leave
 // it. Alone it takes what the line says: its rate has that limit, and where the draws alone would be
 // slower they are scaled down to it.
+//
+// Small averages run other programs than large ones. So groups of few have a line for each size class:
+// between a power of two bytes and the next, from 512 B to 16 MiB; what is smaller or larger is on the
+// first or the last line. Larger groups, whose programs take long to price, have one line for all sizes.
 //
 // A strategy may make very many groups, so programs are priced once for groups of few whose parts of the
 // network look the same (sim/excerpt.h), and for larger ones in places that are alike
@@ -18,10 +22,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cost/communication_costs.h"
@@ -35,7 +41,7 @@
 
 namespace syncopate::sim {
 
-// The sizes of the two all-reduces by which a network is priced, in float32 elements.
+// The sizes of the two all-reduces by which one line for all sizes is found, in float32 elements.
 inline constexpr uint64_t kPricedElementsSmall = 1 << 14;
 inline constexpr uint64_t kPricedElementsLarge = 1 << 22;
 
@@ -49,7 +55,7 @@ struct GroupFlow {
   std::vector<std::pair<int, double>> link_bytes;  // bytes that cross a link for each byte of it
 };
 
-// A program that a group runs instead of the quick choice, made for kPricedElementsLarge float32 elements
+// A program for 64 KiB or more that runs instead of the quick choice, made for kPricedElementsLarge float32 elements
 // of as many workers as there are ranks, and what it costs.
 struct PlannedAverage {
   Program program;
@@ -65,8 +71,9 @@ class GroupFlows {
   GroupFlows(std::shared_ptr<const Topology> topology, std::vector<int> placement,
              uint64_t held_bytes, std::shared_ptr<const PlannedAverage> all = nullptr);
 
-  // InvalidArgument if there is no such rank.
-  absl::StatusOr<std::shared_ptr<const GroupFlow>> OfAverage(const Members& members);
+  // Of `bytes` in all. InvalidArgument if there is no such rank.
+  absl::StatusOr<std::shared_ptr<const GroupFlow>> OfAverage(const Members& members,
+                                                             uint64_t bytes);
   // Every rank of `from` sends all bytes to `to`.
   absl::StatusOr<std::shared_ptr<const GroupFlow>> OfSends(const std::vector<int>& from, int to);
 
@@ -74,7 +81,7 @@ class GroupFlows {
   std::vector<double> capacities() const { return capacities_; }
   size_t links() const { return topology_->links.size(); }
 
-  // Groups that were priced so far, those alike once.
+  // Groups that were priced so far, those alike once for each size class.
   uint64_t priced() const { return priced_; }
 
  private:
@@ -99,9 +106,17 @@ class GroupFlows {
   };
 
   absl::StatusOr<std::vector<int>> DevicesOf(const std::vector<int>& ranks) const;
-  absl::StatusOr<std::shared_ptr<const Recipe>> RecipeOf(const std::vector<int>& devices);
+  // The two sizes that a line goes through, in float32 elements.
+  struct SizeClass {
+    uint64_t small = kPricedElementsSmall;
+    uint64_t large = kPricedElementsLarge;
+  };
+  static SizeClass SizeClassOf(size_t members, uint64_t bytes);
+  absl::StatusOr<std::shared_ptr<const Recipe>> RecipeOf(const std::vector<int>& devices,
+                                                         const SizeClass& sizes);
   absl::StatusOr<std::shared_ptr<const Recipe>> MakeRecipe(const Topology& topology,
-                                                           const std::vector<int>& devices);
+                                                           const std::vector<int>& devices,
+                                                           const SizeClass& sizes);
   static void Read(const Program& program, const Topology& topology,
                    const std::vector<int>& devices, Recipe& recipe);
   absl::StatusOr<std::shared_ptr<const GroupFlow>> FlowOf(const Recipe& recipe,
@@ -126,15 +141,20 @@ class GroupFlows {
   const plan::NetworkFigures figures_;
   std::vector<double> capacities_;
   Routes routes_;
-  std::map<std::pair<std::string, std::vector<int>>, std::shared_ptr<const Recipe>>
-      small_recipes_;  // by the digest of the excerpt and devices in it
+  std::map<std::tuple<std::string, std::vector<int>, uint64_t>, std::shared_ptr<const Recipe>>
+      small_recipes_;  // by the digest of the excerpt, devices in it and the larger size of the class
   std::map<std::vector<int>, std::shared_ptr<const Recipe>>
-      recipes_;  // by places that stand for all
+      recipes_;                                     // by places that stand for all
+  using SizedGroup = std::pair<Members, uint64_t>;  // and the larger size of its class
   struct ByRanks {
-    size_t operator()(const Members& members) const { return members->hash; }
-    bool operator()(const Members& one, const Members& two) const { return Same(one, two); }
+    size_t operator()(const SizedGroup& group) const {
+      return absl::HashOf(group.first->hash, group.second);
+    }
+    bool operator()(const SizedGroup& one, const SizedGroup& two) const {
+      return one.second == two.second && Same(one.first, two.first);
+    }
   };
-  absl::flat_hash_map<Members, std::shared_ptr<const GroupFlow>, ByRanks, ByRanks> flows_;
+  absl::flat_hash_map<SizedGroup, std::shared_ptr<const GroupFlow>, ByRanks, ByRanks> flows_;
   absl::flat_hash_map<std::pair<int, int>, std::shared_ptr<const GroupFlow>> sends_;  // by device
   uint64_t priced_ = 0;
   // Of the flow that is being made.

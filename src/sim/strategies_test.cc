@@ -10,6 +10,7 @@
 #include "model/tensor_layout.h"
 #include "schedule/planners.h"
 #include "schedule/timeline.h"
+#include "sim/sample_services_testing.h"
 #include "sim/strategy_conformance.h"
 #include "strategy/bsp.h"
 #include "strategy/sample_strategies_testing.h"
@@ -37,39 +38,11 @@ StrategyCase BspCase(const std::string& planner, strategy::BspOptions options = 
 }
 
 INSTANTIATE_TEST_SUITE_P(Bsp, StrategyConformance,
-                         testing::Values(BspCase("none"), BspCase("wfbp"), BspCase("mg-wfbp"),
-                                         BspCase("bucket"), BspCase("asc-wfbp"), BspCase("search"),
-                                         BspCase("search", {.update_together = true})),
+                         ::testing::Values(BspCase("none"), BspCase("wfbp"), BspCase("mg-wfbp"),
+                                           BspCase("bucket"), BspCase("asc-wfbp"),
+                                           BspCase("search"),
+                                           BspCase("search", {.update_together = true})),
                          CaseName);
-
-// Gives every worker leave a little later.
-class Turns : public Service {
- public:
-  std::vector<Answer> Ask(double now, int rank, const strategy::AskService& ask) override {
-    return {{rank, now + 0.001 * rank,
-             strategy::Answered{ask.service, ask.ticket, TurnGiven{.samples = 8}}}};
-  }
-};
-
-// Gives a worker its neighbour of the round.
-class Groups : public Service {
- public:
-  explicit Groups(int workers) : workers_(workers) {}
-  std::vector<Answer> Ask(double now, int rank, const strategy::AskService& ask) override {
-    const auto& want = std::get<WantGroup>(ask.message);
-    total_ += want.samples;
-    GroupGiven given{.members = strategy::NeighboursOf(rank, workers_, want.iteration, {}),
-                     .total_samples = total_};
-    given.key = {
-        .maker = 1,
-        .number = static_cast<uint64_t>(want.iteration * workers_ + given.members.front())};
-    return {{rank, now + 0.001, strategy::Answered{ask.service, ask.ticket, given}}};
-  }
-
- private:
-  const int workers_;
-  uint64_t total_ = 0;
-};
 
 template <typename T>
 StrategyFactory MakerOf(const TensorTable&, const cost::CommunicationCosts&) {
@@ -84,19 +57,19 @@ StrategyFactory MakeRing(const TensorTable& table, const cost::CommunicationCost
 
 INSTANTIATE_TEST_SUITE_P(
     Samples, StrategyConformance,
-    testing::Values(StrategyCase{.name = "group-average",
-                                 .make = MakerOf<strategy::GroupAverage>,
-                                 .can_lose = StrategyCase::Loss::kAnybody},
-                    StrategyCase{
-                        .name = "asked-groups",
-                        .make = MakerOf<strategy::AskedGroups>,
-                        .service = [](int workers) { return std::make_unique<Groups>(workers); },
-                        .can_lose = StrategyCase::Loss::kAnybody},
-                    StrategyCase{.name = "permitted-server",
-                                 .make = MakerOf<strategy::PermittedServer>,
-                                 .service = [](int) { return std::make_unique<Turns>(); },
-                                 .can_lose = StrategyCase::Loss::kSome},
-                    StrategyCase{.name = "ring-exchange", .make = MakeRing}),
+    ::testing::Values(
+        StrategyCase{.name = "group-average",
+                     .make = MakerOf<strategy::GroupAverage>,
+                     .can_lose = StrategyCase::Loss::kAnybody},
+        StrategyCase{.name = "asked-groups",
+                     .make = MakerOf<strategy::AskedGroups>,
+                     .service = [](int workers) { return std::make_unique<LateGroups>(workers); },
+                     .can_lose = StrategyCase::Loss::kAnybody},
+        StrategyCase{.name = "permitted-server",
+                     .make = MakerOf<strategy::PermittedServer>,
+                     .service = [](int) { return std::make_unique<LateTurns>(); },
+                     .can_lose = StrategyCase::Loss::kSome},
+        StrategyCase{.name = "ring-exchange", .make = MakeRing}),
     CaseName);
 
 // Equal workers without jitter take what the timeline model says.
@@ -171,8 +144,9 @@ TEST(SampleStrategiesTest, AveragesAndExchangesKeepTheMeanOfAllParameters) {
     options.jitter = 2;
     options.table = RandomTable(random, 7);
     options.costs = RandomCosts(random);
-    Groups groups(options.workers);
-    options.service = &groups;
+    options.make_service = [workers = options.workers](int) {
+      return std::make_unique<LateGroups>(workers);
+    };
     for (const auto& [factory, rate] :
          {std::pair{MakerOf<strategy::GroupAverage>(options.table, options.costs), 1.0},
           {MakerOf<strategy::AskedGroups>(options.table, options.costs), 1.0},
@@ -203,8 +177,7 @@ TEST(SampleStrategiesTest, ProgressMessagesAndDistancesReachTheirStrategies) {
   options.samples = {8, 8, 8, 8};
   options.table = RandomTable(random, 3);
   options.costs = RandomCosts(random);
-  Groups groups(options.workers);
-  options.service = &groups;
+  options.make_service = [](int) { return std::make_unique<LateGroups>(4); };
   const absl::StatusOr<VirtualResult> result =
       RunVirtually(options, MakerOf<strategy::AskedGroups>(options.table, options.costs));
   ASSERT_TRUE(result.ok()) << result.status();
@@ -267,6 +240,29 @@ TEST(VirtualClusterTest, CommandsThatMakeNoSenseAreFaults) {
   }
 }
 
+// As a running job refuses it.
+TEST(VirtualClusterTest, ATicketThatDoesNotGrowIsAFault) {
+  class AsksTwice : public Strategy {
+   public:
+    std::string name() const override { return "asks-twice"; }
+    void Step(double, const Event& event, std::vector<Command>& commands) override {
+      if (!std::holds_alternative<strategy::IterationBegan>(event)) return;
+      for (const int64_t ticket : {3, 3}) {
+        commands.push_back(
+            strategy::AskService{strategy::PermittedServer::kService, ticket, WantTurn{}});
+      }
+    }
+  };
+  Random random(1);
+  VirtualOptions options;
+  options.table = RandomTable(random, 1);
+  options.make_service = [](int) { return std::make_unique<LateTurns>(); };
+  const absl::StatusOr<VirtualResult> result =
+      RunVirtually(options, [](const WorkerInfo&) { return std::make_unique<AsksTwice>(); });
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(result.status().message()), ::testing::HasSubstr("ticket 3 was before"));
+}
+
 // A strategy that forgets somebody is found out.
 TEST(VirtualClusterTest, ADeadlockNamesWhoWaitsForWhat) {
   class Forgetful : public Strategy {
@@ -285,7 +281,7 @@ TEST(VirtualClusterTest, ADeadlockNamesWhoWaitsForWhat) {
       RunVirtually(options, [](const WorkerInfo&) { return std::make_unique<Forgetful>(); });
   EXPECT_EQ(result.status().code(), absl::StatusCode::kAborted);
   EXPECT_THAT(std::string(result.status().message()),
-              testing::HasSubstr("worker 0 waits for tensor 1 in iteration 0"));
+              ::testing::HasSubstr("worker 0 waits for tensor 1 in iteration 0"));
 }
 
 }  // namespace

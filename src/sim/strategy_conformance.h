@@ -60,15 +60,15 @@ class StrategyConformance : public testing::TestWithParam<StrategyCase> {
     }
     options_.samples_growth = random.Below(20);
     if (GetParam().service) {
-      service_ = GetParam().service(options_.workers);
-      options_.service = service_.get();
+      options_.make_service = [workers = options_.workers](int) {
+        return GetParam().service(workers);
+      };
     }
     if (change) change(options_);
     return RunVirtually(options_, GetParam().make(options_.table, options_.costs));
   }
 
   VirtualOptions options_;
-  std::unique_ptr<Service> service_;
 };
 
 TEST_P(StrategyConformance, EndsInEveryOrderOfEvents) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/str_cat.h"
+#include "base/limits.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "sim/cluster.h"
@@ -55,10 +57,10 @@ absl::Status CheckWorkers(const VirtualOptions& options) {
   const size_t workers = static_cast<size_t>(options.workers);
   const auto fits = [&](const auto& list) { return list.empty() || list.size() == workers; };
   if (options.workers < 1 || options.iterations < 1 || !fits(options.slowness) ||
-      !fits(options.samples) || !fits(options.witnesses) ||
+      !fits(options.samples) || !fits(options.witnesses) || !fits(options.roles) ||
       !(options.compute.size() == 1 || fits(options.compute))) {
     return absl::InvalidArgumentError(
-        "a virtual run needs workers, iterations, and slowness, samples, compute lines and "
+        "a virtual run needs workers, iterations, and slowness, samples, compute lines, roles and "
         "witnesses for each worker or none");
   }
   std::set<int> joining;
@@ -69,9 +71,28 @@ absl::Status CheckWorkers(const VirtualOptions& options) {
   }
   for (const auto& departure : options.departures) ranks = ranks && is_rank(departure.rank);
   for (const auto& change : options.slowdowns) ranks = ranks && is_rank(change.rank);
-  if (!ranks || joining.size() == workers) {
+  if (options.make_service && options.workers > limits::kWorkersMax) {
+    return absl::InvalidArgumentError(absl::StrCat("a job has at most ", limits::kWorkersMax,
+                                                   " workers, and its service knows no others"));
+  }
+  bool trains = false;  // somebody, from the beginning
+  for (int rank = 0; rank < options.workers; ++rank) {
+    trains = trains || (options.Trains(rank) && !joining.contains(rank));
+  }
+  if (!ranks || !trains) {
     return absl::InvalidArgumentError(
-        "who joins, goes or becomes slow is a rank, joins once, and somebody is there before");
+        "who joins, goes or becomes slow is a rank, joins once, and somebody is there before, to "
+        "train");
+  }
+  for (const auto& join : options.joins) {
+    if (options.Trains(join.rank)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", join.rank, " serves, and cannot join"));
+  }
+  for (const auto& departure : options.departures) {
+    if (options.Trains(departure.rank) || !departure.in_good_order) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", departure.rank, " serves, and cannot leave"));
   }
   return absl::OkStatus();
 }

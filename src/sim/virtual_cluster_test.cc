@@ -1,5 +1,4 @@
-// The virtual cluster itself: what computes when, who comes and goes, what the service's host does, and
-// that the network is the topology's.
+// The virtual cluster itself: what computes when, who comes and goes, and that the network is the topology's.
 #include "sim/virtual_cluster.h"
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "model/tensor_layout.h"
 #include "model/topology_makers.h"
 #include "sim/random_jobs_testing.h"
+#include "sim/sample_services_testing.h"
 #include "strategy/bsp.h"
 #include "strategy/sample_strategies_testing.h"
 
@@ -54,6 +54,40 @@ TEST(VirtualClusterTest, ComputesByALineOfSamples) {
   EXPECT_NEAR(result->waiting[0], 3 * 0.1 * 10, 1e-9);
   EXPECT_NEAR(result->waiting[1], 0, 1e-9);
   EXPECT_EQ(result->iterations, (std::vector<int64_t>{3, 3}));
+}
+
+TEST(VirtualClusterTest, AveragesOfAllTrainingRanksAreWithoutServers) {
+  class Still : public Strategy {
+   public:
+    std::string name() const override { return "still"; }
+    void Step(double, const Event& event, std::vector<Command>& commands) override {
+      if (const auto* e = std::get_if<strategy::ForwardNeeds>(&event)) {
+        commands.emplace_back(strategy::Proceed{e->tensor});
+      }
+      if (std::holds_alternative<strategy::Drain>(event)) {
+        commands.emplace_back(strategy::Drained{});
+      }
+    }
+  };
+  VirtualOptions options;
+  options.workers = 3;
+  options.iterations = 2;
+  options.seed = 5;
+  options.table = OneTensor(1, 1);
+  options.servers = {1};
+  const StrategyFactory bsp = Bsp(options.table);
+  const auto result =
+      RunVirtually(options, [&](const WorkerInfo& info) -> std::unique_ptr<Strategy> {
+        return info.rank == 1 ? std::make_unique<Still>() : bsp(info);
+      });
+  ASSERT_TRUE(result.ok()) << result.status();
+  double expected = FirstParameter(5, 0);
+  EXPECT_EQ(result->parameters[1][0], expected);
+  for (int64_t i = 0; i < options.iterations; ++i) {
+    expected -= options.learning_rate * (GradientOf(5, 0, i, 0) + GradientOf(5, 2, i, 0)) / 2;
+  }
+  EXPECT_NEAR(result->parameters[0][0], expected, 1e-9);
+  EXPECT_NEAR(result->parameters[2][0], expected, 1e-9);
 }
 
 TEST(VirtualClusterTest, SlownessChangesWithTime) {
@@ -137,7 +171,7 @@ TEST(VirtualClusterTest, WhoJoinsBeginsWithTheOthersParametersAndKnowsWhoIsGone)
     return std::make_unique<Joiner>(heard[static_cast<size_t>(info.rank)]);
   });
   ASSERT_TRUE(result.ok()) << result.status();
-  using testing::ElementsAre;
+  using ::testing::ElementsAre;
   EXPECT_THAT(heard[0], ElementsAre("lost 1", "joined 2", "joined 3"));
   EXPECT_THAT(heard[1], ElementsAre());
   EXPECT_THAT(heard[2], ElementsAre("lost 1", "joined 3"));
@@ -165,72 +199,6 @@ TEST(VirtualClusterTest, TheFirstRankMayJoin) {
   for (int i = 0; i < 3; ++i) expected -= 0.1 * GradientOf(0, 1, i, 0);
   for (int i = 0; i < 5; ++i) expected -= 0.1 * GradientOf(0, 0, i, 0);
   EXPECT_NEAR(result->parameters[0][0], expected, 1e-12);
-}
-
-// Asks after every backward pass, and notes when it was answered.
-class Asker : public Strategy {
- public:
-  explicit Asker(std::vector<std::pair<int64_t, double>>& answers) : answers_(answers) {}
-  std::string name() const override { return "asker"; }
-  void Step(double now, const Event& event, std::vector<Command>& commands) override {
-    if (const auto* e = std::get_if<strategy::IterationBegan>(&event)) iteration_ = e->iteration;
-    if (const auto* e = std::get_if<strategy::ForwardNeeds>(&event)) {
-      commands.push_back(strategy::Proceed{e->tensor});
-    }
-    if (std::holds_alternative<strategy::BackwardEnded>(event)) {
-      ++open_;
-      commands.push_back(
-          strategy::AskService{"any", iteration_, WantTurn{.iteration = iteration_}});
-    }
-    if (const auto* e = std::get_if<strategy::Answered>(&event)) {
-      --open_;
-      answers_.emplace_back(e->ticket, now);
-    }
-    draining_ |= std::holds_alternative<strategy::Drain>(event);
-    if (draining_ && open_ == 0) {
-      draining_ = false;
-      commands.push_back(strategy::Drained{});
-    }
-  }
-
- private:
-  std::vector<std::pair<int64_t, double>>& answers_;
-  int64_t iteration_ = 0;
-  int open_ = 0;
-  bool draining_ = false;
-};
-
-// Answers a quarter of a second after it was asked.
-class Slowly : public Service {
- public:
-  std::vector<Answer> Ask(double now, int rank, const strategy::AskService& ask) override {
-    ++asked;
-    return {{rank, now + 0.25, strategy::Answered{ask.service, ask.ticket, TurnGiven{}}}};
-  }
-  int asked = 0;
-};
-
-TEST(VirtualClusterTest, WhatAServiceMissedIsAnsweredOnceByTheNextHost) {
-  VirtualOptions options;
-  options.iterations = 5;
-  options.table = OneTensor(0.5, 0.5);
-  options.message_delay = 0.125;
-  // Hides the answer to the first request (sent at 1.375), and all of the second and the third.
-  options.service_outages = {{.at = 1.3, .detection = 1}, {.at = 2, .detection = 1.7}};
-  Slowly service;
-  options.service = &service;
-  std::vector<std::pair<int64_t, double>> answers;
-  const auto result =
-      RunVirtually(options, [&](const WorkerInfo&) { return std::make_unique<Asker>(answers); });
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(service.asked, 5);
-  std::sort(answers.begin(), answers.end());
-  ASSERT_EQ(answers.size(), 5u);
-  const double expected[] = {3.7 + 0.125, 3.7 + 0.25 + 0.125, 3.7 + 0.25 + 0.125, 4.5, 5.5};
-  for (size_t i = 0; i < 5; ++i) {
-    EXPECT_EQ(answers[i].first, static_cast<int64_t>(i));
-    EXPECT_NEAR(answers[i].second, expected[i], 1e-9) << i;
-  }
 }
 
 // Two pairs in different racks average through one uplink at once, and take twice as long as one pair.
@@ -323,7 +291,104 @@ TEST(VirtualClusterTest, RunsOnATopologyPassTheSuiteOfCosts) {
   }
 }
 
+// One that serves computes nothing and is waited for by nobody. It holds what it was pushed.
+TEST(VirtualClusterTest, AServerHoldsTheStepsOfAll) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    VirtualOptions options;
+    options.workers = 4;
+    options.iterations = 5;
+    options.seed = seed;
+    options.table = RandomTable(random, 3);
+    options.costs = RandomCosts(random);
+    options.jitter = seed % 2 == 0 ? 0 : 1;  // without it all push at the same moments
+    options.make_service = [](int) { return std::make_unique<LateTurns>(); };
+    for (const bool serves : {false, true}) {
+      options.roles.assign(4, strategy::Role::kTrains);
+      if (serves) options.roles[0] = strategy::Role::kServes;
+      const auto result = RunVirtually(options, [](const WorkerInfo& info) {
+        return std::make_unique<strategy::PermittedServer>(info);
+      });
+      ASSERT_TRUE(result.ok()) << "seed " << seed << ": " << result.status();
+      EXPECT_EQ(result->iterations, (std::vector<int64_t>{serves ? 0 : 5, 5, 5, 5}));
+      ASSERT_EQ(result->held[0].size(), 3u);
+      EXPECT_TRUE(result->held[1].empty());
+      EXPECT_EQ(result->begun[0].empty(), serves);
+      for (int tensor = 0; tensor < 3; ++tensor) {
+        double expected = FirstParameter(seed, tensor);
+        for (int rank = serves ? 1 : 0; rank < 4; ++rank) {
+          for (int i = 0; i < 5; ++i) {
+            expected -= options.learning_rate * GradientOf(seed, rank, i, tensor);
+          }
+        }
+        EXPECT_NEAR(result->held[0][static_cast<size_t>(tensor)], expected, 1e-9)
+            << "seed " << seed << ", serves " << serves;
+      }
+    }
+    // It is no member of an average of all.
+    options.roles[0] = strategy::Role::kServes;
+    const auto all = RunVirtually(options, Bsp(options.table));
+    ASSERT_TRUE(all.ok()) << all.status();
+    EXPECT_EQ(all->parameters[1], all->parameters[3]);
+    EXPECT_EQ(all->iterations[1], 5);
+  }
+}
+
 // However long a run is, what is remembered is what is under way; exchanges and pushes as well.
+// Workers drift apart, so some begin a round long before others: what they name goes by the round.
+TEST(VirtualClusterTest, GroupsOfARoundNameTheVersionOfTheNetworkThatCountsForIt) {
+  Topology topology;
+  topology.version = 7;
+  VirtualOptions options;
+  options.workers = 5;
+  options.iterations = 8;
+  options.table = OneTensor(1, 2);
+  options.jitter = 0.5;
+  options.values = {{std::make_shared<const Topology>(topology), 3}};
+  options.keep_log = true;
+  const auto result = RunVirtually(options, [](const WorkerInfo& info) {
+    return std::make_unique<strategy::GroupAverage>(info);
+  });
+  ASSERT_TRUE(result.ok()) << result.status();
+  int named = 0;
+  for (const std::vector<strategy::Decision>& told : result->told) {
+    for (const strategy::Decision& step : told) {
+      for (const Command& command : step.commands) {
+        const auto* start = std::get_if<strategy::StartTransfer>(&command);
+        if (start == nullptr) continue;
+        EXPECT_EQ(start->version, start->key.number >= 3 ? 7u : 0u);
+        ++named;
+      }
+    }
+  }
+  EXPECT_GT(named, 5 * 5);
+}
+
+// As between real workers, whose programs would not be the same.
+TEST(VirtualClusterTest, MembersThatNameDifferentVersionsAreAFault) {
+  class Names : public Strategy {
+   public:
+    explicit Names(uint64_t version) : version_(version) {}
+    std::string name() const override { return "names"; }
+    void Step(double, const Event& event, std::vector<Command>& commands) override {
+      if (!std::holds_alternative<strategy::IterationBegan>(event)) return;
+      commands.push_back(strategy::StartTransfer{.members = {0, 1}, .version = version_});
+    }
+
+   private:
+    const uint64_t version_;
+  };
+  VirtualOptions options;
+  options.workers = 2;
+  options.table = OneTensor(1, 2);
+  const absl::StatusOr<VirtualResult> result = RunVirtually(options, [](const WorkerInfo& info) {
+    return std::make_unique<Names>(static_cast<uint64_t>(info.rank));
+  });
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(result.status().message()),
+              ::testing::HasSubstr("another member started something else with this id"));
+}
+
 TEST(VirtualClusterTest, FinishedTransfersAreForgotten) {
   Random random(2);
   VirtualOptions options;
@@ -331,8 +396,6 @@ TEST(VirtualClusterTest, FinishedTransfersAreForgotten) {
   options.table = RandomTable(random, 6);
   options.costs = RandomCosts(random);
   options.jitter = 0.1;
-  Slowly service;
-  options.service = &service;
   const uint64_t bytes = TensorLayout(options.table).bytes();
   const std::vector<StrategyFactory> factories = {
       Bsp(options.table),
@@ -344,6 +407,7 @@ TEST(VirtualClusterTest, FinishedTransfersAreForgotten) {
       }};
   for (size_t i = 0; i < factories.size(); ++i) {
     options.iterations = 100;
+    options.make_service = [](int) { return std::make_unique<LateTurns>(); };
     const auto result = RunVirtually(options, factories[i]);
     ASSERT_TRUE(result.ok()) << i << ": " << result.status();
     EXPECT_GT(result->transfers_max, 0u);
@@ -375,6 +439,70 @@ TEST(ShuffledGroupsTest, EveryRankIsInOneGroupOfEachRound) {
             strategy::ShuffledGroupOf(0, 1024, 4, 9, 1));
 }
 
+// As live (tests/transfer_times_test.cc): the wait for a member that is late is no part of a transfer.
+TEST(VirtualClusterTest, TheFirstByteIsNotBeforeTheLastMember) {
+  // What workers are told, by rank.
+  struct Told {
+    std::vector<double> begun, first, last;
+  };
+  class OneTransfer : public Strategy {
+   public:
+    OneTransfer(const WorkerInfo& info, strategy::Movement movement, Told& told)
+        : info_(info), movement_(movement), told_(told) {}
+    std::string name() const override { return "one-transfer"; }
+    void Step(double now, const Event& event, std::vector<Command>& commands) override {
+      const size_t rank = static_cast<size_t>(info_.rank);
+      if (std::holds_alternative<strategy::ForwardNeeds>(event)) {
+        commands.push_back(strategy::Proceed{0});
+      }
+      if (std::holds_alternative<strategy::BackwardEnded>(event)) {
+        told_.begun[rank] = now;
+        strategy::StartTransfer start{
+            .transfer = 1, .movement = movement_, .content = strategy::Content::kParameters};
+        if (movement_ == strategy::Movement::kExchange) {
+          start.to = {1 - info_.rank};
+          start.from = {{.rank = 1 - info_.rank, .weight = 0.5}};
+        }
+        commands.push_back(start);
+      }
+      if (const auto* e = std::get_if<strategy::TransferDone>(&event)) {
+        told_.first[rank] = e->first_byte;
+        told_.last[rank] = e->last_byte;
+        commands.push_back(strategy::ApplyUpdate{strategy::Update::kAdopt, 0, 0, e->transfer});
+        done_ = true;
+      }
+      draining_ |= std::holds_alternative<strategy::Drain>(event);
+      if (draining_ && done_) {
+        draining_ = false;
+        commands.push_back(strategy::Drained{});
+      }
+    }
+
+   private:
+    const WorkerInfo info_;
+    const strategy::Movement movement_;
+    Told& told_;
+    bool done_ = false, draining_ = false;
+  };
+  for (const auto movement : {strategy::Movement::kAverage, strategy::Movement::kExchange}) {
+    VirtualOptions options;
+    options.workers = 2;
+    options.table = OneTensor(1, 1);
+    options.slowness = {1, 3};
+    options.costs = {.a = 0.25, .b = 1e-4, .gamma = {1, 1}, .source = ""};  // two exchanges at once
+    Told told{.begun = {0, 0}, .first = {0, 0}, .last = {0, 0}};
+    const auto result = RunVirtually(options, [&](const WorkerInfo& info) {
+      return std::make_unique<OneTransfer>(info, movement, told);
+    });
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(told.begun, (std::vector<double>{2, 6}));
+    for (const size_t rank : {0u, 1u}) {
+      EXPECT_NEAR(told.first[rank], 6 + 0.25, 1e-9);  // the start-up follows when both are there
+      EXPECT_NEAR(told.last[rank] - told.first[rank], 4000 * 1e-4, 1e-9);
+    }
+  }
+}
+
 TEST(VirtualClusterTest, OptionsThatDoNotFitAreRefused) {
   VirtualOptions good;
   good.workers = 2;
@@ -389,6 +517,14 @@ TEST(VirtualClusterTest, OptionsThatDoNotFitAreRefused) {
   EXPECT_TRUE(refused([](VirtualOptions& o) { o.departures = {{.rank = 2}}; }));
   EXPECT_TRUE(refused([](VirtualOptions& o) { o.joins = {{.rank = 0}, {.rank = 1}}; }));
   EXPECT_TRUE(refused([](VirtualOptions& o) { o.joins = {{.rank = 1}, {.rank = 1}}; }));
+  const auto serves = strategy::Role::kServes, trains = strategy::Role::kTrains;
+  EXPECT_FALSE(refused([&](VirtualOptions& o) { o.roles = {serves, trains}; }));
+  EXPECT_TRUE(refused([&](VirtualOptions& o) { o.roles = {serves}; }));
+  EXPECT_TRUE(refused([&](VirtualOptions& o) { o.roles = {serves, serves}; }));
+  EXPECT_TRUE(refused([&](VirtualOptions& o) {
+    o.roles = {serves, trains};
+    o.departures = {{.rank = 0, .at = 1, .in_good_order = true}};
+  }));
   EXPECT_TRUE(refused([](VirtualOptions& o) { o.slowdowns = {{-1, 0, 2}}; }));
   EXPECT_TRUE(refused([](VirtualOptions& o) { o.first_parameters = {1, 2}; }));
   EXPECT_TRUE(refused([](VirtualOptions& o) {

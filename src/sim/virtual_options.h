@@ -18,28 +18,28 @@
 #include "model/topology.h"
 #include "sim/group_flows.h"
 #include "strategy/record.h"
+#include "strategy/registry.h"
 #include "strategy/strategy.h"
 #include "strategy/witness.h"
+#include "syncopate/service.h"
 
 namespace syncopate::sim {
-
-// Answers what strategies ask. A pure step: what `ask` of `rank` leads to, for whom, and when.
-class Service {
- public:
-  struct Answer {
-    int rank = 0;
-    double at = 0;  // not before now
-    strategy::Event event;
-  };
-  virtual ~Service() = default;
-  virtual std::vector<Answer> Ask(double now, int rank, const strategy::AskService& ask) = 0;
-};
 
 struct VirtualOptions {
   int workers = 1;  // ranks; those that join later among them
   int iterations = 1;
   uint64_t seed = 0;
   TensorTable table;
+  // The ranks that serve: they host no service where others can, and averages of all live training ranks
+  // are without them.
+  std::vector<int> servers;
+  // What the training loops of ranks do; empty: all train. One that serves has no strategy: it holds
+  // parameters, which others push to and pull from, and hosts no service. It may die, but neither leaves
+  // nor joins.
+  std::vector<strategy::Role> roles;
+  bool Trains(int rank) const {
+    return roles.empty() || roles[static_cast<size_t>(rank)] == strategy::Role::kTrains;
+  }
 
   // ---- network
 
@@ -51,8 +51,8 @@ struct VirtualOptions {
   std::vector<int> placement;
   // What averages of all ranks run on it; null: what they would run at once.
   std::shared_ptr<const PlannedAverage> planned;
-  // Seconds of a message to another worker, of a request to the service and of its answer. If it is not
-  // given, messages take the start-up of `costs`, and the service is asked in no time.
+  // Seconds of a message to another worker, those of the service among them. If it is not given, messages
+  // of strategies take the start-up of `costs`, and those of the service no time.
   std::optional<double> message_delay;
 
   // ---- computing
@@ -114,14 +114,15 @@ struct VirtualOptions {
   };
   std::vector<Join> joins;
 
-  Service* service = nullptr;  // null: asking is an error
-  // The service's host dies, and the next one answers after `detection`: requests and answers that fall
-  // into that time wait until then.
-  struct Outage {
-    double at = 0;
-    double detection = 1;
-  };
-  std::vector<Outage> service_outages;
+  // ---- what answers
+
+  // Makes the service that strategies ask, the same for every worker (sim/virtual_service.h), called for
+  // those that host or stand by; null: asking is an error. At most limits::kWorkersMax workers, as in a
+  // job.
+  std::function<std::unique_ptr<Service>(int rank)> make_service;
+  // Ranks that may host it, first choice first; empty: those that do not serve, by number. Who joins stands behind
+  // them.
+  std::vector<int> service_ranks;
 
   // ---- what is kept
 
@@ -136,12 +137,14 @@ struct VirtualResult {
   std::vector<std::vector<std::string>> log;
   std::vector<std::vector<strategy::Decision>> told;  // by worker, in order; both if they are kept
   std::vector<std::vector<double>> parameters;        // by worker and number
-  std::vector<std::vector<double>> begun;             // by worker and iteration: when it began
-  std::vector<uint64_t> total_samples;                // by worker: of the last SetProgress
-  double seconds = 0;                                 // until the last worker ended
-  std::vector<absl::Status> status;                   // by worker: OK, or how it failed
-  std::vector<int64_t> iterations;                    // by worker: whose backward pass has ended
-  std::vector<double> ended;                          // by worker: when it ended
+  // By worker: what it holds for others, from their first push or pull on; empty: it was not asked.
+  std::vector<std::vector<double>> held;
+  std::vector<std::vector<double>> begun;  // by worker and iteration: when it began
+  std::vector<uint64_t> total_samples;     // by worker: of the last SetProgress
+  double seconds = 0;                      // until the last worker ended
+  std::vector<absl::Status> status;        // by worker: OK, or how it failed
+  std::vector<int64_t> iterations;         // by worker: whose backward pass has ended
+  std::vector<double> ended;               // by worker: when it ended
   // By worker: the seconds in which it could not compute because it waited for others, and each wait if
   // they are kept.
   std::vector<double> waiting;

@@ -19,7 +19,7 @@ using strategy::Movement;
 using strategy::StartTransfer;
 using State = Moving::State;
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNeverEnds = std::numeric_limits<double>::infinity();
 
 // Those who are gone are few; members may be very many.
 template <typename Ranks>
@@ -59,7 +59,8 @@ absl::Status Fault(const StartTransfer& start, absl::string_view why) {
 
 bool SameShape(const StartTransfer& one, const StartTransfer& two) {
   return one.movement == two.movement && one.content == two.content && one.first == two.first &&
-         one.last == two.last && one.begin == two.begin && one.end == two.end && one.key == two.key;
+         one.last == two.last && one.begin == two.begin && one.end == two.end &&
+         one.key == two.key && one.version == two.version;
 }
 
 // What it moves of the tensor, or null. Most transfers move a run of tensors.
@@ -270,7 +271,7 @@ double VirtualTransfers::NextEnd() {
     }
     start_ups_.pop();
   }
-  return std::min(start_ups_.empty() ? kNever : start_ups_.top().end, bandwidth_->NextEnd());
+  return std::min(start_ups_.empty() ? kNeverEnds : start_ups_.top().end, bandwidth_->NextEnd());
 }
 
 void VirtualTransfers::Advance(double now) {

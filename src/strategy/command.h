@@ -39,6 +39,12 @@ struct Source {
 // (model/tensor_layout.h). The members of an average (ranks of the job, sorted; empty: all live
 // training ranks) start transfers with the same id for it, and transfers of the same content that
 // have members in common in the same order. `key` names the group where one was made for it.
+//
+// `version` is that of the network by which the programs of the group are planned. All members name the
+// same one for the same key; without a key, in the same order. So it comes from whoever decided on the
+// group, never from what a worker happens to know when it starts the transfer: a rule of rounds names the
+// one that counts for the round (NetworkVersions::At()), a service what it gave. The group of everybody
+// without a key follows the network by itself.
 struct StartTransfer {
   int64_t transfer = 0;  // not used before by this worker
   Movement movement = Movement::kAverage;
@@ -50,8 +56,9 @@ struct StartTransfer {
   uint64_t end = 0;
   std::vector<int> members = {};
   GroupKey key = {};
-  double weight = 1;  // of this worker's part; what runs it may divide by the known sum of all
-  int target = -1;    // kPush, kPull
+  uint64_t version = 0;  // of the network; 0: the one that the job began with
+  double weight = 1;     // of this worker's part; what runs it may divide by the known sum of all
+  int target = -1;       // kPush, kPull
   std::vector<int> to = {};       // kExchange
   std::vector<Source> from = {};  // kExchange
   // Keep what is sent beside what comes, for Update::kAddChange.
@@ -70,6 +77,7 @@ struct StartTransfer {
     field("end", c.end, uint64_t{0});
     field("members", c.members, std::vector<int>{});
     field("key", c.key, GroupKey{});
+    field("version", c.version, uint64_t{0});
     field("weight", c.weight);
     field("target", c.target, -1);
     field("to", c.to, std::vector<int>{});

@@ -64,7 +64,10 @@ struct BackwardEnded {
 };
 
 // A transfer that the strategy started has ended here, and ApplyUpdate may take what it brought.
-// Its bytes moved between the two times, in seconds as `now` of Step().
+// Its bytes moved between the two times, in seconds as `now` of Step(). `first_byte` is when the last
+// member had come and bytes could move, so that the time between the two does not contain the wait for
+// others. Gradients that are added up between hosts begin without a word of all members: there it is when
+// those with which this worker exchanges data had come (docs/strategy.md).
 struct TransferDone {
   int64_t transfer = 0;
   double first_byte = 0;

@@ -27,7 +27,8 @@ std::vector<Event> Events() {
           WorkerLost{.rank = 3, .why = Loss()},
           WorkerLeft{2},
           WorkerJoined{5},
-          Answered{"groups", 11, GroupGiven{.key = {1, 2}, .members = {0, 3}, .total_samples = 5}},
+          Answered{"groups", 11,
+                   GroupGiven{.key = {1, 2}, .members = {0, 3}, .version = 6, .total_samples = 5}},
           MessageArrived{2, Distance{.iteration = 1, .squared = 0.1}},
           NewValue{std::make_shared<const Schedule>(schedule), 12},
           Updated{.transfer = 9, .squared_distance = 0.3},
@@ -44,6 +45,7 @@ std::vector<Command> Commands() {
                         .end = 128,
                         .members = {0, 1},
                         .key = {3, 4},
+                        .version = uint64_t{1} << 63,
                         .weight = 0.5,
                         .target = 2,
                         .to = {1},
@@ -58,6 +60,7 @@ std::vector<Command> Commands() {
                       .measure = true},
           ApplyUpdate{.update = Update::kStepLocal},
           Proceed{2},
+          AskService{"groups", 2, WantGroup{.iteration = 3, .version = 5}},
           AskService{"turns", 3, WantTurn{.iteration = 3, .samples = 8, .busy_seconds = 0.2}},
           SendMessage{1, Noted{}},
           SetBatch{901},
@@ -84,6 +87,18 @@ TEST(RecordTest, EveryEventAndEveryCommandComesBackFromItsLine) {
   for (const Command& command : Commands()) commands.insert(command.index());
   EXPECT_EQ(events.size(), std::variant_size_v<Event>);
   EXPECT_EQ(commands.size(), std::variant_size_v<Command>);
+}
+
+// Lines of earlier versions of the program have none.
+TEST(RecordTest, WithoutAVersionOfTheNetworkItIsTheFirst) {
+  const auto read = ParseDecision(
+      R"({"time":1,"event":{"kind":"answered","service":"groups","ticket":1,)"
+      R"("message":{"kind":"group-given","key":[1,2],"members":[0,1],"total_samples":4,"stop":false}},)"
+      R"("commands":[{"kind":"start-transfer","transfer":2,"movement":"average",)"
+      R"("content":"parameters","first":0,"last":1,"weight":1.0}]})");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(std::get<GroupGiven>(std::get<Answered>(read->event).message).version, 0u);
+  EXPECT_EQ(std::get<StartTransfer>(read->commands.at(0)).version, 0u);
 }
 
 TEST(RecordTest, AStatusKeepsWhoIsToBlame) {

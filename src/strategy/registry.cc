@@ -26,6 +26,7 @@ std::deque<StrategyEntry>& Entries() {
        .about = "all workers average their gradients in every iteration, by a schedule",
        .lockstep = true,
        .survives = false,
+       .ends_together = true,
        .moves = Moves::kGradients,
        .service = "",
        .data = DataMode::kInStep,
@@ -36,6 +37,29 @@ std::deque<StrategyEntry>& Entries() {
 }
 
 }  // namespace
+
+std::vector<Role> StrategyEntry::RolesAmong(int size) const {
+  std::vector<Role> roles;
+  for (int rank = 0; server >= 0 && rank < size; ++rank) {
+    roles.push_back(rank == server ? Role::kServes : Role::kTrains);
+  }
+  return roles;
+}
+
+absl::StatusOr<std::vector<Role>> StrategyEntry::RolesOfLoops(int size) const {
+  if (server < 0) return std::vector<Role>();
+  const bool trains = server_role == Role::kTrains;
+  if (server >= size || (size == 1 && !trains)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "strategy ", name, ": rank ", server, " is its server", trains ? "" : " and does not train",
+        ", so ", size, size == 1 ? " worker is" : " workers are", " too few"));
+  }
+  std::vector<Role> roles;
+  if (trains) return roles;
+  roles.assign(static_cast<size_t>(size), Role::kTrains);
+  roles[static_cast<size_t>(server)] = Role::kServes;
+  return roles;
+}
 
 std::vector<std::string> StrategyNames() {
   std::vector<std::string> names;
@@ -68,6 +92,10 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(absl::string_view name,
   if (!options.roles.empty() && options.roles.size() != size) {
     return refuse("the roles are not those of all ranks");
   }
+  if (entry->server >= options.size) {
+    return refuse(absl::StrCat("rank ", entry->server, " is its server, in a job of ", options.size,
+                               " workers"));
+  }
   auto strategy = entry->make(options);
   if (!strategy.ok()) return At(absl::StrCat("strategy ", name), strategy.status());
   return strategy;
@@ -76,6 +104,12 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(absl::string_view name,
 absl::Status AddStrategy(StrategyEntry entry) {
   if (entry.name.empty() || entry.make == nullptr) {
     return absl::InvalidArgumentError("a strategy needs a name and a function that makes it");
+  }
+  // Evaluations, checkpoints and schedules of workers in lockstep are collectives of all of them.
+  if (entry.lockstep && entry.survives) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "strategy ", entry.name,
+        ": workers in lockstep cannot go on after a loss; it is one or the ", "other"));
   }
   if (FindStrategy(entry.name).ok()) {
     return absl::AlreadyExistsError(absl::StrCat("there is a strategy ", entry.name));

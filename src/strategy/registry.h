@@ -20,6 +20,7 @@
 #include "model/tensor_table.h"
 #include "model/topology.h"
 #include "strategy/strategy.h"
+#include "syncopate/service.h"
 
 namespace syncopate::strategy {
 
@@ -62,9 +63,21 @@ struct StrategyEntry {
   std::string about = {};  // one line for people
   bool lockstep = true;    // all workers are in the same iteration
   bool survives = false;   // goes on without workers that are lost or leave
+  // Without lockstep: workers meet each other by a rule that goes by the number of their iterations, so all
+  // must end after the same one, though the faster then wait and the slower train on. False where nobody
+  // waits for a certain iteration of another (a service says who meets whom, a server answers anybody,
+  // pairs are drawn): each ends when it hears that the job does, however many iterations it has done.
+  bool ends_together = true;
   Moves moves = Moves::kGradients;
   std::string service = {};  // the name of the one that it asks; empty: none
-  bool sends = false;        // messages to the strategies of other workers
+  // Makes it, the same on all workers; null: whoever starts the job adds it.
+  std::function<std::unique_ptr<Service>(const StrategyOptions&)> make_service = {};
+  // The rank that serves: it holds the parameters for all. It hosts no services, and averages of all
+  // training ranks are without it; what its training loop does goes through what it holds. -1: none.
+  int server = -1;
+  // What the training loop of that rank does: it trains as well, or nothing (in virtual time only so far).
+  Role server_role = Role::kTrains;
+  bool sends = false;  // messages to the strategies of other workers
   // It sets batches. Where samples are dealt out in step, the batches of all change together, from an
   // iteration on that all workers agree on.
   bool sets_batches = false;
@@ -76,6 +89,15 @@ struct StrategyEntry {
   // Whether the strategy updates parameters itself, beside the optimizer's step with a mean gradient.
   bool moves_parameters() const { return moves != Moves::kGradients; }
   bool moves_gradients() const { return moves != Moves::kParameters; }
+  // The ranks that serve.
+  std::vector<int> servers() const {
+    return server < 0 ? std::vector<int>() : std::vector<int>{server};
+  }
+  // StrategyOptions::roles of a job of `size` workers, which has these servers.
+  std::vector<Role> RolesAmong(int size) const;
+  // What their training loops do, by rank; empty: all train. InvalidArgument if nobody is there to serve, or to
+  // train.
+  absl::StatusOr<std::vector<Role>> RolesOfLoops(int size) const;
 };
 
 // All of them, by name.
@@ -89,7 +111,8 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(absl::string_view name,
                                                        const StrategyOptions& options);
 
 // Before any of the functions above is used on another thread. AlreadyExists if there is one of
-// that name.
+// that name, InvalidArgument if it lacks what every strategy has, or says that workers in lockstep go on
+// after a loss: what they do together beside the strategy takes all of them.
 absl::Status AddStrategy(StrategyEntry entry);
 
 }  // namespace syncopate::strategy

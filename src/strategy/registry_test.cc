@@ -87,6 +87,27 @@ TEST(StrategyRegistryTest, OptionsComeBackFromTheirJson) {
   }
 }
 
+TEST(StrategyRegistryTest, AnEntryWithAServerSaysWhoServes) {
+  StrategyEntry entry;
+  EXPECT_THAT(entry.servers(), ::testing::IsEmpty());
+  EXPECT_THAT(entry.RolesAmong(3), ::testing::IsEmpty());
+  entry.name = "served";
+  entry.server = 2;
+  entry.make = [](const StrategyOptions& options) { return (*FindStrategy("bsp"))->make(options); };
+  EXPECT_THAT(entry.servers(), ::testing::ElementsAre(2));
+  EXPECT_THAT(entry.RolesAmong(3),
+              ::testing::ElementsAre(Role::kTrains, Role::kTrains, Role::kServes));
+  static const absl::Status added = AddStrategy(entry);  // once, however often the test runs
+  ASSERT_TRUE(added.ok()) << added;
+  StrategyOptions options = Options();
+  const absl::Status status = MakeStrategy("served", options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("strategy served: rank 2 is its server, in a job of 2 workers"));
+  options.size = 3;
+  EXPECT_TRUE(MakeStrategy("served", options).ok());
+}
+
 TEST(StrategyRegistryTest, TheEntryOfBspSaysWhatItDoes) {
   const StrategyEntry& bsp = **FindStrategy("bsp");
   EXPECT_TRUE(bsp.lockstep);
@@ -96,6 +117,19 @@ TEST(StrategyRegistryTest, TheEntryOfBspSaysWhatItDoes) {
   EXPECT_EQ(bsp.service, "");
   EXPECT_EQ(bsp.data, DataMode::kInStep);
   EXPECT_EQ(bsp.model, ModelIs::kParameters);
+}
+
+TEST(StrategyRegistryTest, AServerServesOrTrainsAsWell) {
+  StrategyEntry entry = {.name = "served"};
+  EXPECT_THAT(*entry.RolesOfLoops(1), ::testing::IsEmpty());
+  entry.server = 1;
+  EXPECT_THAT(*entry.RolesOfLoops(2), ::testing::IsEmpty());  // all train
+  EXPECT_EQ(entry.RolesOfLoops(1).status().code(), absl::StatusCode::kInvalidArgument);
+  entry.server_role = Role::kServes;
+  EXPECT_THAT(*entry.RolesOfLoops(3),
+              ::testing::ElementsAre(Role::kTrains, Role::kServes, Role::kTrains));
+  entry.server = 0;
+  EXPECT_THAT(std::string(entry.RolesOfLoops(1).status().message()), HasSubstr("does not train"));
 }
 
 TEST(StrategyRegistryTest, AStrategyFromElsewhereIsMadeByItsName) {
@@ -115,6 +149,14 @@ TEST(StrategyRegistryTest, AStrategyFromElsewhereIsMadeByItsName) {
   EXPECT_EQ((*MakeStrategy("registry-test-groups", Options()))->name(), "group-average");
   EXPECT_TRUE((*FindStrategy("registry-test-groups"))->moves_parameters());
   EXPECT_FALSE(AddStrategy({.name = "empty"}).ok());
+  StrategyEntry both = entry;
+  both.name = "registry-test-both";
+  both.lockstep = true;
+  const absl::Status refused = AddStrategy(both);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("registry-test-both: workers in lockstep cannot go on after a loss"));
+  EXPECT_FALSE(FindStrategy("registry-test-both").ok());
 }
 
 }  // namespace

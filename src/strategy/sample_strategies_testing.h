@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/bytes.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "strategy/network_versions.h"
 #include "strategy/strategy.h"
 
 namespace syncopate::strategy {
@@ -39,6 +41,7 @@ class GroupAverage : public Strategy {
   std::string name() const override { return "group-average"; }
 
   void Step(double, const Event& event, std::vector<Command>& commands) override {
+    if (const auto* e = std::get_if<NewValue>(&event)) versions_.Add(*e);
     if (const auto* e = std::get_if<IterationBegan>(&event)) round_ = e->iteration;
     if (const auto* e = std::get_if<ForwardNeeds>(&event)) {
       needed_[static_cast<size_t>(e->tensor)] = true;
@@ -55,7 +58,8 @@ class GroupAverage : public Strategy {
                           .first = e->tensor,
                           .last = e->tensor,
                           .members = members,
-                          .key = {.maker = 1, .number = static_cast<uint64_t>(round_)}});
+                          .key = {.maker = 1, .number = static_cast<uint64_t>(round_)},
+                          .version = versions_.At(round_)});
       }
     }
     if (const auto* e = std::get_if<TransferDone>(&event)) {
@@ -91,6 +95,7 @@ class GroupAverage : public Strategy {
   }
 
   const WorkerInfo info_;
+  NetworkVersions versions_;
   int64_t round_ = 0;
   std::set<int> gone_;
   std::vector<bool> busy_, needed_;
@@ -131,6 +136,7 @@ class ShuffledGroups : public Strategy {
   std::string name() const override { return "shuffled-groups"; }
 
   void Step(double, const Event& event, std::vector<Command>& commands) override {
+    if (const auto* e = std::get_if<NewValue>(&event)) versions_.Add(*e);
     if (const auto* e = std::get_if<IterationBegan>(&event)) round_ = e->iteration;
     if (const auto* e = std::get_if<ForwardNeeds>(&event)) {
       needed_ = e->tensor;
@@ -147,7 +153,8 @@ class ShuffledGroups : public Strategy {
                                             .content = Content::kParameters,
                                             .first = 0,
                                             .last = info_.tensors - 1,
-                                            .members = members});
+                                            .members = members,
+                                            .version = versions_.At(round_)});
       }
     }
     if (const auto* e = std::get_if<TransferDone>(&event)) {
@@ -166,6 +173,7 @@ class ShuffledGroups : public Strategy {
   const WorkerInfo info_;
   const int group_;
   const uint64_t seed_;
+  NetworkVersions versions_;
   int64_t round_ = 0;
   int needed_ = -1;  // tensor that the forward pass was told to need
   bool out_ = false, draining_ = false;
@@ -173,7 +181,8 @@ class ShuffledGroups : public Strategy {
 
 // Steps locally and asks a service for a group after every backward pass. The average of the whole
 // model runs beside the next iteration, and what it changed is added then. One average at a time.
-// Tells its successor how far each average moved it. Goes on without workers that are gone.
+// Tells its successor how far each average moved it. Goes on without workers that are gone. Its state is
+// what it counts and has been told.
 class AskedGroups : public Strategy {
  public:
   static constexpr char kService[] = "groups";
@@ -182,6 +191,7 @@ class AskedGroups : public Strategy {
   std::string name() const override { return "asked-groups"; }
 
   void Step(double, const Event& event, std::vector<Command>& commands) override {
+    if (const auto* e = std::get_if<NewValue>(&event)) versions_.Add(*e);
     if (const auto* e = std::get_if<IterationBegan>(&event)) {
       iteration_ = e->iteration;
       samples_ = e->samples;
@@ -200,6 +210,7 @@ class AskedGroups : public Strategy {
                                         .last = info_.tensors - 1,
                                         .transfer = e->transfer,
                                         .measure = true});
+      ++averages_;
       out_ = false;
     }
     if (std::holds_alternative<TransferFailed>(event)) out_ = false;
@@ -214,8 +225,9 @@ class AskedGroups : public Strategy {
     if (wants_ && !out_) {
       wants_ = false;
       out_ = true;
-      commands.emplace_back(
-          AskService{kService, asks_for_, WantGroup{.iteration = asks_for_, .samples = samples_}});
+      commands.emplace_back(AskService{
+          kService, asks_for_,
+          WantGroup{.iteration = asks_for_, .samples = samples_, .version = versions_.newest()}});
     }
     // At most one iteration ahead of the average.
     if (!wants_) {
@@ -228,7 +240,27 @@ class AskedGroups : public Strategy {
     }
   }
 
-  double farthest() const { return farthest_; }  // that the predecessor told
+  double farthest() const { return farthest_; }        // that the predecessor told
+  int64_t averages() const { return averages_; }       // that it has taken part in
+  uint64_t last_group() const { return last_group_; }  // the number of the last group given to it
+
+  std::string State() const override {
+    std::string out;
+    Append(out, averages_);
+    Append(out, last_group_);
+    Append(out, farthest_);
+    return out;
+  }
+  absl::Status Resume(absl::string_view state, const std::vector<int>& /*ranks*/) override {
+    ByteReader reader(state);
+    averages_ = reader.Read<int64_t>();
+    last_group_ = reader.Read<uint64_t>();
+    farthest_ = reader.Read<double>();
+    if (!reader.AtEnd() || averages_ < 0 || !(farthest_ >= 0)) {
+      return absl::DataLossError("no averages that groups have had");
+    }
+    return absl::OkStatus();
+  }
 
  private:
   void On(const GroupGiven& given, std::vector<Command>& commands) {
@@ -237,16 +269,19 @@ class AskedGroups : public Strategy {
       out_ = false;
       return;
     }
+    last_group_ = given.key.number;
     commands.emplace_back(StartTransfer{.transfer = static_cast<int64_t>(given.key.number),
                                         .content = Content::kParameters,
                                         .first = 0,
                                         .last = info_.tensors - 1,
                                         .members = given.members,
                                         .key = given.key,
+                                        .version = given.version,
                                         .keep_sent = true});
   }
 
   const WorkerInfo info_;
+  NetworkVersions versions_;
   int64_t iteration_ = 0;
   int64_t asks_for_ = 0;  // the iteration whose step the next average follows
   uint64_t samples_ = 0;
@@ -255,6 +290,8 @@ class AskedGroups : public Strategy {
   bool out_ = false;    // a request or an average is under way
   bool draining_ = false;
   double farthest_ = 0;
+  int64_t averages_ = 0;
+  uint64_t last_group_ = 0;
 };
 
 // After each backward pass pushes to rank 0, asks a service for leave, then pulls.
@@ -286,7 +323,8 @@ class PermittedServer : public Strategy {
       }
     }
     if (std::holds_alternative<TimePassed>(event)) {
-      commands.emplace_back(AskService{kService, iteration_, WantTurn{.iteration = iteration_}});
+      // The next iteration may have begun, so its number does for no ticket.
+      commands.emplace_back(AskService{kService, tickets_++, WantTurn{.iteration = iteration_}});
     }
     if (const auto* e = std::get_if<Answered>(&event)) {
       const auto* given = std::get_if<TurnGiven>(&e->message);
@@ -326,7 +364,7 @@ class PermittedServer : public Strategy {
   }
 
   const WorkerInfo info_;
-  int64_t iteration_ = 0, next_ = 0;
+  int64_t iteration_ = 0, next_ = 0, tickets_ = 0;
   std::set<int> needed_;
   bool waiting_ = false, pulling_ = false, draining_ = false, failed_ = false;
 };
@@ -344,6 +382,8 @@ class RingExchange : public Strategy {
 
   void Step(double, const Event& event, std::vector<Command>& commands) override {
     if (failed_) return;
+    if (const auto* e = std::get_if<NewValue>(&event)) versions_.Add(*e);
+    if (const auto* e = std::get_if<IterationBegan>(&event)) iteration_ = e->iteration;
     if (const auto* e = std::get_if<ForwardNeeds>(&event)) needed_.insert(e->tensor);
     if (std::holds_alternative<BackwardEnded>(event)) {
       commands.emplace_back(
@@ -356,6 +396,7 @@ class RingExchange : public Strategy {
                           .content = Content::kParameters,
                           .begin = cuts_[i],
                           .end = cuts_[i + 1],
+                          .version = versions_.At(iteration_),
                           .weight = 0.5,
                           .to = {(info_.rank + 1) % info_.size},
                           .from = {{(info_.rank + info_.size - 1) % info_.size, 0.5}}});
@@ -386,7 +427,8 @@ class RingExchange : public Strategy {
 
   const WorkerInfo info_;
   std::vector<uint64_t> cuts_;
-  int64_t next_ = 0;
+  NetworkVersions versions_;
+  int64_t iteration_ = 0, next_ = 0;
   int left_ = 0;
   std::set<int> needed_;
   bool draining_ = false, failed_ = false;

@@ -20,11 +20,19 @@
 #ifndef SYNCOPATE_STRATEGY_STRATEGY_H_
 #define SYNCOPATE_STRATEGY_STRATEGY_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "strategy/command.h"
 #include "strategy/event.h"
+
+namespace syncopate::limits {
+inline constexpr uint64_t kStrategyStateBytesMax = uint64_t{1} << 20;  // of one worker
+}  // namespace syncopate::limits
 
 namespace syncopate::strategy {
 
@@ -44,6 +52,18 @@ class Strategy {
   // What is to be done because of `event`, at `now` seconds since any fixed moment; appended to
   // `commands`. Must not be called from two threads at once.
   virtual void Step(double now, const Event& event, std::vector<Command>& commands) = 0;
+
+  // What it has to know if its job is stopped here and goes on later, at most
+  // limits::kStrategyStateBytesMax; empty: nothing. Called at rest, after Drained, between two
+  // iterations; messages and answers that are on their way then are lost with the job.
+  virtual std::string State() const { return ""; }
+  // Goes on from that; before any event. `ranks` has for each worker of this job the rank that it had in
+  // the one before, which may have had more, and iterations may go on at a later number. DataLoss if the
+  // state cannot be read.
+  virtual absl::Status Resume(absl::string_view state, const std::vector<int>& /*ranks*/) {
+    if (state.empty()) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat(name(), " keeps no state"));
+  }
 };
 
 }  // namespace syncopate::strategy

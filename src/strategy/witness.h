@@ -22,6 +22,7 @@ class Witness {
     std::string name = {};
     StrategyOptions values = {};
     int64_t first_iteration = 0;
+    std::string state = {};  // that it went on from; empty: none
   };
   virtual void Began(const Job& /*job*/) {}
   // The strategy was told an event.

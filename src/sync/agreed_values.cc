@@ -32,11 +32,12 @@ absl::StatusOr<Digest> DigestOfTopology(absl::string_view json) {
 
 LiveValues::Kind KindOf(absl::string_view what, int number,
                         std::function<absl::StatusOr<Digest>(absl::string_view)> check,
-                        bool contended = false) {
+                        bool long_check, bool contended = false) {
   return {.name = absl::StrCat(what, " of synchronizer ", number),
           .scale = worker::LiveAgreement::Scale::kIteration,
           .further = AgreedValues::kIterationsFurther,
           .check = std::move(check),
+          .long_check = long_check,
           .contended = contended};
 }
 
@@ -45,11 +46,13 @@ LiveValues::Kind KindOf(absl::string_view what, int number,
 AgreedValues::AgreedValues(Worker& worker, int number, int tensors)
     : rank_(worker.rank()),
       workers_(worker.size()),
-      schedules_(worker::ServicesOf(worker), KindOf("schedule", number,
-                                                    [tensors](absl::string_view text) {
-                                                      return DigestOfSchedule(text, tensors);
-                                                    })),
-      topologies_(worker::ServicesOf(worker), KindOf("topology", number, DigestOfTopology)),
+      schedules_(worker::ServicesOf(worker),
+                 KindOf(
+                     "schedule", number,
+                     [tensors](absl::string_view text) { return DigestOfSchedule(text, tensors); },
+                     /*long_check=*/true)),
+      topologies_(worker::ServicesOf(worker),
+                  KindOf("topology", number, DigestOfTopology, /*long_check=*/true)),
       batches_(worker::ServicesOf(worker),
                KindOf(
                    "batches", number,
@@ -57,7 +60,7 @@ AgreedValues::AgreedValues(Worker& worker, int number, int tensors)
                      SYNCOPATE_ASSIGN_OR_RETURN(const Batches batches, Decode(bytes, workers));
                      return DigestOf(Encode(batches));
                    },
-                   /*contended=*/true)) {}
+                   /*long_check=*/false, /*contended=*/true)) {}
 
 AgreedValues::~AgreedValues() {
   schedules_.End();

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "syncopate/syncopate.h"
+#include "worker/call_times.h"
 
 namespace syncopate::sync {
 
@@ -35,6 +36,8 @@ class CallQueue {
    public:
     // Until the call has ended, if it has begun.
     void Wait();
+    // Of a call that has gone well, once that was told.
+    worker::CallTimes times() const { return worker::TimesOf(*handle_); }
 
    private:
     friend class CallQueue;

@@ -42,7 +42,7 @@ TEST(ControlTasksTest, TasksRunInOrderOnTheControlThread) {
     EXPECT_EQ(first, second);
     EXPECT_NE(first, std::this_thread::get_id());
     tasks.Stop();
-    EXPECT_THAT(order, testing::ElementsAre(1, 2, 3));
+    EXPECT_THAT(order, ::testing::ElementsAre(1, 2, 3));
   });
 }
 
@@ -69,7 +69,7 @@ TEST(ControlTasksTest, WhatIsLeftRunsWhereItIsStoppedAndNothingAfterThat) {
       tasks.Do([&] { ran.push_back({}); });
     }
     const std::thread::id own = std::this_thread::get_id();
-    EXPECT_THAT(ran, testing::ElementsAre(own, own));
+    EXPECT_THAT(ran, ::testing::ElementsAre(own, own));
     // The control thread finds what it was told of, and does nothing.
     go_on = true;
     std::atomic<bool> after{false};

@@ -46,8 +46,6 @@ constexpr double kLongSeconds = 50e-3, kShortSeconds = 5e-3;
 constexpr int kLongRepetitions = 2, kShortFactor = 3;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
-
 // A replica whose gradients are zeros and that has no parameters: only the transfers matter.
 class NoReplica : public Replica {
  public:
@@ -272,7 +270,7 @@ class CostProbe {
       // The workers end a transfer almost together, and begin the next one then.
       seconds.push_back((ends.back() - ends[static_cast<size_t>(at_once) - 1]) / (length - 1));
     }
-    seconds.push_back(Seconds(MonotonicClock().NowNs() - begin_ns_));
+    seconds.push_back(SecondsOf(MonotonicClock().NowNs() - begin_ns_));
     SYNCOPATE_RETURN_IF_ERROR(
         worker_.world().AllReduce(Array::Of(seconds.data(), seconds.size()), ReduceOp::kMax));
     spent_ = seconds.back();

@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "strategy/options_json.h"
@@ -34,8 +35,11 @@ std::unique_ptr<DecisionLog> DecisionLog::OfRank(int rank) const {
 }
 
 void DecisionLog::Began(const Job& job) {
+  const std::string state =
+      job.state.empty() ? ""
+                        : absl::StrCat(",\"state\":\"", absl::BytesToHexString(job.state), "\"");
   Write("job", absl::StrCat("{\"strategy\":\"", job.name, "\",\"first_iteration\":",
-                            job.first_iteration, ",\"options\":", ToJson(job.values), "}"));
+                            job.first_iteration, state, ",\"options\":", ToJson(job.values), "}"));
 }
 
 void DecisionLog::Decided(const strategy::Decision& decision) {

@@ -29,7 +29,7 @@ class NothingReplica : public Replica {
   double Apply(const strategy::ApplyUpdate&, const Brought&) override { return 0; }
 };
 
-TensorTable Table() {
+TensorTable LoggedTable() {
   TensorTable table{.model = "test", .tensors = {}};
   for (int i = 0; i < 5; ++i) {
     table.tensors.push_back(
@@ -54,7 +54,7 @@ std::string Field(const std::string& line, const std::string& key) {
 }
 
 void TrainWith(const std::string& strategy, const std::string& log, int workers, int iterations) {
-  const TensorTable table = Table();
+  const TensorTable table = LoggedTable();
   worker::RunWorkers(workers, [&](Worker& worker) {
     auto file = DecisionLog::Open(log, worker.rank(), /*anew=*/false);
     ASSERT_TRUE(file.ok()) << file.status();

@@ -1,12 +1,23 @@
 // Strategies live that average in groups that change: the same mathematics and the same decisions as
 // in virtual time, on real collectives among threads.
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "gtest/gtest.h"
+#include "model/strategy_message.h"
+#include "strategy/registry.h"
 #include "strategy/sample_strategies_testing.h"
+#include "sync/assemble.h"
 #include "sync/synchronizer_testing.h"
+#include "syncopate/service.h"
 #include "worker/worker_testing.h"
 
 namespace syncopate::sync {
@@ -130,6 +141,108 @@ TEST(LiveGroupsTest, AveragesOfAskedGroupsOverlapTheNextIteration) {
   });
   EXPECT_GT(office.messages(), 0);
   EXPECT_EQ(office.total(), 8u * workers * iterations);
+  const std::vector<double> expected = MeanOfLocalSteps(table.size(), workers, iterations);
+  for (int t = 0; t < table.size(); ++t) {
+    EXPECT_NEAR(ends.Mean(t), expected[static_cast<size_t>(t)], 1e-5);
+  }
+}
+
+// Gives each worker its neighbours of the iteration that it asks for, and counts the samples of all.
+class GivesNeighbours : public Service {
+ public:
+  explicit GivesNeighbours(int workers) : workers_(workers) {}
+  absl::string_view name() const override { return strategy::AskedGroups::kService; }
+  ServiceStep Step(const ServiceContext&, const ServiceEvent& event) override {
+    const auto* asked = std::get_if<ServiceAsked>(&event);
+    if (asked == nullptr) return {};
+    const auto message = DecodeStrategyMessage(asked->request, workers_);
+    if (!message.ok() || !std::holds_alternative<WantGroup>(*message)) return {};
+    const auto& want = std::get<WantGroup>(*message);
+    GroupGiven given{.members = strategy::NeighboursOf(asked->from, workers_, want.iteration, {})};
+    given.key = {1, static_cast<uint64_t>(want.iteration * workers_ + given.members[0])};
+    given.total_samples = total_ += want.samples;
+    return {.answers = {{.to = asked->from,
+                         .ticket = asked->ticket,
+                         .bytes = Encode(StrategyMessage(given))}},
+            .reason = ""};
+  }
+  std::string State() const override { return std::to_string(total_); }
+  absl::Status Load(absl::string_view state) override {
+    return absl::SimpleAtoi(state, &total_) ? absl::OkStatus()
+                                            : absl::DataLossError("no number of samples");
+  }
+
+ private:
+  const int workers_;
+  uint64_t total_ = 0;
+};
+
+std::string AskedStrategy() {
+  static const absl::Status added = [] {
+    strategy::StrategyEntry entry;
+    entry.name = "asks-for-neighbours";
+    entry.about = "for a test";
+    entry.lockstep = false;
+    entry.survives = true;
+    entry.moves = strategy::Moves::kParameters;
+    entry.service = strategy::AskedGroups::kService;
+    entry.make_service = [](const strategy::StrategyOptions& options) {
+      return std::make_unique<GivesNeighbours>(options.size);
+    };
+    entry.sends = true;
+    entry.make = [](const strategy::StrategyOptions& options)
+        -> absl::StatusOr<std::unique_ptr<strategy::Strategy>> {
+      return std::make_unique<strategy::AskedGroups>(
+          strategy::WorkerInfo{options.rank, options.size, options.table.size()});
+    };
+    return strategy::AddStrategy(std::move(entry));
+  }();
+  EXPECT_TRUE(added.ok()) << added;
+  return "asks-for-neighbours";
+}
+
+// The same as it is assembled in a job: requests go to the service's host, messages by the mailbox.
+TEST(LiveGroupsTest, AskedGroupsComeFromTheServiceOfTheJob) {
+  const TensorTable table = Table();
+  const int workers = 4, iterations = 8;
+  Ends ends(workers);
+  std::atomic<uint64_t> total{0};
+  worker::RunWorkers(workers, [&](Worker& worker) {
+    NumberReplica replica(table, worker.rank());
+    Memory memory;
+    {
+      auto synchronizer =
+          MakeSynchronizer(worker, table, replica, AskedStrategy(), {}, {.witness = &memory});
+      ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
+      const absl::Status status = Train(**synchronizer, replica, table.size(), iterations, 8, 0,
+                                        static_cast<uint64_t>(worker.rank()) + 1);
+      EXPECT_TRUE(status.ok()) << status;
+      // Each has told its successor how far an average moved it.
+      const auto heard = [&] {
+        const std::vector<strategy::Decision> decisions = memory.decisions();
+        return std::any_of(decisions.begin(), decisions.end(), [](const auto& step) {
+          return std::holds_alternative<strategy::MessageArrived>(step.event);
+        });
+      };
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+      while (!heard() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+      EXPECT_TRUE(heard());
+      ASSERT_TRUE(worker.world().Barrier().ok());
+    }
+    ends.Set(worker.rank(), replica.parameters);
+    for (uint64_t seen = total; seen < replica.total_samples;) {
+      if (total.compare_exchange_weak(seen, replica.total_samples)) break;
+    }
+    EXPECT_EQ(replica.gradients_packed, 0);
+    strategy::AskedGroups machine({worker.rank(), worker.size(), table.size()});
+    ExpectSameDecisions(machine, memory.decisions());
+    for (const Witness::Transfer& transfer : memory.transfers()) {
+      EXPECT_TRUE(transfer.status.ok()) << transfer.status;
+      EXPECT_EQ(transfer.start.members.size(), 2u);
+    }
+  });
+  // Whoever was answered last heard of the samples of all, each counted once.
+  EXPECT_EQ(total, 8u * workers * iterations);
   const std::vector<double> expected = MeanOfLocalSteps(table.size(), workers, iterations);
   for (int t = 0; t < table.size(); ++t) {
     EXPECT_NEAR(ends.Mean(t), expected[static_cast<size_t>(t)], 1e-5);

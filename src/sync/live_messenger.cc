@@ -13,34 +13,31 @@
 #include "worker/mailbox.h"
 
 namespace syncopate::sync {
-namespace {
-
-// What the strategy gets for its ticket. An answer that cannot be read is as good as none.
-StrategyMessage MessageOf(const absl::StatusOr<std::string>& answer, int workers) {
-  absl::Status fault = answer.status();
-  if (answer.ok()) {
-    absl::StatusOr<StrategyMessage> message = DecodeStrategyMessage(*answer, workers);
-    if (message.ok()) return *std::move(message);
-    fault = message.status();
-  }
-  return Refused{std::string(fault.message().substr(0, limits::kMessageTextBytesMax))};
-}
-
-}  // namespace
 
 // Where events go, as long as somebody takes them. A strategy may ask before anybody does, of a worker
 // that is lost already: the answer waits.
 class LiveMessenger::Recipient {
  public:
-  void Begin(std::function<void(strategy::Event)> deliver) {
+  void Begin(std::function<void(strategy::Event)> deliver, std::function<void(absl::Status)> fail) {
     MutexLock lock(&mutex_);
     deliver_ = std::move(deliver);
+    fail_ = std::move(fail);
     for (strategy::Event& event : std::exchange(kept_, {})) deliver_(std::move(event));
+    if (!failure_.ok()) fail_(failure_);
   }
   void Stop() {
     MutexLock lock(&mutex_);
     stopped_ = true;
     deliver_ = nullptr;
+    fail_ = nullptr;
+  }
+  void Fail(const absl::Status& failure) {
+    MutexLock lock(&mutex_);
+    if (fail_) {
+      fail_(failure);
+    } else if (failure_.ok()) {
+      failure_ = failure;
+    }
   }
   void Deliver(strategy::Event event) {
     MutexLock lock(&mutex_);
@@ -55,22 +52,32 @@ class LiveMessenger::Recipient {
   Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<strategy::Event> kept_ ABSL_GUARDED_BY(mutex_);
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // that came before anybody took it
   std::function<void(strategy::Event)> deliver_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(absl::Status)> fail_ ABSL_GUARDED_BY(mutex_);
 };
 
 LiveMessenger::LiveMessenger(Worker& worker)
     : worker_(worker),
-      topic_(absl::StrCat(worker::Mailbox::kOwnTopics, "strategy/",
-                          worker::ServicesOf(worker).NextMessenger())),
+      number_(worker::ServicesOf(worker).NextMessenger()),
+      topic_(absl::StrCat(worker::Mailbox::kOwnTopics, "strategy/", number_)),
       recipient_(std::make_shared<Recipient>()) {}
+
+absl::Status LiveMessenger::AddService(std::unique_ptr<Service> service) {
+  const std::string name(service->name());
+  SYNCOPATE_RETURN_IF_ERROR(worker::AddServiceFor(worker_, number_, std::move(service)));
+  own_services_.insert(name);
+  return absl::OkStatus();
+}
 
 void LiveMessenger::Stop() {
   recipient_->Stop();
   worker::MailboxOf(worker_).Receive(topic_, nullptr).IgnoreError();
 }
 
-absl::Status LiveMessenger::Begin(std::function<void(strategy::Event)> deliver) {
-  recipient_->Begin(std::move(deliver));
+absl::Status LiveMessenger::Begin(std::function<void(strategy::Event)> deliver,
+                                  std::function<void(absl::Status)> fail) {
+  recipient_->Begin(std::move(deliver), std::move(fail));
   return worker::MailboxOf(worker_).Receive(topic_, [recipient = recipient_,
                                                      workers = worker_.size()](const Mail& mail) {
     if (mail.kind != Mail::Kind::kMessage) return;  // the synchronizer tells who is gone
@@ -84,15 +91,31 @@ absl::Status LiveMessenger::Begin(std::function<void(strategy::Event)> deliver) 
   });
 }
 
+std::string LiveMessenger::NameOf(const std::string& service) const {
+  return own_services_.contains(service) ? worker::JobServices::NameFor(service, number_) : service;
+}
+
 absl::Status LiveMessenger::Ask(const strategy::AskService& ask) {
   SYNCOPATE_RETURN_IF_ERROR(Validate(ask.message, worker_.size()));
-  return worker_.StartAsking(
-      ask.service, Encode(ask.message),
+  // The strategy could not tell the answers apart.
+  if (last_ticket_ && ask.ticket <= *last_ticket_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it asks the service ", ask.service, " with ticket ", ask.ticket,
+                     " after ticket ", *last_ticket_, "; tickets of a worker only grow"));
+  }
+  SYNCOPATE_RETURN_IF_ERROR(worker_.StartAsking(
+      NameOf(ask.service), Encode(ask.message),
       [recipient = recipient_, workers = worker_.size(), service = ask.service,
        ticket = ask.ticket](const absl::StatusOr<std::string>& answer) {
+        // A service that is lost is no answer that a strategy could do something with.
+        if (GetBlast(answer.status()) == BlastRadius::kJob) {
+          return recipient->Fail(answer.status());
+        }
         recipient->Deliver(strategy::Answered{
-            .service = service, .ticket = ticket, .message = MessageOf(answer, workers)});
-      });
+            .service = service, .ticket = ticket, .message = MessageOfAnswer(answer, workers)});
+      }));
+  last_ticket_ = ask.ticket;
+  return absl::OkStatus();
 }
 
 absl::Status LiveMessenger::Send(const strategy::SendMessage& send) {

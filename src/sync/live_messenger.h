@@ -3,8 +3,11 @@
 #ifndef SYNCOPATE_SYNC_LIVE_MESSENGER_H_
 #define SYNCOPATE_SYNC_LIVE_MESSENGER_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -12,6 +15,7 @@
 #include "strategy/command.h"
 #include "strategy/event.h"
 #include "sync/synchronizer.h"
+#include "syncopate/service.h"
 #include "syncopate/syncopate.h"
 
 namespace syncopate::sync {
@@ -24,12 +28,20 @@ class LiveMessenger : public Messenger {
   ~LiveMessenger() override { Stop(); }
   LiveMessenger(const LiveMessenger&) = delete;
 
-  // Where answers and messages go from now on, on the control thread; must be quick. What came before
-  // has waited.
-  absl::Status Begin(std::function<void(strategy::Event)> deliver);
+  // Adds a service that this messenger's strategy alone asks: the messengers of the same number of all workers
+  // share it. One that was added by Worker::AddService is for all.
+  absl::Status AddService(std::unique_ptr<Service> service);
+  // What the worker calls a service that the strategy asks.
+  std::string NameOf(const std::string& service) const;
 
-  // Asks a service that this worker has added (Worker::AddService). An answer that is an error comes as
-  // Refused.
+  // Where answers and messages go from now on, and errors with which the job is lost (BlastRadius::kJob), such
+  // as that of a service that has ended; on the control thread, and both must be quick. What came before has
+  // waited.
+  absl::Status Begin(std::function<void(strategy::Event)> deliver,
+                     std::function<void(absl::Status)> fail);
+
+  // Asks a service that was added here, else one of the worker's (Worker::AddService). Any other answer that
+  // is an error comes as Refused. Tickets only grow, whichever service is asked: InvalidArgument for one that does not.
   absl::Status Ask(const strategy::AskService& ask) override;
   absl::Status Send(const strategy::SendMessage& send) override;
   void Stop() override;
@@ -38,7 +50,10 @@ class LiveMessenger : public Messenger {
   class Recipient;
 
   Worker& worker_;
+  const int number_;  // among the messengers of the worker
   const std::string topic_;
+  std::set<std::string> own_services_;
+  std::optional<int64_t> last_ticket_;          // that was asked with
   const std::shared_ptr<Recipient> recipient_;  // answers may come after the messenger's end
 };
 

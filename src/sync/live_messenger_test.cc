@@ -30,6 +30,8 @@ using ::testing::HasSubstr;
 // Gives turns, one after the other.
 class Turns : public Service {
  public:
+  // `given`: turns before the first.
+  explicit Turns(uint64_t given = 0) : turns_(given) {}
   absl::string_view name() const override { return "turns"; }
   ServiceStep Step(const ServiceContext&, const ServiceEvent& event) override {
     const auto* asked = std::get_if<ServiceAsked>(&event);
@@ -55,7 +57,7 @@ class Turns : public Service {
   }
 
  private:
-  uint64_t turns_ = 0;
+  uint64_t turns_;
 };
 
 // The events that a messenger delivers, for a thread that waits for them.
@@ -79,6 +81,12 @@ class Events {
   std::vector<strategy::Event> events_;
 };
 
+absl::Status BeginFor(LiveMessenger& messenger, Events& events) {
+  return messenger.Begin(
+      [&](strategy::Event event) { events.Add(std::move(event)); },
+      [](const absl::Status& why) { ADD_FAILURE() << "the job is lost: " << why; });
+}
+
 TEST(LiveMessengerTest, AnswersAndMessagesComeBackAsEvents) {
   constexpr int kWorkers = 3, kRounds = 20;
   std::mutex mutex;
@@ -87,7 +95,7 @@ TEST(LiveMessengerTest, AnswersAndMessagesComeBackAsEvents) {
     ASSERT_TRUE(worker.AddService(std::make_unique<Turns>()).ok());
     Events events;
     LiveMessenger messenger(worker);
-    ASSERT_TRUE(messenger.Begin([&](strategy::Event event) { events.Add(std::move(event)); }).ok());
+    ASSERT_TRUE(BeginFor(messenger, events).ok());
     for (int64_t i = 0; i < kRounds; ++i) {
       ASSERT_TRUE(messenger.Ask({"turns", i, WantTurn{.iteration = i}}).ok());
       ASSERT_TRUE(messenger.Send({(worker.rank() + 1) % kWorkers, Distance{.iteration = i}}).ok());
@@ -126,7 +134,7 @@ TEST(LiveMessengerTest, MessagesComeToTheMessengerOfTheSameNumber) {
     Events events;
     LiveMessenger second(worker);
     ASSERT_TRUE(second.Send({other, Distance{.iteration = 2}}).ok());
-    ASSERT_TRUE(second.Begin([&](strategy::Event event) { events.Add(std::move(event)); }).ok());
+    ASSERT_TRUE(BeginFor(second, events).ok());
     const std::vector<strategy::Event> came = events.WaitFor(1);
     ASSERT_EQ(came.size(), 1u);
     EXPECT_EQ(std::get<Distance>(std::get<strategy::MessageArrived>(came[0]).message).iteration, 2);
@@ -138,7 +146,7 @@ TEST(LiveMessengerTest, WhatCannotBeCarriedIsAnError) {
   worker::RunWorkers(1, [](Worker& worker) {
     Events events;
     LiveMessenger messenger(worker);
-    ASSERT_TRUE(messenger.Begin([&](strategy::Event event) { events.Add(std::move(event)); }).ok());
+    ASSERT_TRUE(BeginFor(messenger, events).ok());
     const absl::Status unknown = messenger.Ask({"turns", 1, WantTurn{}});
     EXPECT_EQ(unknown.code(), absl::StatusCode::kNotFound);
     EXPECT_THAT(unknown.message(), HasSubstr("\"turns\""));
@@ -150,6 +158,30 @@ TEST(LiveMessengerTest, WhatCannotBeCarriedIsAnError) {
     ASSERT_EQ(came.size(), 1u);
     EXPECT_THAT(std::get<Refused>(std::get<strategy::Answered>(came[0]).message).why,
                 HasSubstr("only turns are given here"));
+  });
+}
+
+TEST(LiveMessengerTest, ATicketThatDoesNotGrowIsRefused) {
+  worker::RunWorkers(1, [](Worker& worker) {
+    ASSERT_TRUE(worker.AddService(std::make_unique<Turns>()).ok());
+    Events events;
+    LiveMessenger messenger(worker);
+    ASSERT_TRUE(BeginFor(messenger, events).ok());
+    ASSERT_TRUE(messenger.Ask({"turns", 5, WantTurn{}}).ok());
+    for (const int64_t ticket : {5, 4, 0, -1}) {
+      const absl::Status refused = messenger.Ask({"turns", ticket, WantTurn{}});
+      EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+      EXPECT_THAT(std::string(refused.message()),
+                  HasSubstr("with ticket " + std::to_string(ticket) + " after ticket 5"));
+    }
+    // What was refused for another reason may be asked again with its ticket.
+    EXPECT_EQ(messenger.Ask({"none", 6, WantTurn{}}).code(), absl::StatusCode::kNotFound);
+    ASSERT_TRUE(messenger.Ask({"turns", 6, WantTurn{}}).ok());
+    const std::vector<strategy::Event> came = events.WaitFor(2);
+    ASSERT_EQ(came.size(), 2u);
+    EXPECT_EQ(std::get<strategy::Answered>(came[0]).ticket, 5);
+    EXPECT_EQ(std::get<strategy::Answered>(came[1]).ticket, 6);
+    EXPECT_EQ(std::get<TurnGiven>(std::get<strategy::Answered>(came[1]).message).turn, 2u);
   });
 }
 
@@ -193,8 +225,7 @@ class TakesTurns : public strategy::Strategy {
   bool draining_ = false;
 };
 
-// A strategy whose entry names a service has a messenger as soon as it is assembled.
-TEST(LiveMessengerTest, AnAssembledStrategyAsksAndSends) {
+void AddTakesTurns() {
   static const absl::Status added =
       strategy::AddStrategy({.name = "takes-turns",
                              .about = "for a test",
@@ -204,29 +235,139 @@ TEST(LiveMessengerTest, AnAssembledStrategyAsksAndSends) {
                              .make = [](const strategy::StrategyOptions& options)
                                  -> absl::StatusOr<std::unique_ptr<strategy::Strategy>> {
                                return std::make_unique<TakesTurns>(options);
+                             }});  // once, however many tests want it
+  ASSERT_TRUE(added.ok()) << added;
+}
+
+class NoValues : public Replica {
+ public:
+  void Pack(strategy::Content, int, double, std::byte*) override {}
+  double Apply(const strategy::ApplyUpdate&, const Brought&) override { return 0; }
+};
+
+const TensorTable& OneSmallTensor() {
+  static const auto& table =
+      *new TensorTable{.model = "test", .tensors = {{.name = "t", .elements = 1}}};
+  return table;
+}
+
+// How the training loop sees an iteration.
+absl::Status Iterate(Synchronizer& synchronizer) {
+  if (absl::Status s = synchronizer.Begin(1, 0); !s.ok()) return s;
+  if (absl::Status s = synchronizer.Need(0); !s.ok()) return s;
+  if (absl::Status s = synchronizer.BackwardBegins(); !s.ok()) return s;
+  if (absl::Status s = synchronizer.Gradient(0); !s.ok()) return s;
+  return synchronizer.EndBackward();
+}
+
+// A strategy whose entry names a service has a messenger as soon as it is assembled.
+TEST(LiveMessengerTest, AnAssembledStrategyAsksAndSends) {
+  AddTakesTurns();
+  worker::RunWorkers(3, [](Worker& worker) {
+    ASSERT_TRUE(worker.AddService(std::make_unique<Turns>()).ok());
+    NoValues replica;
+    auto synchronizer = MakeSynchronizer(worker, OneSmallTensor(), replica, "takes-turns", {}, {});
+    ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
+    for (int iteration = 0; iteration < 30; ++iteration) {
+      const absl::Status status = Iterate(**synchronizer);
+      ASSERT_TRUE(status.ok()) << status;
+    }
+    const absl::Status finished = (*synchronizer)->Finish();
+    EXPECT_TRUE(finished.ok()) << finished;
+  });
+}
+
+// Begins anew with its tickets after the third iteration.
+class Repeats : public strategy::Strategy {
+ public:
+  std::string name() const override { return "repeats-tickets"; }
+  void Step(double, const strategy::Event& event,
+            std::vector<strategy::Command>& commands) override {
+    if (const auto* e = std::get_if<strategy::IterationBegan>(&event)) {
+      commands.push_back(strategy::AskService{"turns", e->iteration % 3, WantTurn{}});
+    }
+    if (const auto* e = std::get_if<strategy::ForwardNeeds>(&event)) {
+      commands.push_back(strategy::Proceed{e->tensor});
+    }
+  }
+};
+
+TEST(LiveMessengerTest, AStrategyThatRepeatsATicketEndsWithAnErrorThatSaysSo) {
+  static const absl::Status added =
+      strategy::AddStrategy({.name = "repeats-tickets",
+                             .about = "for a test",
+                             .service = "turns",
+                             .make = [](const strategy::StrategyOptions&)
+                                 -> absl::StatusOr<std::unique_ptr<strategy::Strategy>> {
+                               return std::make_unique<Repeats>();
                              }});
   ASSERT_TRUE(added.ok()) << added;
-  class Nothing : public Replica {
+  worker::RunWorkers(1, [](Worker& worker) {
+    ASSERT_TRUE(worker.AddService(std::make_unique<Turns>()).ok());
+    NoValues replica;
+    auto synchronizer =
+        MakeSynchronizer(worker, OneSmallTensor(), replica, "repeats-tickets", {}, {});
+    ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
+    for (int iteration = 0; iteration < 3; ++iteration) {
+      const absl::Status status = Iterate(**synchronizer);
+      ASSERT_TRUE(status.ok()) << status;
+    }
+    const absl::Status status = (*synchronizer)->Begin(1, 0);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("strategy repeats-tickets: it asks the service turns with ticket 0 after "
+                          "ticket 2; tickets of a worker only grow"));
+  });
+}
+
+// Its host and its standby have different states, so they decide differently, and nobody knows who is right. That
+// ended the service alone, and strategies were refused what they asked for.
+TEST(LiveMessengerTest, AServiceThatIsLostEndsTheSynchronizersOfAllWithItsError) {
+  AddTakesTurns();
+  worker::RunWorkers(3, [](Worker& worker) {
+    ASSERT_TRUE(
+        worker.AddService(std::make_unique<Turns>(static_cast<uint64_t>(worker.rank()))).ok());
+    NoValues replica;
+    auto synchronizer = MakeSynchronizer(worker, OneSmallTensor(), replica, "takes-turns", {}, {});
+    ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
+    absl::Status status;
+    for (int iteration = 0; iteration < 1000 && status.ok(); ++iteration) {
+      status = Iterate(**synchronizer);
+    }
+    EXPECT_EQ(GetBlast(status), BlastRadius::kJob) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("strategy takes-turns: service turns: "));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("decide differently"));
+    // Every later call gets it.
+    EXPECT_EQ((*synchronizer)->Begin(1, 0), status);
+    EXPECT_EQ((*synchronizer)->Need(0), status);
+    EXPECT_EQ((*synchronizer)->Finish(), status);
+    ASSERT_TRUE(worker.world().Barrier().ok());
+  });
+}
+
+// Which would hold the parameters and do nothing else.
+TEST(LiveMessengerTest, AServerThatDoesNotTrainIsRefused) {
+  static const absl::Status added =
+      strategy::AddStrategy({.name = "only-serves",
+                             .about = "for a test",
+                             .server = 0,
+                             .server_role = strategy::Role::kServes,
+                             .make = [](const strategy::StrategyOptions& options)
+                                 -> absl::StatusOr<std::unique_ptr<strategy::Strategy>> {
+                               return std::make_unique<TakesTurns>(options);
+                             }});
+  ASSERT_TRUE(added.ok()) << added;
+  class Untouched : public Replica {
    public:
     void Pack(strategy::Content, int, double, std::byte*) override {}
     double Apply(const strategy::ApplyUpdate&, const Brought&) override { return 0; }
   };
-  worker::RunWorkers(3, [](Worker& worker) {
-    ASSERT_TRUE(worker.AddService(std::make_unique<Turns>()).ok());
-    Nothing replica;
+  worker::RunWorkers(1, [](Worker& worker) {
+    Untouched replica;
     const TensorTable table = {.model = "test", .tensors = {{.name = "t", .elements = 1}}};
-    auto synchronizer = MakeSynchronizer(worker, table, replica, "takes-turns", {}, {});
-    ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
-    for (int iteration = 0; iteration < 30; ++iteration) {
-      ASSERT_TRUE((*synchronizer)->Begin(1, 0).ok());
-      const absl::Status may = (*synchronizer)->Need(0);
-      ASSERT_TRUE(may.ok()) << may;
-      ASSERT_TRUE((*synchronizer)->BackwardBegins().ok());
-      ASSERT_TRUE((*synchronizer)->Gradient(0).ok());
-      ASSERT_TRUE((*synchronizer)->EndBackward().ok());
-    }
-    const absl::Status finished = (*synchronizer)->Finish();
-    EXPECT_TRUE(finished.ok()) << finished;
+    const absl::Status refused =
+        MakeSynchronizer(worker, table, replica, "only-serves", {}, {}).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("only simulated so far"));
   });
 }
 

@@ -51,7 +51,7 @@ class NumberStore {
 };
 
 // Answers at once, with a batch of 8.
-class Turns : public Messenger {
+class ServerTurns : public Messenger {
  public:
   absl::Status Ask(const strategy::AskService& ask) override {
     synchronizer->Deliver(strategy::Answered{ask.service, ask.ticket, TurnGiven{.samples = 8}});
@@ -67,7 +67,7 @@ SynchronizerOptions ServerOptions(Witness* witness, Messenger* messenger, Parame
   return {.watches_losses = true, .messenger = messenger, .store = store, .witness = witness};
 }
 
-class PermittedServerTest : public testing::TestWithParam<std::tuple<int, bool>> {};
+class PermittedServerTest : public ::testing::TestWithParam<std::tuple<int, bool>> {};
 
 TEST_P(PermittedServerTest, HoldsTheStepsOfAllAndDecidesAsInVirtualTime) {
   const auto [workers, known] = GetParam();
@@ -77,7 +77,7 @@ TEST_P(PermittedServerTest, HoldsTheStepsOfAllAndDecidesAsInVirtualTime) {
   worker::RunWorkers(workers, [&, workers = workers, known = known](Worker& worker) {
     NumberReplica replica(table, worker.rank());
     Memory memory;
-    Turns turns;
+    ServerTurns turns;
     const strategy::WorkerInfo info{worker.rank(), worker.size(), table.size()};
     {
       auto synchronizer = Synchronizer::Make(
@@ -112,7 +112,7 @@ TEST_P(PermittedServerTest, HoldsTheStepsOfAllAndDecidesAsInVirtualTime) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PermittedServerTest,
-                         testing::Combine(testing::Values(1, 2, 4), testing::Bool()),
+                         ::testing::Combine(::testing::Values(1, 2, 4), ::testing::Bool()),
                          [](const auto& test) {
                            return std::to_string(std::get<0>(test.param)) +
                                   (std::get<1>(test.param) ? "Known" : "Unknown");
@@ -128,7 +128,7 @@ TEST(LiveServerTest, AServerThatGoesEndsItForAllAndIsNamed) {
       3,
       [&](Worker& worker) {
         NumberReplica replica(table, worker.rank());
-        Turns turns;
+        ServerTurns turns;
         auto synchronizer = Synchronizer::Make(
             worker, table, replica,
             std::make_unique<strategy::PermittedServer>(
@@ -236,8 +236,9 @@ TEST(LiveServerTest, AWorkerThatServesNobodyAndIsAskedToSaysSo) {
             /*holds=*/true),
         {});
     ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
-    ASSERT_TRUE((*synchronizer)->Begin(1, 0).ok());
-    ASSERT_TRUE((*synchronizer)->BackwardBegins().ok());
+    // Worker 1 may have asked before worker 0 has come so far, which then fails from there on.
+    (*synchronizer)->Begin(1, 0).IgnoreError();
+    (*synchronizer)->BackwardBegins().IgnoreError();
     (*synchronizer)->EndBackward().IgnoreError();
     const absl::Status status = (*synchronizer)->Finish();
     EXPECT_FALSE(status.ok());
@@ -246,7 +247,7 @@ TEST(LiveServerTest, AWorkerThatServesNobodyAndIsAskedToSaysSo) {
     } else {
       EXPECT_THAT(
           std::string(status.message()),
-          testing::HasSubstr("worker 1 pushes to worker 0 or pulls from it, which holds no"));
+          ::testing::HasSubstr("worker 1 pushes to worker 0 or pulls from it, which holds no"));
     }
   });
 }

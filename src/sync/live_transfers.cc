@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "sync/range_pieces.h"
 #include "sync/serve_request.h"
@@ -21,8 +22,6 @@ namespace {
 // At most this many ended transfers are kept for TakeEnded(), which not every caller calls.
 constexpr size_t kEndedMax = 1 << 14;
 
-double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
-
 }  // namespace
 
 LiveTransfers::~LiveTransfers() {
@@ -32,7 +31,7 @@ LiveTransfers::~LiveTransfers() {
 }
 
 absl::Status LiveTransfers::MakeGroups() {
-  if (!options_.both) return absl::OkStatus();
+  if (!options_.both || groups_.Serves(worker_.rank())) return absl::OkStatus();
   return groups_.Get({.content = Content::kParameters}, true).status();
 }
 
@@ -122,7 +121,7 @@ absl::Status LiveTransfers::StartServed(Running& running, const Ranges& ranges, 
     return absl::OkStatus();
   }
   const Pair pair{Pair::Purpose::kServing, worker_.rank(), start.target};
-  SYNCOPATE_ASSIGN_OR_RETURN(Group group, pairs_.Get(pair));
+  SYNCOPATE_ASSIGN_OR_RETURN(Group group, pairs_.Get(pair, start.version));
   const ServeRequest request{.push = push,
                              .first = static_cast<uint32_t>(start.first),
                              .last = static_cast<uint32_t>(start.last),
@@ -130,10 +129,13 @@ absl::Status LiveTransfers::StartServed(Running& running, const Ranges& ranges, 
                              .end = start.end,
                              .weight = start.weight,
                              .share = share,
-                             .group = pairs_.NumberOf(pair)};
-  if (const absl::Status sent = worker::MailboxOf(worker_).Send(
-          start.target, transport::MailKind::kMessage, options_.serving_topic, Encode(request));
-      !sent.ok()) {
+                             .group = pairs_.NumberOf(pair),
+                             .version = start.version};
+  const absl::Status sent = worker::MailboxOf(worker_).Send(
+      start.target, transport::MailKind::kMessage, options_.serving_topic, Encode(request));
+  // A target that no mail reaches any more is gone, but it may take a moment until the others have
+  // agreed on that. The calls end when they have, so that the strategy is told of the loss first.
+  if (!sent.ok() && !absl::IsUnavailable(sent)) {
     return WithBlast(sent, BlastRadius::kOperation, start.target);
   }
   for (const TensorLayout::Range& range : ranges) {
@@ -181,13 +183,13 @@ absl::Status LiveTransfers::StartExchange(Running& running, const Ranges& ranges
   std::vector<std::pair<Pair, Group>> sends, receives;
   for (const int to : start.to) {
     const Pair pair{Pair::Purpose::kExchange, self, to};
-    absl::StatusOr<Group> group = pairs_.Get(pair);
+    absl::StatusOr<Group> group = pairs_.Get(pair, start.version);
     // A neighbour that is gone gets nothing.
     if (group.ok()) sends.emplace_back(pair, *std::move(group));
   }
   for (const strategy::Source& source : start.from) {
     const Pair pair{Pair::Purpose::kExchange, source.rank, self};
-    SYNCOPATE_ASSIGN_OR_RETURN(Group group, pairs_.Get(pair));
+    SYNCOPATE_ASSIGN_OR_RETURN(Group group, pairs_.Get(pair, start.version));
     receives.emplace_back(pair, std::move(group));
   }
   const auto call = [](const TensorLayout::Range& range, std::byte* data) {
@@ -247,18 +249,41 @@ absl::Status LiveTransfers::StatusOf(const Running& running, const EndedCall& en
   return forgiven ? absl::OkStatus() : ended.status;
 }
 
+// Members bring all calls of a group at once, so the first one says when they had come; a transfer with
+// several groups needs all of them.
+int64_t LiveTransfers::FirstNs(const Running& running) {
+  std::map<std::optional<Pair>, int64_t> came;
+  for (const Part& part : running.parts) {
+    if (!part.needed || part.first_ns == 0) continue;
+    int64_t& first_ns = came.try_emplace(part.pair, part.first_ns).first->second;
+    first_ns = std::min(first_ns, part.first_ns);
+  }
+  int64_t first_ns = running.transfer.begin_ns;
+  for (const auto& [pair, came_ns] : came) first_ns = std::max(first_ns, came_ns);
+  return first_ns;
+}
+
 std::optional<LiveTransfers::Transfer> LiveTransfers::CallEnded(const EndedCall& ended) {
   const auto found = running_.find(ended.transfer);
   if (found == running_.end()) return std::nullopt;
   Running& running = found->second;
   if (running.transfer.status.ok()) running.transfer.status = StatusOf(running, ended);
-  if (ended.call < running.parts.size() && GetBlast(ended.status) == BlastRadius::kGroup) {
-    const Part& part = running.parts[ended.call];
-    if (part.pair) pairs_.Drop(*part.pair, part.group);
+  int64_t end_ns = ended.at_ns;
+  if (ended.call < running.parts.size()) {
+    Part& part = running.parts[ended.call];
+    if (ended.status.ok()) {
+      const worker::CallTimes times = part.call->times();
+      part.first_ns = times.first_ns;
+      end_ns = times.last_ns;
+    }
+    if (part.pair && GetBlast(ended.status) == BlastRadius::kGroup) {
+      pairs_.Drop(*part.pair, part.group);
+    }
   }
   // A transfer is over when the last of its calls is.
   if (--running.calls_left > 0) return std::nullopt;
-  running.transfer.end_ns = ended.at_ns;
+  running.transfer.end_ns = end_ns;
+  running.transfer.first_ns = std::min(FirstNs(running), end_ns);
   running.parts.clear();
   running.received = nullptr;
   Transfer transfer = running.transfer;
@@ -284,7 +309,7 @@ void LiveTransfers::Note(const Transfer& transfer) {
                     .first = transfer.tensors.empty() ? 0 : transfer.tensors.front(),
                     .last = transfer.tensors.empty() ? 0 : transfer.tensors.back(),
                     .bytes = transfer.bytes,
-                    .seconds = Seconds(transfer.end_ns - transfer.begin_ns)});
+                    .seconds = SecondsOf(transfer.end_ns - transfer.begin_ns)});
   if (options_.recorder == nullptr) return;
   options_.recorder->Record({.kind = SpanKind::kTransfer,
                              .iteration = static_cast<int>(transfer.iteration),

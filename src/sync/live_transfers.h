@@ -45,6 +45,7 @@ class LiveTransfers {
     bool both = false;
     observe::Recorder* recorder = nullptr;
     ParameterStore* store = nullptr;  // this worker's own, if it has one
+    std::vector<int> servers = {};    // ranks that are no training ranks
     std::string serving_topic = {};   // of requests to other workers' stores
     // Has StartHeld() called (CallQueue).
     std::function<void()> start_later = {};
@@ -59,15 +60,15 @@ class LiveTransfers {
         inbox_(inbox),
         clock_(clock),
         options_(options),
-        groups_(worker),
+        groups_(worker, options.servers),
         pairs_(worker),
         calls_(options.start_later, options.timeout, clock) {}
   // Waits for what is under way, within its timeouts: it uses the packed values.
   ~LiveTransfers();
   LiveTransfers(const LiveTransfers&) = delete;
 
-  // Makes the group of everybody's parameters, where they move beside gradients. To be called by all
-  // workers at the same point among their groups of everybody.
+  // Makes the group of all training ranks' parameters, where they move beside gradients. To be called by
+  // all of them at the same point among their groups of everybody.
   absl::Status MakeGroups();
 
   // What a transfer is made with, beside its command.
@@ -90,6 +91,8 @@ class LiveTransfers {
     int64_t iteration = 0;
     uint64_t bytes = 0;
     int64_t begin_ns = 0;
+    // When all whose data it needs had come, so that bytes could move (worker/call_times.h).
+    int64_t first_ns = 0;
     int64_t end_ns = 0;
     absl::Status status = {};  // the first error of a call
   };
@@ -122,6 +125,7 @@ class LiveTransfers {
     uint64_t group = 0;             // of which number
     // An exchange does not need those to whom it only sends.
     bool needed = true;
+    int64_t first_ns = 0;  // of a call that has gone well
   };
   // What an exchange gets from one neighbour, for each range.
   struct Received {
@@ -145,6 +149,7 @@ class LiveTransfers {
   void AddCall(Running& running, Group& group, Call call, std::optional<Pair> pair = {},
                bool needed = true);
   static absl::Status StatusOf(const Running& running, const EndedCall& ended);
+  static int64_t FirstNs(const Running& running);
   void Note(const Transfer& transfer);
 
   Worker& worker_;

@@ -18,7 +18,7 @@ using strategy::Content;
 using strategy::StartTransfer;
 
 // Two types of elements, so that a transfer of all needs two calls.
-TensorTable Table() {
+TensorTable TransferTable() {
   TensorTable table{.model = "test", .tensors = {}};
   for (int i = 0; i < 4; ++i) {
     table.tensors.push_back({.name = "t" + std::to_string(i),
@@ -74,7 +74,7 @@ struct Bench {
     }
   }
 
-  const TensorTable table = Table();
+  const TensorTable table = TransferTable();
   RankReplica replica;
   PackedValues values;
   TransferInbox inbox{MonotonicClock(), [] {}};
@@ -146,7 +146,7 @@ TEST(LiveTransfersTest, ACallThatIsRefusedIsToldAsTheEndOfItsTransfer) {
     bench.Start({.transfer = 1, .content = Content::kParameters, .members = {0, 7}});
     const LiveTransfers::Transfer failed = bench.WaitForEnd();
     EXPECT_EQ(failed.status.code(), absl::StatusCode::kInvalidArgument) << failed.status;
-    EXPECT_THAT(std::string(failed.status.message()), testing::HasSubstr("7 is not a rank"));
+    EXPECT_THAT(std::string(failed.status.message()), ::testing::HasSubstr("7 is not a rank"));
     EXPECT_EQ(bench.transfers.BroughtBy(1), nullptr);
   });
 }

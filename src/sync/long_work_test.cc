@@ -28,7 +28,7 @@ TEST(LongWorkTest, OneJobIsDoneAfterTheOther) {
     }
     while (!done) std::this_thread::yield();
     tasks.Stop();
-    EXPECT_THAT(pieces, testing::ElementsAre(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2));
+    EXPECT_THAT(pieces, ::testing::ElementsAre(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2));
   });
 }
 
@@ -67,7 +67,7 @@ TEST(RangePiecesTest, PiecesAreBoundedAndCoverTheRanges) {
     EXPECT_GT(next.part.elements, 0u);
     elements[next.range] += next.part.elements;
   }
-  EXPECT_THAT(elements, testing::ElementsAre(200'000, 0, 3));
+  EXPECT_THAT(elements, ::testing::ElementsAre(200'000, 0, 3));
   EXPECT_TRUE(RangePieces({}).done());
 }
 

@@ -25,13 +25,15 @@ GroupKey KeyOf(const Pair& pair, uint64_t number) {
 
 // Synchronizers that this worker had before have used the first numbers; the other one has used the
 // same.
-absl::StatusOr<Group> PairGroups::Get(const Pair& pair) {
+absl::StatusOr<Group> PairGroups::Get(const Pair& pair, uint64_t version) {
   Entry& entry = groups_[pair];
-  if (entry.group) return *entry.group;
+  if (entry.group && entry.version == version) return *entry.group;
+  // One that is broken has moved the number on already.
+  if (entry.group) entry = {.number = entry.number + 1};
   for (; entry.number < kNumbersMax; ++entry.number) {
-    absl::StatusOr<Group> group = Make(pair, entry.number);
+    absl::StatusOr<Group> group = Make(pair, version, entry.number);
     if (absl::IsAlreadyExists(group.status())) continue;
-    if (group.ok()) entry.group = *group;
+    if (group.ok()) entry = {.number = entry.number, .version = version, .group = *group};
     return group;
   }
   return absl::ResourceExhaustedError("two workers have no group left");
@@ -42,18 +44,18 @@ uint64_t PairGroups::NumberOf(const Pair& pair) const {
   return found == groups_.end() ? 0 : found->second.number;
 }
 
-absl::StatusOr<Group> PairGroups::Get(const Pair& pair, uint64_t number) {
+absl::StatusOr<Group> PairGroups::Get(const Pair& pair, uint64_t version, uint64_t number) {
   Entry& entry = groups_[pair];
   if (entry.group && entry.number == number) return *entry.group;
   if (number >= kNumbersMax) return absl::InvalidArgumentError("a group of two has no such number");
   entry = {.number = number};
-  SYNCOPATE_ASSIGN_OR_RETURN(Group group, Make(pair, number));
-  entry.group = group;
+  SYNCOPATE_ASSIGN_OR_RETURN(Group group, Make(pair, version, number));
+  entry = {.number = number, .version = version, .group = group};
   return group;
 }
 
-absl::StatusOr<Group> PairGroups::Make(const Pair& pair, uint64_t number) {
-  return worker_.NewGroup({pair.from, pair.to}, KeyOf(pair, number));
+absl::StatusOr<Group> PairGroups::Make(const Pair& pair, uint64_t version, uint64_t number) {
+  return worker_.NewGroup({pair.from, pair.to}, KeyOf(pair, number), version);
 }
 
 void PairGroups::Drop(const Pair& pair, uint64_t number) {

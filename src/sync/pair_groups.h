@@ -3,7 +3,8 @@
 //
 // Each pair has a group for each purpose and direction, because each of these starts its calls in an
 // order of its own. Their keys are made of pair, purpose and a number, so both find the same group
-// whatever others they have made; one that breaks is replaced by one with the next number.
+// whatever others they have made; one that breaks, or is not of the version of the network that is wanted,
+// is replaced by one with the next number.
 //
 // Not thread-safe.
 #ifndef SYNCOPATE_SYNC_PAIR_GROUPS_H_
@@ -34,21 +35,23 @@ class PairGroups {
   // `worker` must outlive it.
   explicit PairGroups(Worker& worker) : worker_(worker) {}
 
-  // The pair's group, which is made if there is none. The other one makes the same.
-  absl::StatusOr<Group> Get(const Pair& pair);
+  // The pair's group, planned by this version of the network, which is made if there is none. The other one
+  // makes the same if it wants the same versions in the same order.
+  absl::StatusOr<Group> Get(const Pair& pair, uint64_t version);
   // Of which number that group is.
   uint64_t NumberOf(const Pair& pair) const;
-  // The group of this number, as the other one said; one of an earlier number is let go.
-  absl::StatusOr<Group> Get(const Pair& pair, uint64_t number);
+  // The group of this number and version, as the other one said; one of an earlier number is let go.
+  absl::StatusOr<Group> Get(const Pair& pair, uint64_t version, uint64_t number);
   // The group of this number is broken.
   void Drop(const Pair& pair, uint64_t number);
 
  private:
   struct Entry {
     uint64_t number = 0;
+    uint64_t version = 0;  // of the group, if there is one
     std::optional<Group> group = {};
   };
-  absl::StatusOr<Group> Make(const Pair& pair, uint64_t number);
+  absl::StatusOr<Group> Make(const Pair& pair, uint64_t version, uint64_t number);
 
   Worker& worker_;
   std::map<Pair, Entry> groups_;

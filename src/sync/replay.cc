@@ -21,6 +21,8 @@ constexpr int64_t kHeldNs = 50'000;
 
 int64_t NowNs() { return MonotonicClock().NowNs(); }
 
+}  // namespace
+
 // Gradients that are the same in every iteration, of which a few are checked when their mean comes
 // back.
 class PlayedReplica : public Replica {
@@ -90,8 +92,6 @@ class PlayedReplica : public Replica {
   bool batch_was_set_ = false;
   bool stops_ = false;
 };
-
-}  // namespace
 
 void PlayedTime::Work(double seconds) {
   const double ns = seconds * 1e9 + rest_ns_;

@@ -1,19 +1,22 @@
 #include "sync/replay.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "model/strategy_message.h"
 #include "observe/breakdown.h"
 #include "schedule/planners.h"
 #include "strategy/registry.h"
+#include "strategy/sample_strategies_testing.h"
 #include "worker/worker_testing.h"
 
 namespace syncopate::sync {
 namespace {
 
-TensorTable Table(double forward, double backward) {
+TensorTable ReplayTable(double forward, double backward) {
   TensorTable table{.model = "test", .tensors = {}};
   for (int i = 0; i < 10; ++i) {
     table.tensors.push_back({.name = "t" + std::to_string(i),
@@ -44,11 +47,11 @@ TEST(PlayedTimeTest, WorkBeginsWhenWhatHeldItIsOver) {
   EXPECT_EQ(time.at_ns(), 3000);
 }
 
-class ReplayTest : public testing::TestWithParam<std::tuple<std::string, bool>> {};
+class ReplayTest : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
 
 TEST_P(ReplayTest, TakesAtLeastItsComputingAndMovesTheRightMeans) {
   const auto& [planner, overlap] = GetParam();
-  const TensorTable table = Table(2e-4, 4e-4);
+  const TensorTable table = ReplayTable(2e-4, 4e-4);
   const Schedule schedule = *schedule::MakeSchedule(planner, table, Costs());
   worker::RunWorkers(3, [&, overlap = overlap](Worker& worker) {
     observe::Recorder recorder(MonotonicClock(), worker.rank(), "here");
@@ -69,14 +72,16 @@ TEST_P(ReplayTest, TakesAtLeastItsComputingAndMovesTheRightMeans) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, ReplayTest, testing::Combine(testing::Values("none", "wfbp", "search"), testing::Bool()),
-    [](const auto& test) {
-      return std::get<0>(test.param) + (std::get<1>(test.param) ? "Overlapped" : "Barrier");
-    });
+INSTANTIATE_TEST_SUITE_P(All, ReplayTest,
+                         ::testing::Combine(::testing::Values("none", "wfbp", "search"),
+                                            ::testing::Bool()),
+                         [](const auto& test) {
+                           return std::get<0>(test.param) +
+                                  (std::get<1>(test.param) ? "Overlapped" : "Barrier");
+                         });
 
 TEST(ReplaySchedulesTest, ChangeBetweenRuns) {
-  const TensorTable table = Table(1e-5, 1e-5);
+  const TensorTable table = ReplayTable(1e-5, 1e-5);
   worker::RunWorkers(2, [&](Worker& worker) {
     observe::Recorder recorder(MonotonicClock(), worker.rank(), "here");
     const auto replay = Replay::Make(worker, table, *schedule::MakeSchedule("none", table, Costs()),
@@ -95,7 +100,7 @@ TEST(ReplaySchedulesTest, ChangeBetweenRuns) {
 
 // Played computing is 1 ms; the rest of the pace is waited for, also by those who are not slowed.
 TEST(ReplayPaceTest, IterationsTakeTheirPace) {
-  const TensorTable table = Table(5e-5, 5e-5);
+  const TensorTable table = ReplayTable(5e-5, 5e-5);
   worker::RunWorkers(2, [&](Worker& worker) {
     const auto pace =
         ComputePace::Make({.pace = {"5ms,200"}, .slow = {"1:1"}}, worker.rank(), worker.size());
@@ -114,9 +119,9 @@ TEST(ReplayPaceTest, IterationsTakeTheirPace) {
 
 TEST(ReplaySchedulesTest, AScheduleOfAnotherModelIsRefused) {
   worker::RunWorkers(1, [&](Worker& worker) {
-    Schedule schedule = *schedule::MakeSchedule("wfbp", Table(0, 0), Costs());
+    Schedule schedule = *schedule::MakeSchedule("wfbp", ReplayTable(0, 0), Costs());
     schedule.transfers.pop_back();
-    EXPECT_FALSE(Replay::Make(worker, Table(0, 0), schedule, {}).ok());
+    EXPECT_FALSE(Replay::Make(worker, ReplayTable(0, 0), schedule, {}).ok());
   });
 }
 
@@ -153,7 +158,7 @@ TEST(ReplayStrategyTest, BatchesSetTheWorkAndAStopEndsIt) {
                                return std::make_unique<Grows>();
                              }});
   ASSERT_TRUE(added.ok()) << added;
-  const TensorTable table = Table(1e-4, 2e-4);
+  const TensorTable table = ReplayTable(1e-4, 2e-4);
   worker::RunWorkers(1, [&](Worker& worker) {
     const auto replay = Replay::Make(worker, table, *schedule::MakeSchedule("none", table, Costs()),
                                      {.overlap_forward = true, .strategy = "replay-grows"});
@@ -165,6 +170,68 @@ TEST(ReplayStrategyTest, BatchesSetTheWorkAndAStopEndsIt) {
     // for it, so the two count together.
     EXPECT_GE(seconds->at(0) + seconds->at(1), 6 * 3e-3 - 1e-4);
   });
+}
+
+// Gives everybody a turn at once, of a batch that grows with each.
+class ReplayTurns : public Service {
+ public:
+  absl::string_view name() const override { return strategy::PermittedServer::kService; }
+  ServiceStep Step(const ServiceContext&, const ServiceEvent& event) override {
+    const auto* asked = std::get_if<ServiceAsked>(&event);
+    if (asked == nullptr) return {};
+    return {.answers = {{.to = asked->from,
+                         .ticket = asked->ticket,
+                         .bytes = Encode(StrategyMessage(TurnGiven{.samples = ++turns_}))}},
+            .reason = ""};
+  }
+  std::string State() const override { return std::to_string(turns_); }
+  absl::Status Load(absl::string_view state) override {
+    turns_ = std::stoull(std::string(state));
+    return absl::OkStatus();
+  }
+
+ private:
+  uint64_t turns_ = 0;
+};
+
+// There was no store to push to, and the service was there already when the second replay began.
+TEST(ReplayStrategyTest, AStrategyWithAServerIsPlayedAgainAndAgain) {
+  static const absl::Status added = strategy::AddStrategy(
+      {.name = "replay-server",
+       .lockstep = false,
+       .moves = strategy::Moves::kBoth,
+       .service = strategy::PermittedServer::kService,
+       .make_service =
+           [](const strategy::StrategyOptions&) { return std::make_unique<ReplayTurns>(); },
+       .server = 0,
+       .make = [](const strategy::StrategyOptions& options)
+           -> absl::StatusOr<std::unique_ptr<strategy::Strategy>> {
+         return std::make_unique<strategy::PermittedServer>(
+             strategy::WorkerInfo{options.rank, options.size, options.table.size()});
+       }});
+  ASSERT_TRUE(added.ok()) << added;
+  const TensorTable table = ReplayTable(1e-5, 1e-5);
+  Options options;
+  options.server_ranks = {0};
+  const auto play = [&](Worker& worker) {
+    for (const char* planner : {"none", "wfbp", "mg-wfbp"}) {
+      observe::Recorder recorder(MonotonicClock(), worker.rank(), "here");
+      const auto replay =
+          Replay::Make(worker, table, *schedule::MakeSchedule(planner, table, Costs()),
+                       {.recorder = &recorder, .strategy = "replay-server"});
+      ASSERT_TRUE(replay.ok()) << replay.status();
+      const auto seconds = (*replay)->Run(3);
+      ASSERT_TRUE(seconds.ok()) << planner << ": " << seconds.status();
+      EXPECT_EQ(seconds->size(), 3u);
+      // A push and a pull in each iteration.
+      const WorkerTrace trace = recorder.Trace();
+      EXPECT_EQ(std::count_if(trace.spans.begin(), trace.spans.end(),
+                              [](const Span& s) { return s.kind == SpanKind::kTransfer; }),
+                6);
+      ASSERT_TRUE(worker.world().Barrier().ok());
+    }
+  };
+  worker::RunWorkers(2, play, options);
 }
 
 }  // namespace

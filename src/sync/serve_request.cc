@@ -24,6 +24,7 @@ std::string Encode(const ServeRequest& request) {
   Append(bytes, request.weight);
   Append(bytes, request.share);
   Append(bytes, request.group);
+  Append(bytes, request.version);
   return bytes;
 }
 
@@ -40,6 +41,7 @@ absl::StatusOr<ServeRequest> DecodeServeRequest(absl::string_view bytes) {
   request.weight = reader.Read<double>();
   request.share = reader.Read<double>();
   request.group = reader.Read<uint64_t>();
+  request.version = reader.Read<uint64_t>();
   if (!reader.AtEnd()) {
     return absl::InvalidArgumentError(
         absl::StrCat("a request to be served of ", bytes.size(), " bytes is none"));

@@ -2,7 +2,7 @@
 // message of the mailbox.
 //
 //   request = movement (1 byte: 1 push, 2 pull) first last (4 bytes each) begin end (8 bytes each)
-//             weight share (float64 each) group (8 bytes)
+//             weight share (float64 each) group version (8 bytes each)
 //
 // All numbers are little-endian.
 #ifndef SYNCOPATE_SYNC_SERVE_REQUEST_H_
@@ -28,7 +28,8 @@ struct ServeRequest {
   double weight = 1;  // of a push
   // What gradients were multiplied with when they were packed, where their type bears it; 0: nothing.
   double share = 0;
-  uint64_t group = 0;  // the number of the pair's group
+  uint64_t group = 0;    // the number of the pair's group
+  uint64_t version = 0;  // of the network, by which that group is planned
 
   friend bool operator==(const ServeRequest&, const ServeRequest&) = default;
 };

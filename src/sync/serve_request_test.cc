@@ -17,7 +17,8 @@ TEST(ServeRequestTest, RoundTrips) {
                                .end = uint64_t{1} << 40,
                                .weight = 0.3,
                                .share = 0.25,
-                               .group = 9};
+                               .group = 9,
+                               .version = 3};
     const auto read = DecodeServeRequest(Encode(request));
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_EQ(*read, request);

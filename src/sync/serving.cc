@@ -143,7 +143,8 @@ void Serving::StartCalls(int from, Served& served) {
 
 absl::Status Serving::TryStartCalls(int from, Served& served) {
   const Pair pair{Pair::Purpose::kServing, from, worker_.rank()};
-  SYNCOPATE_ASSIGN_OR_RETURN(Group group, groups_.Get(pair, served.request.group));
+  SYNCOPATE_ASSIGN_OR_RETURN(Group group,
+                             groups_.Get(pair, served.request.version, served.request.group));
   served.calls_left = served.ranges.size();
   for (size_t i = 0; i < served.ranges.size(); ++i) {
     const TensorLayout::Range& range = served.ranges[i];

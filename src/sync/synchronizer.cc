@@ -1,6 +1,7 @@
 // The calls of the training loop, and how its thread waits.
 #include "sync/synchronizer.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -19,6 +20,8 @@ Synchronizer::Impl::Impl(Worker& worker, const TensorTable& table, Replica& repl
       options_(options),
       tensors_(table.size()),
       packs_gradients_(options.moves_gradients && (worker.size() > 1 || options.store != nullptr)),
+      serves_(std::find(options.servers.begin(), options.servers.end(), worker.rank()) !=
+              options.servers.end()),
       values_(worker, table, replica),
       number_(worker::ServicesOf(worker).NextMessenger()),
       agreed_(worker, number_, tensors_),
@@ -27,6 +30,7 @@ Synchronizer::Impl::Impl(Worker& worker, const TensorTable& table, Replica& repl
                  {.both = options.moves_gradients && options.moves_parameters,
                   .recorder = options.recorder,
                   .store = options.store,
+                  .servers = options.servers,
                   .serving_topic = Serving::Topic(number_),
                   .start_later = [this] { StartHeldLater(); },
                   .timeout = options.timeout,
@@ -200,6 +204,21 @@ absl::Status Synchronizer::Impl::Finish() {
   return status;
 }
 
+absl::StatusOr<std::string> Synchronizer::Impl::StrategyState() const {
+  MutexLock lock(&mutex_);
+  if (!failure_.ok()) return failure_;
+  std::string state = strategy_->State();
+  if (state.size() <= limits::kStrategyStateBytesMax) return state;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("strategy ", strategy_->name(), " has a state of ", state.size(),
+                   " bytes; the limit is ", limits::kStrategyStateBytesMax));
+}
+
+absl::StatusOr<std::string> Synchronizer::Impl::ServiceState() {
+  return options_.own_service.empty() ? std::string()
+                                      : ServiceStateOf(worker_, options_.own_service);
+}
+
 absl::Status Synchronizer::Impl::SetSchedule(std::shared_ptr<const Schedule> schedule) {
   SYNCOPATE_RETURN_IF_ERROR(Validate(*schedule, tensors_));
   MutexLock lock(&mutex_);
@@ -288,6 +307,11 @@ absl::StatusOr<std::unique_ptr<Synchronizer>> Synchronizer::Make(
     Worker& worker, const TensorTable& table, Replica& replica,
     std::unique_ptr<strategy::Strategy> strategy, const SynchronizerOptions& options) {
   SYNCOPATE_RETURN_IF_ERROR(Validate(table));
+  if (!options.resumed.strategy.empty()) {
+    SYNCOPATE_RETURN_IF_ERROR(
+        At(absl::StrCat("the state of strategy ", strategy->name()),
+           strategy->Resume(options.resumed.strategy, options.resumed.ranks)));
+  }
   auto impl = std::make_unique<Impl>(worker, table, replica, std::move(strategy), options);
   SYNCOPATE_RETURN_IF_ERROR(impl->Start());
   return std::unique_ptr<Synchronizer>(new Synchronizer(std::move(impl)));
@@ -310,6 +334,8 @@ absl::Status Synchronizer::BackwardBegins() { return impl_->BackwardBegins(); }
 absl::Status Synchronizer::Gradient(int tensor) { return impl_->Gradient(tensor); }
 absl::Status Synchronizer::EndBackward() { return impl_->EndBackward(); }
 absl::Status Synchronizer::Finish() { return impl_->Finish(); }
+absl::StatusOr<std::string> Synchronizer::StrategyState() const { return impl_->StrategyState(); }
+absl::StatusOr<std::string> Synchronizer::ServiceState() { return impl_->ServiceState(); }
 absl::Status Synchronizer::SetSchedule(std::shared_ptr<const Schedule> schedule) {
   return impl_->SetSchedule(std::move(schedule));
 }
@@ -319,6 +345,7 @@ absl::Status Synchronizer::Propose(std::shared_ptr<const Schedule> schedule) {
 }
 std::shared_ptr<const Schedule> Synchronizer::schedule() const { return impl_->schedule(); }
 void Synchronizer::Deliver(strategy::Event event) { impl_->Deliver(std::move(event)); }
+void Synchronizer::End(absl::Status why) { impl_->End(std::move(why)); }
 int64_t Synchronizer::iterations() const { return impl_->iterations(); }
 const IterationTimes& Synchronizer::times() const { return impl_->times(); }
 std::vector<EndedTransfer> Synchronizer::TakeTransfers() { return impl_->TakeTransfers(); }

@@ -35,13 +35,14 @@
 #include "strategy/witness.h"
 #include "sync/parameter_store.h"
 #include "sync/replica.h"
+#include "sync/resumed_state.h"
 #include "syncopate/syncopate.h"
 
 namespace syncopate::sync {
 
 // Carries what a strategy says beside transfers; answers and messages come back by
-// Synchronizer::Deliver(). Called on any thread, while the strategy waits: both must be quick and
-// must not call the synchronizer.
+// Synchronizer::Deliver(), and what ends the job by Synchronizer::End(). Called on any thread, while the
+// strategy waits: both must be quick and must not call the synchronizer.
 class Messenger {
  public:
   virtual ~Messenger() = default;
@@ -59,6 +60,11 @@ struct SynchronizerOptions {
   absl::Duration timeout = absl::Minutes(5);
   observe::Recorder* recorder = nullptr;  // null: nothing is recorded
   int64_t first_iteration = 0;            // above 0 where a job goes on from a checkpoint
+  // What the strategy goes on from then. MakeSynchronizer() sees to the service.
+  ResumedState resumed = {};
+  // What the worker calls the service that was made for this synchronizer; empty: none was. MakeSynchronizer()
+  // sets it.
+  std::string own_service = {};
   // Whether the strategy sends any gradients, and any parameters.
   bool moves_gradients = true;
   bool moves_parameters = true;
@@ -69,9 +75,14 @@ struct SynchronizerOptions {
   // them, and Replica::SetBatches() is told those of all.
   bool agrees_on_batches = false;
   Messenger* messenger = nullptr;  // null: a strategy that asks or sends gets Unimplemented
+  // The ranks that serve: averages of all live training ranks are without them.
+  std::vector<int> servers = {};
   // What other workers, and this one, push to and pull from here; null: this worker serves nobody.
   // It is used on the worker's control thread, and by ~Synchronizer() for what is left to do then.
+  // MakeSynchronizer() makes one for the worker that serves, unless there is one here; that takes steps of
+  // store_rate with what is pushed.
   ParameterStore* store = nullptr;
+  double store_rate = 0.1;
   Witness* witness = nullptr;
 };
 
@@ -95,6 +106,13 @@ class Synchronizer {
   absl::Status EndBackward();
   absl::Status Finish();
 
+  // What the strategy has to know if the job goes on from here later. After Finish(), before the next
+  // Begin().
+  absl::StatusOr<std::string> StrategyState() const;
+  // The same of the service that was made for this synchronizer, with its moment (ServiceStateOf()); empty:
+  // there is none. Waits for the answer.
+  absl::StatusOr<std::string> ServiceState();
+
   // Sets the schedule from the next iteration on. To be called before Begin(), by all workers
   // before the same iteration and with the same schedule: for whoever plays schedules that all know.
   absl::Status SetSchedule(std::shared_ptr<const Schedule> schedule);
@@ -109,9 +127,13 @@ class Synchronizer {
   // Tells the strategy what comes from outside: an answer, a message, a worker that left or joined, a
   // value that was agreed on. Returns at once; from any thread.
   void Deliver(strategy::Event event);
+  // Nothing can go on: the call that waits and every later one return this error, and the strategy is told
+  // nothing more. Returns at once; from any thread.
+  void End(absl::Status why);
 
-  // Keeps the messenger of the options, which delivers to it, until its own end.
+  // Keeps the messenger of the options, which delivers to it, until its own end, and their store beyond that.
   void Keep(std::unique_ptr<Messenger> messenger) { messenger_ = std::move(messenger); }
+  void Keep(std::unique_ptr<ParameterStore> store) { store_ = std::move(store); }
 
   int64_t iterations() const;  // begun here so far
   // The times of the last iteration that has ended.
@@ -124,6 +146,8 @@ class Synchronizer {
   class Impl;
   explicit Synchronizer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Messenger> messenger_;  // of Keep()
+  std::unique_ptr<ParameterStore>
+      store_;  // of Keep(); what is left to do with it is done before its end
   std::unique_ptr<Impl> impl_;
 };
 

@@ -3,17 +3,12 @@
 #include <numeric>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "sync/synchronizer_impl.h"
 #include "sync/transfer_check.h"
 
 namespace syncopate::sync {
-
-namespace {
-
-double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
-
-}  // namespace
 
 std::string Synchronizer::Impl::LossTopic() const {
   return absl::StrCat(worker::Mailbox::kOwnTopics, "losses/", number_);
@@ -21,7 +16,7 @@ std::string Synchronizer::Impl::LossTopic() const {
 
 void Synchronizer::Impl::Tell(const Event& event) {
   if (!failure_.ok()) return;
-  strategy::Decision decision{.now = Seconds(NowNs()), .event = event, .commands = {}};
+  strategy::Decision decision{.now = SecondsOf(NowNs()), .event = event, .commands = {}};
   strategy_->Step(decision.now, event, decision.commands);
   if (options_.witness != nullptr) options_.witness->Decided(decision);
   for (Command& command : decision.commands) std::visit([&](auto& c) { Take(c); }, command);
@@ -57,7 +52,8 @@ void Synchronizer::Impl::Take(StartTransfer& start) {
                            .tensors = tensors_,
                            .moves_gradients = options_.moves_gradients,
                            .moves_parameters = options_.moves_parameters,
-                           .has_store = options_.store != nullptr},
+                           .has_store = options_.store != nullptr,
+                           .serves = serves_},
                           values_.layout()));
   if (!failure_.ok()) return;
   // Gradients are packed already. Parameters must be packed after the updates that come before
@@ -206,9 +202,9 @@ double Synchronizer::Impl::ApplyRuns(const Pending& pending) {
     ApplyUpdate run = apply;
     run.first = run.last = pending.tensors[i];
     while (++i < pending.tensors.size() && pending.tensors[i] == run.last + 1) ++run.last;
-    Witness::Update update{.apply = run, .iteration = iteration, .begin = Seconds(NowNs())};
+    Witness::Update update{.apply = run, .iteration = iteration, .begin = SecondsOf(NowNs())};
     update.squared_distance = replica_.Apply(run, brought);
-    update.end = Seconds(NowNs());
+    update.end = SecondsOf(NowNs());
     squared += update.squared_distance;
     runs.push_back(update);
   }

@@ -88,12 +88,16 @@ class Synchronizer::Impl {
 
   absl::Status Finish();
 
+  absl::StatusOr<std::string> StrategyState() const;
+  absl::StatusOr<std::string> ServiceState();
+
   absl::Status SetSchedule(std::shared_ptr<const Schedule> schedule);
   void AgreeOnSchedules() { agreed_.BeginSchedules(std::max<int64_t>(0, Iteration())); }
   absl::Status Propose(std::shared_ptr<const Schedule> schedule);
   std::shared_ptr<const Schedule> schedule() const;
 
   void Deliver(Event event) { inbox_.Add(std::move(event)); }
+  void End(absl::Status why) { inbox_.Add(std::move(why)); }
 
   int64_t iterations() const;
   // By the training thread only.
@@ -220,6 +224,7 @@ class Synchronizer::Impl {
   const SynchronizerOptions options_;
   const int tensors_;
   const bool packs_gradients_;
+  const bool serves_;  // this worker is a server
   // Gradients are packed by the training thread, parameters by whoever has carrying_.
   PackedValues values_;
   // All workers make their synchronizers in the same order, so this one is the same everywhere.
@@ -261,8 +266,8 @@ class Synchronizer::Impl {
   PassTimes pass_ ABSL_GUARDED_BY(mutex_);
   IterationTimes times_;                  // of the last iteration; by the training thread only
   std::optional<uint64_t> wanted_batch_;  // that all are to agree on; by the training thread only
-  // That the strategy knows; by the training thread only.
-  std::optional<uint64_t> network_version_ = worker::WatchedNetworkVersion(worker_);
+  // That the strategy plans by as far as it is told; by the training thread only.
+  std::optional<uint64_t> network_version_ = worker::FirstNetworkVersion(worker_);
 
   const ForkMark made_here_;
 };

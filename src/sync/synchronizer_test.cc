@@ -24,7 +24,7 @@
 namespace syncopate::sync {
 namespace {
 
-class LiveBspTest : public testing::TestWithParam<std::tuple<std::string, int, bool>> {};
+class LiveBspTest : public ::testing::TestWithParam<std::tuple<std::string, int, bool>> {};
 
 TEST_P(LiveBspTest, GivesTheParametersOfOneWorkerWithAllBatches) {
   const auto& [planner, workers, known] = GetParam();
@@ -62,9 +62,9 @@ TEST_P(LiveBspTest, GivesTheParametersOfOneWorkerWithAllBatches) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LiveBspTest,
-                         testing::Combine(testing::Values("none", "wfbp", "mg-wfbp", "bucket",
-                                                          "asc-wfbp", "search"),
-                                          testing::Values(1, 2, 4, 8), testing::Bool()),
+                         ::testing::Combine(::testing::Values("none", "wfbp", "mg-wfbp", "bucket",
+                                                              "asc-wfbp", "search"),
+                                            ::testing::Values(1, 2, 4, 8), ::testing::Bool()),
                          [](const auto& test) {
                            std::string name = std::get<0>(test.param);
                            std::erase(name, '-');
@@ -264,7 +264,7 @@ TEST(SynchronizerTest, WhatItCannotDoYetIsOneClearErrorAndNoSilence) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << ToText(command) << ": " << status;
     EXPECT_THAT(
         std::string(status.message()),
-        testing::AllOf(testing::HasSubstr("strategy scripted: "), testing::HasSubstr(text)));
+        ::testing::AllOf(::testing::HasSubstr("strategy scripted: "), ::testing::HasSubstr(text)));
   }
 }
 
@@ -425,7 +425,7 @@ TEST(SynchronizerTest, ParametersLeaveWhileTheTrainingThreadComputes) {
 // control thread starts it. Either way its end wakes the training thread. That one has no time of its
 // own at which it would look again: a wake-up that was missing would end in an error, at the
 // synchronizer's timeout.
-class ParameterTransferTest : public testing::TestWithParam<bool> {};
+class ParameterTransferTest : public ::testing::TestWithParam<bool> {};
 
 TEST_P(ParameterTransferTest, WakesTheTrainingThreadThatWaits) {
   const TensorTable table = Table();
@@ -465,7 +465,7 @@ TEST_P(ParameterTransferTest, WakesTheTrainingThreadThatWaits) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(BehindAnUpdate, ParameterTransferTest, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(BehindAnUpdate, ParameterTransferTest, ::testing::Bool());
 
 // Notes on which thread the strategy hears of ends.
 class ThreadsOfEnds : public Witness {

@@ -2,17 +2,12 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "sync/synchronizer_impl.h"
 #include "worker/departures.h"
 
 namespace syncopate::sync {
-
-namespace {
-
-double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
-
-}  // namespace
 
 void Synchronizer::Impl::RunPendingStarts() {
   if (carrying_ || pending_.empty() || !failure_.ok() ||
@@ -92,7 +87,7 @@ void Synchronizer::Impl::CallEnded(const EndedCall& ended) {
 void Synchronizer::Impl::EndCall(const EndedCall& ended) {
   const std::optional<LiveTransfers::Transfer> transfer = transfers_.CallEnded(ended);
   if (!transfer) return;
-  const double begin = Seconds(transfer->begin_ns), end = Seconds(transfer->end_ns);
+  const double begin = SecondsOf(transfer->begin_ns), end = SecondsOf(transfer->end_ns);
   if (options_.witness != nullptr) {
     options_.witness->Transferred({.start = transfer->start,
                                    .iteration = transfer->iteration,
@@ -102,8 +97,10 @@ void Synchronizer::Impl::EndCall(const EndedCall& ended) {
                                    .status = transfer->status});
   }
   if (!transfer->status.ok()) return TransferFailed(ended.transfer, transfer->status);
-  Tell(strategy::TransferDone{
-      .transfer = ended.transfer, .first_byte = begin, .last_byte = end, .bytes = transfer->bytes});
+  Tell(strategy::TransferDone{.transfer = ended.transfer,
+                              .first_byte = SecondsOf(transfer->first_ns),
+                              .last_byte = end,
+                              .bytes = transfer->bytes});
 }
 
 void Synchronizer::Impl::TransferFailed(int64_t id, const absl::Status& status) {
@@ -141,6 +138,8 @@ void Synchronizer::Impl::TellNews() {
   for (const TransferInbox::Item& item : inbox_.Take()) {
     if (const auto* ended = std::get_if<EndedCall>(&item)) {
       CallEnded(*ended);
+    } else if (const auto* failure = std::get_if<absl::Status>(&item)) {
+      FailIfNot(*failure);
     } else {
       TellFromOutside(std::get<Event>(item));
     }

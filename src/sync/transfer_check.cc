@@ -25,6 +25,9 @@ absl::string_view FaultOfPeers(const StartTransfer& start, const TransferPlace& 
     }
     return is_other(start.target) ? "" : "there is no such target";
   }
+  if (start.movement == Movement::kAverage && start.members.empty() && place.serves) {
+    return "this worker is a server, and so none of the training ranks";
+  }
   if (start.movement == Movement::kExchange) {
     const std::set<int> to(start.to.begin(), start.to.end());
     std::set<int> from;

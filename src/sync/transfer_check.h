@@ -16,6 +16,7 @@ struct TransferPlace {
   bool moves_gradients = true;
   bool moves_parameters = true;
   bool has_store = false;
+  bool serves = false;  // it is a server
 };
 
 // Internal, with the command in its text, if it does not: such a strategy has a fault.

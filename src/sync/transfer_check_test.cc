@@ -40,11 +40,16 @@ TEST(TransferCheckTest, SaysWhatIsWrongWithATransfer) {
   for (const auto& [start, text] : cases) {
     const absl::Status status = CheckTransfer(start, place, layout);
     EXPECT_EQ(status.ok(), text.empty()) << status;
-    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(text));
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(text));
   }
   TransferPlace server = place;
   server.has_store = true;
   EXPECT_TRUE(CheckTransfer({.movement = Movement::kPush, .target = 1}, server, layout).ok());
+  server.serves = true;
+  EXPECT_THAT(std::string(CheckTransfer({}, server, layout).message()),
+              ::testing::HasSubstr("none of the training ranks"));
+  EXPECT_TRUE(CheckTransfer({.members = {0, 1}}, server, layout).ok());
+  EXPECT_TRUE(CheckTransfer({.movement = Movement::kExchange, .to = {0}}, server, layout).ok());
   TransferPlace still = place;
   still.moves_parameters = false;
   EXPECT_FALSE(CheckTransfer({.content = Content::kParameters}, still, layout).ok());

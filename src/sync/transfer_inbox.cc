@@ -21,6 +21,12 @@ void TransferInbox::Add(strategy::Event event) {
   Tell();
 }
 
+void TransferInbox::Add(absl::Status failure) {
+  MutexLock lock(&mutex_);
+  items_.emplace_back(std::move(failure));
+  Tell();
+}
+
 void TransferInbox::Tell() {
   if (!std::exchange(told_, true)) tell_();
 }

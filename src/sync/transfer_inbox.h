@@ -1,5 +1,5 @@
 // What the strategy has to be told and no thread has told it yet: calls that ended and events from
-// outside. Whichever thread comes first takes them: the training thread, if it waits, or the worker's
+// outside; and errors from outside that end it. Whichever thread comes first takes them: the training thread, if it waits, or the worker's
 // control thread.
 //
 // Thread-safe. It has a mutex of its own, because the engine's callback must not wait for a thread that
@@ -41,8 +41,9 @@ class TransferInbox {
   void Add(EndedCall ended);
   // Tells the control thread, on which most of them come.
   void Add(strategy::Event event);
+  void Add(absl::Status failure);
 
-  using Item = std::variant<EndedCall, strategy::Event>;
+  using Item = std::variant<EndedCall, strategy::Event, absl::Status>;
   // All that is there, in the order in which it came.
   std::vector<Item> Take();
 

@@ -18,13 +18,15 @@ TEST(TransferInboxTest, WhatCameIsTakenOnceAndInOrder) {
   inbox.Add(EndedCall{.transfer = 7, .at_ns = 1, .status = absl::OkStatus()});
   inbox.Add(strategy::WorkerLeft{4});
   inbox.Add(EndedCall{.transfer = 3, .at_ns = 2, .status = absl::UnavailableError("lost")});
+  inbox.Add(absl::AbortedError("out"));
   EXPECT_EQ(told, 1);  // the control thread takes all of it
   const std::vector<TransferInbox::Item> items = inbox.Take();
-  ASSERT_EQ(items.size(), 3u);
+  ASSERT_EQ(items.size(), 4u);
   EXPECT_EQ(std::get<EndedCall>(items[0]).transfer, 7);
   EXPECT_EQ(std::get<strategy::WorkerLeft>(std::get<strategy::Event>(items[1])).rank, 4);
   EXPECT_EQ(std::get<EndedCall>(items[2]).transfer, 3);
   EXPECT_TRUE(absl::IsUnavailable(std::get<EndedCall>(items[2]).status));
+  EXPECT_TRUE(absl::IsAborted(std::get<absl::Status>(items[3])));
   EXPECT_TRUE(inbox.Take().empty());
   inbox.Add(strategy::WorkerLeft{5});
   EXPECT_EQ(told, 2);

@@ -48,9 +48,9 @@ namespace {
 using bench::BenchFlags;
 using bench::BenchOptions;
 
-constexpr const char* kCommand = "bench";
+constexpr const char* kBenchCommand = "bench";
 constexpr int64_t kProbeNsMax = 300'000'000'000;  // its own budget is far less
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kBenchExamples = R"(Examples:
   syncopate bench allreduce -n 4                                 ours alone, 4 KiB to 100 MiB
   syncopate bench allreduce -n 8 -f 16 --against openmpi,gloo    with peers and the memory limit
   syncopate bench broadcast -n 4 -b 1M -e 1M --rounds 9 --against mpich
@@ -266,7 +266,7 @@ class BenchRun {
   // Says what went wrong and goes on.
   void Warn(const absl::Status& what) {
     progress_.Clear();
-    Say(kCommand, what.message());
+    Say(kBenchCommand, what.message());
   }
 
   const BenchOptions options_;
@@ -301,7 +301,7 @@ absl::Status Run(const BenchFlags& flags) {
 
 int RunBench(const BenchFlags& flags) {
   const absl::Status status = Run(flags);
-  return status.ok() ? kDone : Complain(kCommand, status);
+  return status.ok() ? kDone : Complain(kBenchCommand, status);
 }
 
 }  // namespace
@@ -371,7 +371,7 @@ void AddBenchCommand(CLI::App& app, int& exit_code) {
                    "a topology's file")
       ->type_name("declared|probe|none|FILE");
   command->add_flag("--json", flags->json, "One JSON object a row and contestant");
-  command->footer(kExamples);
+  command->footer(kBenchExamples);
   AddBenchTrainCommand(*command, exit_code);
   command->callback([command, flags, &exit_code] {
     if (command->get_subcommands().empty()) exit_code = RunBench(*flags);

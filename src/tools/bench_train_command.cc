@@ -47,7 +47,7 @@ using bench::TrainContestant;
 using bench::TrainRun;
 using train::TrainOptions;
 
-constexpr const char* kCommand = "bench train";
+constexpr const char* kBenchTrainCommand = "bench train";
 constexpr const char* kDdp = "ddp";
 constexpr const char* kTwin = "ddp_twin.py";
 constexpr absl::string_view kTwinModels[] = {"mlp", "cnn", "resnet20", "resnet32"};
@@ -57,8 +57,8 @@ constexpr uint64_t kResultBytesMax = uint64_t{64} << 20;
 // Losses of the same job differ by the order of additions only, which training makes larger.
 constexpr double kLossDifferenceMax = 0.05;
 constexpr int64_t kReports = 5;  // losses that each contestant reports
-constexpr int kRoundsMax = 1000;
-constexpr const char* kExamples = R"(Examples:
+constexpr int kTrainRoundsMax = 1000;
+constexpr const char* kBenchTrainExamples = R"(Examples:
   syncopate bench train -n 4 --data synthetic --against ddp
   syncopate bench train --model cnn --data mnist -n 4 --schedule search,wfbp,none
   syncopate bench train --lab labs/slow-links.toml --model resnet20 --data cifar10 --batch 64 --against ddp
@@ -132,9 +132,9 @@ class TrainBench {
     const absl::StatusOr<int64_t> timeout = ParseDurationNs(flags_.timeout);
     if (!timeout.ok()) return At("--timeout", timeout.status());
     timeout_ns_ = *timeout;
-    if (flags_.rounds < 1 || flags_.rounds > kRoundsMax) {
+    if (flags_.rounds < 1 || flags_.rounds > kTrainRoundsMax) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--rounds ", flags_.rounds, ": expected 1 to ", kRoundsMax));
+          absl::StrCat("--rounds ", flags_.rounds, ": expected 1 to ", kTrainRoundsMax));
     }
     for (const absl::string_view schedule : absl::StrSplit(flags_.schedules, ',')) {
       TrainOptions options = flags_.options;
@@ -277,9 +277,10 @@ class TrainBench {
     std::cout << std::flush;
     for (const bench::TrainRow& row : rows) {
       if (row.loss_difference <= kLossDifferenceMax) continue;
-      Say(kCommand, absl::StrCat("note: the losses of ", row.contestant, " differ by up to ",
-                                 static_cast<int>(row.loss_difference * 100), " % from those of ",
-                                 rows.front().contestant, "; it may not be the same job"));
+      Say(kBenchTrainCommand,
+          absl::StrCat("note: the losses of ", row.contestant, " differ by up to ",
+                       static_cast<int>(row.loss_difference * 100), " % from those of ",
+                       rows.front().contestant, "; it may not be the same job"));
     }
   }
 
@@ -345,10 +346,10 @@ void AddBenchTrainCommand(CLI::App& bench, int& exit_code) {
   command->add_option("--drivers", flags->drivers,
                       "Folder of the peers' programs (else beside this command)");
   command->add_flag("--json", flags->json, "One JSON object a contestant");
-  command->footer(kExamples);
+  command->footer(kBenchTrainExamples);
   command->callback([flags, &exit_code] {
     const absl::Status status = RunTrainBench(*flags);
-    exit_code = status.ok() ? kDone : Complain(kCommand, status);
+    exit_code = status.ok() ? kDone : Complain(kBenchTrainCommand, status);
   });
 }
 

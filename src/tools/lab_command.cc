@@ -15,7 +15,7 @@ namespace {
 using labtool::Arguments;
 using Action = int (*)(const Arguments&);
 
-constexpr char kExamples[] =
+constexpr char kLabExamples[] =
     "Examples:\n"
     "  syncopate lab up labs/two-racks.toml\n"
     "  syncopate lab status\n"
@@ -188,10 +188,13 @@ void AddChanges(const Adder& adder) {
        "in: nothing reaches A any more. out: nothing of A arrives any more. Nobody is told.\n"
        "Examples:\n  syncopate lab cut h3\n  syncopate lab cut h3 --one-way out\n"
        "  syncopate lab cut h0 h5"},
-      {"flow", "Add a TCP flow in the background",
-       "syncopate lab flow add A B [--rate RATE] [--seconds S] [--as NAME]\n"
-       "Without a rate as much as it gets; ends by itself (600 s unless given).\n"
-       "Example:\n  syncopate lab flow add h0 h4 --seconds 60"},
+      {"flow", "Add a flow of TCP, or of UDP, in the background",
+       "syncopate lab flow add A B [--udp] [--rate RATE] [--seconds S] [--as NAME]\n"
+       "Without a rate as much as it gets; ends by itself (600 s unless given). With --udp it "
+       "sends at\n"
+       "its rate, which must be given, whatever is lost on the way: contention that repeats.\n"
+       "Examples:\n  syncopate lab flow add h0 h4 --seconds 60\n"
+       "  syncopate lab flow add h0 h4 --udp --rate 100mbit"},
       {"slow", "Make a host compute more slowly",
        "syncopate lab slow HOST FACTORx [--cores C] [--as NAME]\n"
        "Its processes get 1/FACTOR of C cores in all. Without --cores: of a core, or of the "
@@ -230,7 +233,7 @@ void AddChanges(const Adder& adder) {
 void AddLabCommand(CLI::App& app, int& exit_code) {
   CLI::App* lab = app.add_subcommand("lab", "An emulated cluster on this machine");
   lab->require_subcommand(1);
-  lab->footer(kExamples);
+  lab->footer(kLabExamples);
   const Adder adder(lab, exit_code);
   AddLifecycle(adder);
   AddPrograms(adder);

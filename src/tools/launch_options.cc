@@ -125,7 +125,7 @@ absl::StatusOr<launch::LaunchOptions> ToOptions(const LaunchArguments& arguments
   return options;
 }
 
-absl::Status Place(const LaunchArguments& arguments, launch::LaunchOptions& options) {
+absl::Status PlaceRanks(const LaunchArguments& arguments, launch::LaunchOptions& options) {
   const bool many_hosts = NamesHosts(arguments);
   std::optional<int> ranks;
   if (!many_hosts || !arguments.ranks.empty()) {
@@ -152,7 +152,7 @@ absl::StatusOr<std::string> UniqueJob() {
 
 absl::StatusOr<launch::LaunchOptions> WholeOptions(const LaunchArguments& arguments) {
   SYNCOPATE_ASSIGN_OR_RETURN(launch::LaunchOptions options, ToOptions(arguments));
-  SYNCOPATE_RETURN_IF_ERROR(Place(arguments, options));
+  SYNCOPATE_RETURN_IF_ERROR(PlaceRanks(arguments, options));
   SYNCOPATE_ASSIGN_OR_RETURN(options.job, UniqueJob());
   return options;
 }

@@ -391,7 +391,7 @@ absl::Status Plan(const PlanArguments& arguments, std::ostream& out) {
               out);
 }
 
-constexpr char kExamples[] =
+constexpr char kPlanExamples[] =
     "Examples:\n"
     "  syncopate plan -n 8 --bytes 1M --explain            an all-reduce on this machine\n"
     "  syncopate plan --topology net.json --bytes 100M     on a network, a worker a device\n"
@@ -474,7 +474,7 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
                    "file for a picture of the network, its loads and the trees, or of the "
                    "timelines of schedules");
   AddScheduleOptions(*plan, arguments->schedule);
-  plan->footer(kExamples);
+  plan->footer(kPlanExamples);
   plan->callback([arguments, &exit_code] {
     const InterruptLine interrupt("plan");
     // What was measured is that of this machine with the cores that this process has.

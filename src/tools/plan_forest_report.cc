@@ -21,7 +21,7 @@ constexpr size_t kRowsShown = 20;
 constexpr size_t kTreeTextShown = 160;
 constexpr int kBarWidth = 20;
 
-std::string BytesText(double bytes) { return FormatBytes(static_cast<uint64_t>(bytes + 0.5)); }
+std::string RoundedBytes(double bytes) { return FormatBytes(static_cast<uint64_t>(bytes + 0.5)); }
 
 absl::string_view KindOf(plan::NetworkPart part) { return part.is_link ? "link" : "capacity"; }
 
@@ -32,7 +32,7 @@ std::string RateText(double rate) {
   return std::isfinite(rate) ? FormatRate(rate) : "any: nothing crosses the network";
 }
 
-std::string Percent(double part) { return absl::StrCat(Fixed(100 * part, 2), " %"); }
+std::string ForestPercent(double part) { return absl::StrCat(Fixed(100 * part, 2), " %"); }
 
 // How much slower it became for the sake of fewer or shallower trees.
 double LossOf(const plan::ForestPlan& plan) {
@@ -44,66 +44,68 @@ int DepthOf(const plan::TreePair& pair) {
   return std::max(plan::DepthOf(pair.reduce), plan::DepthOf(pair.broadcast));
 }
 
-void AppendRow(absl::string_view name, absl::string_view value, std::string& text) {
+void AppendForestRow(absl::string_view name, absl::string_view value, std::string& text) {
   absl::StrAppend(&text, absl::StrFormat("%-11s %s\n", name, value));
 }
 
 void AppendCertificate(const ForestReport& report, double bytes, std::string& text) {
   const plan::ForestPlan& plan = report.plan;
-  AppendRow("rate",
-            absl::StrCat(RateText(report.rate()), " of a worker's data, ",
-                         FormatSeconds(plan.seconds_per_byte * bytes), " for these bytes"),
-            text);
-  AppendRow("bound", absl::StrCat(RateText(report.bound()), ": no packing of trees is quicker"),
-            text);
-  AppendRow("gap", Percent(plan.certificate.gap()), text);
-  AppendRow("checked",
-            report.checked
-                ? "yes: by code that has the topology, the trees and the prices, not the planner"
-                : absl::StrCat("no: --stages ", Name(report.options.stages),
-                               " is for comparison; only one stage has a certificate"),
-            text);
+  AppendForestRow("rate",
+                  absl::StrCat(RateText(report.rate()), " of a worker's data, ",
+                               FormatSeconds(plan.seconds_per_byte * bytes), " for these bytes"),
+                  text);
+  AppendForestRow("bound",
+                  absl::StrCat(RateText(report.bound()), ": no packing of trees is quicker"), text);
+  AppendForestRow("gap", ForestPercent(plan.certificate.gap()), text);
+  AppendForestRow(
+      "checked",
+      report.checked
+          ? "yes: by code that has the topology, the trees and the prices, not the planner"
+          : absl::StrCat("no: --stages ", Name(report.options.stages),
+                         " is for comparison; only one stage has a certificate"),
+      text);
   std::string trees = absl::StrCat(plan.pairs.size(), plan.pairs.size() == 1 ? " pair" : " pairs",
                                    " of a reduce and a broadcast tree");
   if (plan.packed_pairs > 0) {
     absl::StrAppend(&trees, " (", plan.packed_pairs, " in the best packing), at a loss of ",
-                    Percent(LossOf(plan)));
+                    ForestPercent(LossOf(plan)));
   }
-  AppendRow("trees", trees, text);
-  AppendRow("depth", absl::StrCat(plan.depth), text);
-  if (report.chunk_bytes > 0) AppendRow("sub-chunks", BytesText(report.chunk_bytes), text);
+  AppendForestRow("trees", trees, text);
+  AppendForestRow("depth", absl::StrCat(plan.depth), text);
+  if (report.chunk_bytes > 0) AppendForestRow("sub-chunks", RoundedBytes(report.chunk_bytes), text);
   if (report.equal_chunks > 0) {
-    AppendRow("equal",
-              absl::StrCat(report.equal_chunks, " chunks of one size for MSCCL, at a loss of ",
-                           Percent(report.equal_chunks_loss)),
-              text);
+    AppendForestRow(
+        "equal",
+        absl::StrCat(report.equal_chunks, " chunks of one size for MSCCL, at a loss of ",
+                     ForestPercent(report.equal_chunks_loss)),
+        text);
   }
-  AppendRow("planning",
-            absl::StrCat(FormatSeconds(report.plan_seconds), ", ", plan.rounds,
-                         plan.rounds == 1 ? " round" : " rounds", " of column generation"),
-            text);
-  AppendRow("stages",
-            plan.stage_seconds[1] > 0
-                ? absl::StrCat(FormatSeconds(plan.stage_seconds[0] * bytes), " and ",
-                               FormatSeconds(plan.stage_seconds[1] * bytes))
-                : absl::StrCat(FormatSeconds(plan.stage_seconds[0] * bytes),
-                               ", reduce and broadcast overlap from the beginning"),
-            text);
+  AppendForestRow("planning",
+                  absl::StrCat(FormatSeconds(report.plan_seconds), ", ", plan.rounds,
+                               plan.rounds == 1 ? " round" : " rounds", " of column generation"),
+                  text);
+  AppendForestRow("stages",
+                  plan.stage_seconds[1] > 0
+                      ? absl::StrCat(FormatSeconds(plan.stage_seconds[0] * bytes), " and ",
+                                     FormatSeconds(plan.stage_seconds[1] * bytes))
+                      : absl::StrCat(FormatSeconds(plan.stage_seconds[0] * bytes),
+                                     ", reduce and broadcast overlap from the beginning"),
+                  text);
   const auto compared = [&](double seconds) {
     return absl::StrFormat("%s, %.3f times this plan's", FormatSeconds(seconds * bytes),
                            seconds / plan.seconds_per_byte);
   };
   if (report.separate_seconds) {
-    AppendRow(
+    AppendForestRow(
         "LP (4)",
         absl::StrCat(compared(*report.separate_seconds), " (published: reduce, then broadcast)"),
         text);
   }
   if (report.overlapped_seconds) {
-    AppendRow("LP (8)",
-              absl::StrCat(compared(*report.overlapped_seconds),
-                           " (published: two stages of one length)"),
-              text);
+    AppendForestRow("LP (8)",
+                    absl::StrCat(compared(*report.overlapped_seconds),
+                                 " (published: two stages of one length)"),
+                    text);
   }
 }
 
@@ -131,7 +133,7 @@ void AppendTrees(const plan::ForestPlan& plan, double bytes, std::string& text) 
       trees += "...";
     }
     absl::StrAppend(&text, absl::StrFormat("%6.2f %%  %10s  %5d  %5d  %s\n", 100 * pair.share,
-                                           BytesText(pair.share * bytes), pair.reduce.root,
+                                           RoundedBytes(pair.share * bytes), pair.reduce.root,
                                            DepthOf(pair), trees));
   }
   AppendLeftOut(plan.pairs.size(), text);

@@ -249,7 +249,7 @@ absl::StatusOr<int> Run(const ProbeArguments& arguments) {
   return kDone;
 }
 
-constexpr char kFooter[] =
+constexpr char kProbeFooter[] =
     "As a job, every rank runs `syncopate probe` and rank 0 prints. With -H, --hostfile or --lab\n"
     "the command starts itself as such a job.\n"
     "\n"
@@ -293,7 +293,7 @@ void AddProbeCommand(CLI::App& app, int& exit_code) {
   probe->add_option("--nic", arguments->nic, "Self-test: the rate of most hosts")
       ->type_name("RATE")
       ->capture_default_str();
-  probe->footer(kFooter);
+  probe->footer(kProbeFooter);
   probe->callback([arguments, &exit_code] {
     const absl::StatusOr<int> code = Run(*arguments);
     exit_code = code.ok() ? *code : Complain("probe", code.status());

@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kCheck = "program check";
 constexpr const char* kRun = "program run";
 constexpr size_t kWorkersShown = 16;
-constexpr const char* kExamples =
+constexpr const char* kProgramExamples =
     "Examples:\n"
     "  syncopate plan -n 4 --bytes 1M --algorithm ring --export text > ring.txt\n"
     "  syncopate program check ring.txt\n"
@@ -207,7 +207,7 @@ void AddRun(CLI::App& program, int& exit_code) {
       "All workers run in one thread of this process, over the loop transport.\n"
       "Exit code: 0 the result is right, 1 it is wrong, 2 the program is not one that can run.\n"
       "\n",
-      kExamples));
+      kProgramExamples));
   run->callback([arguments, &exit_code] { exit_code = RunProgramRun(*arguments, std::cout); });
 }
 
@@ -230,12 +230,12 @@ int RunProgramCheck(const ProgramCheckArguments& arguments, std::ostream& out) {
 void AddProgramCommand(CLI::App& app, int& exit_code) {
   CLI::App* program = app.add_subcommand("program", "Work with transfer programs in text form");
   program->require_subcommand(1);
-  program->footer(kExamples);
+  program->footer(kProgramExamples);
   CLI::App* check = program->add_subcommand("check", "Prove a program, or say what is wrong in it");
   auto arguments = std::make_shared<ProgramCheckArguments>();
   check->add_option("file", arguments->file, "The program's text")->required()->type_name("FILE");
   check->add_flag("--json", arguments->json, "Print one JSON object");
-  check->footer(kExamples);
+  check->footer(kProgramExamples);
   check->callback([arguments, &exit_code] { exit_code = RunProgramCheck(*arguments, std::cout); });
   AddRun(*program, exit_code);
 }

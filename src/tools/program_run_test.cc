@@ -32,7 +32,7 @@ TEST(ProgramRunTest, EveryPlannerIsRightInEveryTypeAndReduction) {
       for (const ReduceOp op : kReduceOps) {
         if (op != ReduceOp::kSum && !Reduces(planner->collective)) continue;
         if (op == ReduceOp::kWeightedAverage && !IsFloating(type)) continue;
-        SCOPED_TRACE(testing::Message()
+        SCOPED_TRACE(::testing::Message()
                      << Name(planner->collective) << " by " << planner->name << ", " << Name(type)
                      << ", " << Name(op) << ", seed " << ++seed);
         const absl::StatusOr<ProgramRun> run =

@@ -20,8 +20,8 @@
 namespace syncopate::tools {
 namespace {
 
-constexpr const char* kCommand = "report";
-constexpr const char* kExamples =
+constexpr const char* kReportCommand = "report";
+constexpr const char* kReportExamples =
     "Examples:\n"
     "  syncopate report first                      # the run in runs/first\n"
     "  syncopate report runs/first --html first.html\n"
@@ -56,9 +56,9 @@ int RunReport(const ReportArguments& arguments, std::ostream& out) {
   std::vector<observe::RunRecord> runs;
   for (const std::string& given : arguments.runs) {
     const absl::StatusOr<std::string> path = FindRun(given);
-    if (!path.ok()) return Complain(kCommand, path.status());
+    if (!path.ok()) return Complain(kReportCommand, path.status());
     absl::StatusOr<observe::RunRecord> run = observe::ReadRun(*path);
-    if (!run.ok()) return Complain(kCommand, run.status());
+    if (!run.ok()) return Complain(kReportCommand, run.status());
     runs.push_back(*std::move(run));
   }
   if (arguments.json) {
@@ -68,7 +68,7 @@ int RunReport(const ReportArguments& arguments, std::ostream& out) {
   }
   if (!arguments.html.empty()) {
     const absl::Status status = WriteFile(arguments.html, observe::ToHtml(runs));
-    if (!status.ok()) return Complain(kCommand, At("--html", status));
+    if (!status.ok()) return Complain(kReportCommand, At("--html", status));
     if (!arguments.json) out << "\nwrote " << arguments.html << "\n";
   }
   out << std::flush;
@@ -79,13 +79,13 @@ void AddReportCommand(CLI::App& app, int& exit_code) {
   // Shared with the callback, which lives as long as the app.
   auto arguments = std::make_shared<ReportArguments>();
   CLI::App* report = app.add_subcommand(
-      kCommand, "Show where the time of a run went, who is late, and how training went");
+      kReportCommand, "Show where the time of a run went, who is late, and how training went");
   report->add_option("RUN", arguments->runs, "run directories, or names of runs in runs/")
       ->required();
   report->add_flag("--json", arguments->json, "print one JSON object");
   report->add_option("--html", arguments->html,
                      "file for a page with plots that needs nothing else");
-  report->footer(kExamples);
+  report->footer(kReportExamples);
   report->callback([arguments, &exit_code] { exit_code = RunReport(*arguments, std::cout); });
 }
 

@@ -57,7 +57,7 @@ absl::Status Reproduce(const ReproduceForestArguments& arguments,
   return absl::OkStatus();
 }
 
-constexpr char kExamples[] =
+constexpr char kReproduceExamples[] =
     "Examples:\n"
     "  syncopate reproduce forest                          all four figures, as tables\n"
     "  syncopate reproduce forest --figure 4 --svg four.svg\n"
@@ -110,7 +110,7 @@ void AddReproduceCommand(CLI::App& app, int& exit_code) {
   CLI::App* reproduce =
       app.add_subcommand("reproduce", "Find published figures again with our planners");
   reproduce->require_subcommand(1);
-  reproduce->footer(absl::StrCat(kExamples, "\n", kAscWfbpExamples));
+  reproduce->footer(absl::StrCat(kReproduceExamples, "\n", kAscWfbpExamples));
   // Shared with the callback, which lives as long as the app.
   auto arguments = std::make_shared<ReproduceForestArguments>();
   CLI::App* forest = reproduce->add_subcommand(
@@ -130,7 +130,7 @@ void AddReproduceCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   forest->add_flag("--json", arguments->json, "print one JSON object");
   forest->add_option("--svg", arguments->svg, "file for a picture of all bars");
-  forest->footer(kExamples);
+  forest->footer(kReproduceExamples);
   forest->callback([arguments, &exit_code] {
     const InterruptLine interrupt("reproduce forest");
     const absl::StatusOr<ProgressOptions> style = ProgressOfThisProcess();

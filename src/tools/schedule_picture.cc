@@ -16,7 +16,7 @@ namespace {
 constexpr double kLeft = 110;
 constexpr double kPlotWidth = 1060;
 constexpr double kRight = 30;
-constexpr double kTop = 64;
+constexpr double kScheduleTop = 64;
 constexpr double kLane = 18;
 constexpr double kLaneGap = 4;
 constexpr double kPanelHead = 24;
@@ -62,7 +62,7 @@ class Picture {
                                FormatBytes(report_.table.bytes())),
                {.size = 16, .bold = true});
     DrawLegend();
-    double y = kTop;
+    double y = kScheduleTop;
     for (const PlannedSchedule& planned : report_.schedules) y = DrawPanel(planned, y) + kPanelGap;
     return svg_.Finish(kLeft + kPlotWidth + kRight, y);
   }

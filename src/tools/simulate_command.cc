@@ -19,19 +19,20 @@
 namespace syncopate::tools {
 namespace {
 
-constexpr char kCommand[] = "simulate";
+constexpr char kSimulateCommand[] = "simulate";
 
 absl::StatusOr<std::vector<SimulatedRun>> RunAll(const SimulateArguments& arguments) {
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::shared_ptr<const Topology> topology, NetworkOf(arguments));
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<int> counts, WorkersOf(arguments, topology.get()));
+  SYNCOPATE_ASSIGN_OR_RETURN(const SimulatedNetwork network, NetworkOf(arguments));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<int> counts,
+                             WorkersOf(arguments, network.topology.get()));
   std::vector<SimulatedRun> runs;
   for (const int workers : counts) {
-    SYNCOPATE_ASSIGN_OR_RETURN(runs.emplace_back(), Simulate(arguments, topology, workers));
+    SYNCOPATE_ASSIGN_OR_RETURN(runs.emplace_back(), Simulate(arguments, network, workers));
   }
   return runs;
 }
 
-constexpr char kFooter[] =
+constexpr char kSimulateFooter[] =
     "Nothing is computed and nothing moves: layers take the times of the model's table, transfers\n"
     "what the network or the costs say, and the strategies are those of `syncopate train`\n"
     "(docs/simulate.md).\n"
@@ -40,16 +41,18 @@ constexpr char kFooter[] =
     "  syncopate simulate --model resnet-152 --workers 16,64,256 --costs 1.4ms,1.7ns\n"
     "  syncopate simulate --model bert-base --topology net.json --jitter 0.1 --json\n"
     "  syncopate simulate --model resnet-50 --lab labs/two-racks.toml --slow 3:1 --svg run.svg\n"
+    "  syncopate simulate --model resnet-50 -n 8 --event 1s:slow:2:3x --event 2s:slow:2:1x\n"
+    "  syncopate simulate --model resnet-50 -n 8 --event 500ms:kill:3 --detection 2s\n"
     "  syncopate simulate --model resnet-50 -n 4 --iterations 3 --log decisions.jsonl";
 
 }  // namespace
 
 int RunSimulate(const SimulateArguments& arguments, std::ostream& out) {
   const absl::StatusOr<std::vector<SimulatedRun>> runs = RunAll(arguments);
-  if (!runs.ok()) return Complain(kCommand, runs.status());
+  if (!runs.ok()) return Complain(kSimulateCommand, runs.status());
   if (!arguments.svg.empty()) {
     const absl::Status status = WriteFile(arguments.svg, RunToSvg(arguments, runs->front()));
-    if (!status.ok()) return Complain(kCommand, At("--svg", status));
+    if (!status.ok()) return Complain(kSimulateCommand, At("--svg", status));
   }
   if (arguments.json) {
     out << RunsToJson(arguments, *runs) << std::flush;
@@ -66,8 +69,8 @@ int RunSimulate(const SimulateArguments& arguments, std::ostream& out) {
 void AddSimulateCommand(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<SimulateArguments>();
   arguments->model.schedule = "search";
-  CLI::App* command =
-      app.add_subcommand(kCommand, "Run a strategy in virtual time, on any number of workers");
+  CLI::App* command = app.add_subcommand(
+      kSimulateCommand, "Run a strategy in virtual time, on any number of workers");
   const std::string models = absl::StrJoin(schedule::KnownModels(), ", ",
                                            [](std::string* out, const schedule::KnownModel& model) {
                                              absl::StrAppend(out, model.name);
@@ -108,6 +111,23 @@ void AddSimulateCommand(CLI::App& app, int& exit_code) {
       ->add_option("--jitter", arguments->jitter,
                    "computing takes up to this part longer, anew for every layer")
       ->capture_default_str();
+  // RANKS have commas of their own.
+  command
+      ->add_option(
+          "--event", arguments->events,
+          "what happens to workers: TIME:kill:RANKS, TIME:leave:RANKS, TIME:join:RANKS, or "
+          "TIME:slow:RANKS:Kx for computing that takes K times as long from then on; may be "
+          "repeated")
+      ->type_name("TIME:WHAT:RANKS")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--detection", arguments->detection,
+                   "until the others know that a worker died; a service that it hosted is silent "
+                   "as long")
+      ->capture_default_str();
+  command->add_option("--delay", arguments->delay,
+                      "of a message to another worker, as 100us; a request to a service is up to "
+                      "four of them (the start-up of a transfer; those of services take no time)");
   command->add_option("--seed", arguments->seed, "of the jitter and of the order of events")
       ->check(WholeNumberFrom(0))
       ->capture_default_str();
@@ -118,7 +138,7 @@ void AddSimulateCommand(CLI::App& app, int& exit_code) {
                       "file for a timeline: when each worker computed and when it waited");
   command->add_flag("--json", arguments->json,
                     "print one JSON object; an array of them for several runs");
-  command->footer(kFooter);
+  command->footer(kSimulateFooter);
   command->callback([arguments, &exit_code] { exit_code = RunSimulate(*arguments, std::cout); });
 }
 

@@ -18,6 +18,7 @@ namespace syncopate::tools {
 namespace {
 
 constexpr size_t kLinksNamed = 5;
+constexpr size_t kWorkersNamed = 5;
 
 struct Figures {
   double p50 = 0, p99 = 0;  // seconds of an iteration
@@ -31,7 +32,12 @@ Figures FiguresOf(const SimulateArguments& arguments, const SimulatedRun& run) {
   const std::vector<double> seconds = run.iteration_seconds();
   figures.p50 = bench::Quantile(seconds, 0.5);
   figures.p99 = bench::Quantile(seconds, 0.99);
-  const std::vector<int64_t>& all = run.result.iterations;
+  const std::vector<int> servers = run.servers();
+  std::vector<int64_t> all;
+  for (int rank = 0; rank < run.workers; ++rank) {
+    if (std::binary_search(servers.begin(), servers.end(), rank)) continue;
+    all.push_back(run.result.iterations[static_cast<size_t>(rank)]);
+  }
   const int64_t sum = std::accumulate(all.begin(), all.end(), int64_t{0});
   figures.iterations_min = *std::min_element(all.begin(), all.end());
   figures.iterations_max = *std::max_element(all.begin(), all.end());
@@ -60,6 +66,29 @@ std::string BusiestLinks(const SimulatedRun& run) {
   return text;
 }
 
+// Who died or failed, in the order in which it happened.
+std::vector<int> EndedEarly(const SimulatedRun& run) {
+  std::vector<int> ranks = run.ended_early();
+  std::stable_sort(ranks.begin(), ranks.end(), [&](int one, int two) {
+    return run.result.ended[static_cast<size_t>(one)] < run.result.ended[static_cast<size_t>(two)];
+  });
+  return ranks;
+}
+
+std::string FormatEndedEarly(const SimulatedRun& run) {
+  const std::vector<int> ranks = EndedEarly(run);
+  std::string text;
+  for (size_t i = 0; i < std::min(ranks.size(), kWorkersNamed); ++i) {
+    const size_t rank = static_cast<size_t>(ranks[i]);
+    absl::StrAppendFormat(&text, "  %-14s worker %d at %.3f s: %s\n", i == 0 ? "ended early" : "",
+                          ranks[i], run.result.ended[rank], run.result.status[rank].message());
+  }
+  if (ranks.size() > kWorkersNamed) {
+    absl::StrAppendFormat(&text, "  %-14s and %d more\n", "", ranks.size() - kWorkersNamed);
+  }
+  return text;
+}
+
 std::string FormatOne(const SimulateArguments& arguments, const SimulatedRun& run) {
   const Figures figures = FiguresOf(arguments, run);
   std::string text =
@@ -72,6 +101,10 @@ std::string FormatOne(const SimulateArguments& arguments, const SimulatedRun& ru
                         run.waiting_share() * 100);
   absl::StrAppendFormat(&text, "  all            %.3f s, %.0f samples/s\n", run.result.seconds,
                         figures.samples_per_second);
+  if (const std::vector<int> servers = run.servers(); !servers.empty()) {
+    absl::StrAppend(&text, "  serving only   worker ", absl::StrJoin(servers, ", "), "\n");
+  }
+  absl::StrAppend(&text, FormatEndedEarly(run));
   if (run.topology != nullptr) {
     absl::StrAppend(&text, "  busiest links\n", BusiestLinks(run));
   }
@@ -85,11 +118,18 @@ nlohmann::json ToJson(const SimulateArguments& arguments, const SimulatedRun& ru
   for (size_t i = 0; i < run.result.link_bytes.size(); ++i) {
     links[run.topology->links[i].id] = run.result.link_bytes[i];
   }
+  nlohmann::json early = nlohmann::json::array();
+  for (const int rank : EndedEarly(run)) {
+    early.push_back({{"rank", rank},
+                     {"seconds", run.result.ended[static_cast<size_t>(rank)]},
+                     {"why", run.result.status[static_cast<size_t>(rank)].message()}});
+  }
   return {{"strategy", arguments.strategy},
           {"model", run.report.table.model},
           {"workers", run.workers},
           {"iterations", arguments.iterations},
           {"costs", nlohmann::json::parse(cost::ToJson(run.report.costs))},
+          {"schedule", ToText(run.report.schedules.front().schedule)},
           {"seconds", run.result.seconds},
           {"iterations_min", figures.iterations_min},
           {"iterations_mean", figures.iterations_mean},
@@ -98,6 +138,8 @@ nlohmann::json ToJson(const SimulateArguments& arguments, const SimulatedRun& ru
           {"compute_seconds", run.computing_seconds()},
           {"samples_per_second", figures.samples_per_second},
           {"waiting_share", run.waiting_share()},
+          {"servers", run.servers()},
+          {"ended_early", std::move(early)},
           {"bytes_by_link", std::move(links)},
           {"digest", run.result.digest.ToString()}};
 }

@@ -1,5 +1,7 @@
 #include "tools/simulate_run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -11,12 +13,15 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "lab/lab.h"
 #include "lab/spec.h"
 #include "plan/collective/select.h"
 #include "sim/group_flows.h"
 #include "strategy/registry.h"
 #include "sync/decision_log.h"
+#include "tools/bench/loaded_topology.h"
+#include "tools/simulate_events.h"
 
 namespace syncopate::tools {
 namespace {
@@ -65,7 +70,8 @@ absl::StatusOr<AllWorkers> PriceAll(const std::shared_ptr<const Topology>& topol
     std::iota(ranks.begin(), ranks.end(), 0);
     SYNCOPATE_ASSIGN_OR_RETURN(
         const std::shared_ptr<const sim::GroupFlow> flow,
-        flows.OfAverage(std::make_shared<const sim::MemberList>(std::move(ranks))));
+        flows.OfAverage(std::make_shared<const sim::MemberList>(std::move(ranks)),
+                        4 * sim::kPricedElementsLarge));
     all.costs.a = flow->a;
     all.costs.b = flow->b;
   }
@@ -73,18 +79,44 @@ absl::StatusOr<AllWorkers> PriceAll(const std::shared_ptr<const Topology>& topol
   return all;
 }
 
-// By rank: what the computing times are multiplied by, so that they take as long as the pace says.
-absl::StatusOr<std::vector<double>> SlownessOf(const SimulateArguments& arguments,
-                                               const TensorTable& table, int workers) {
-  const double seconds = table.forward_seconds() + table.backward_seconds();
-  std::vector<double> slowness;
-  for (int rank = 0; rank < workers; ++rank) {
+// How long each worker computes: by its table, and as much longer as its host has less than a core; or by the
+// line of a pace that is slower, so that batches that change count; times its slowness.
+absl::Status SetPaces(const SimulateArguments& arguments, const std::vector<double>& core_shares,
+                      sim::VirtualOptions& options) {
+  const double on_a_core = options.table.forward_seconds() + options.table.backward_seconds();
+  const double samples = static_cast<double>(arguments.samples);
+  options.slowness.clear();
+  options.compute.clear();
+  for (int rank = 0; rank < options.workers; ++rank) {
     SYNCOPATE_ASSIGN_OR_RETURN(const ComputePace pace,
-                               ComputePace::Make(arguments.pace, rank, workers));
-    slowness.push_back(
-        seconds > 0 ? pace.Seconds(seconds, static_cast<double>(arguments.samples)) / seconds : 1);
+                               ComputePace::Make(arguments.pace, rank, options.workers));
+    options.slowness.push_back(1 + pace.slow());
+    // Worker i is on the i-th device.
+    const double by_table =
+        core_shares.empty() ? on_a_core : on_a_core / core_shares[static_cast<size_t>(rank)];
+    const double beta = pace.rate() > 0 ? 1 / pace.rate() : 0;
+    if (pace.delay_seconds() + beta * samples > by_table) {
+      options.compute.push_back({.alpha = pace.delay_seconds(), .beta = beta});
+    } else {
+      options.compute.push_back({.alpha = by_table, .beta = 0});
+    }
   }
-  return slowness;
+  return absl::OkStatus();
+}
+
+// Messages, jitter and what happens to workers.
+absl::Status SetCourse(const SimulateArguments& arguments, sim::VirtualOptions& options) {
+  const absl::StatusOr<double> jitter = ParseDouble(arguments.jitter, 0, 100);
+  if (!jitter.ok()) return At("--jitter", jitter.status());
+  options.jitter = *jitter;
+  if (!arguments.delay.empty()) {
+    const absl::StatusOr<double> delay = ParseSeconds(arguments.delay);
+    if (!delay.ok()) return At("--delay", delay.status());
+    options.message_delay = *delay;
+  }
+  const absl::StatusOr<double> detection = ParseSeconds(arguments.detection);
+  if (!detection.ok()) return At("--detection", detection.status());
+  return AddEvents(arguments.events, *detection, options);
 }
 
 // Each worker's part of the file for decisions; none if there is no file.
@@ -103,10 +135,10 @@ absl::StatusOr<const strategy::StrategyEntry*> EntryOf(const SimulateArguments& 
   const absl::StatusOr<const strategy::StrategyEntry*> entry =
       strategy::FindStrategy(arguments.strategy);
   if (!entry.ok()) return At("--strategy", entry.status());
-  if (!(*entry)->service.empty()) {
+  if (!(*entry)->service.empty() && !(*entry)->make_service) {
     return absl::InvalidArgumentError(absl::StrCat("--strategy ", arguments.strategy,
                                                    ": it asks the service ", (*entry)->service,
-                                                   ", which is not simulated yet"));
+                                                   ", and does not say how that is made"));
   }
   return entry;
 }
@@ -117,23 +149,41 @@ double SimulatedRun::computing_seconds() const {
   return report.table.forward_seconds() + report.table.backward_seconds();
 }
 
+std::vector<int> SimulatedRun::ended_early() const {
+  std::vector<int> ranks;
+  for (size_t rank = 0; rank < result.status.size(); ++rank) {
+    if (!result.status[rank].ok()) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
+std::vector<int> SimulatedRun::servers() const {
+  std::vector<int> ranks;
+  for (size_t rank = 0; rank < roles.size(); ++rank) {
+    if (roles[rank] == strategy::Role::kServes) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
 double SimulatedRun::waiting_share() const {
-  const double all = std::accumulate(result.ended.begin(), result.ended.end(), 0.0);
+  double all = std::accumulate(result.ended.begin(), result.ended.end(), 0.0);
+  for (const int rank : servers()) all -= result.ended[static_cast<size_t>(rank)];
   const double waiting = std::accumulate(result.waiting.begin(), result.waiting.end(), 0.0);
   return all > 0 ? waiting / all : 0;
 }
 
 std::vector<double> SimulatedRun::iteration_seconds() const {
   std::vector<double> seconds;
-  for (const std::vector<double>& begun : result.begun) {
+  for (size_t rank = 0; rank < result.begun.size(); ++rank) {
+    const std::vector<double>& begun = result.begun[rank];
     for (size_t i = 0; i < begun.size(); ++i) {
-      seconds.push_back((i + 1 < begun.size() ? begun[i + 1] : result.seconds) - begun[i]);
+      seconds.push_back((i + 1 < begun.size() ? begun[i + 1] : result.ended[rank]) - begun[i]);
     }
   }
   return seconds;
 }
 
-absl::StatusOr<std::shared_ptr<const Topology>> NetworkOf(const SimulateArguments& arguments) {
+absl::StatusOr<SimulatedNetwork> NetworkOf(const SimulateArguments& arguments) {
   const bool by_costs = !arguments.model.costs.empty();
   if (by_costs + !arguments.topology.empty() + !arguments.lab.empty() > 1) {
     return absl::InvalidArgumentError(
@@ -141,14 +191,17 @@ absl::StatusOr<std::shared_ptr<const Topology>> NetworkOf(const SimulateArgument
   }
   if (!arguments.lab.empty()) {
     SYNCOPATE_ASSIGN_OR_RETURN(const lab::Spec spec, lab::ReadLab(arguments.lab));
-    return std::make_shared<const Topology>(lab::DeclaredTopology(spec));
+    // As the jobs of the lab on this machine plan by it: its hosts share the cores.
+    const int cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+    return SimulatedNetwork{std::make_shared<const Topology>(bench::LoadedTopology(spec, cores)),
+                            bench::CoreShares(spec)};
   }
-  if (arguments.topology.empty()) return nullptr;
+  if (arguments.topology.empty()) return SimulatedNetwork{};
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string text,
                              ReadFile(arguments.topology, limits::kTopologyTextBytesMax));
   absl::StatusOr<Topology> topology = ParseTopology(text);
   if (!topology.ok()) return At(arguments.topology, topology.status());
-  return std::make_shared<const Topology>(*std::move(topology));
+  return SimulatedNetwork{std::make_shared<const Topology>(*std::move(topology)), {}};
 }
 
 absl::StatusOr<std::vector<int>> WorkersOf(const SimulateArguments& arguments,
@@ -181,9 +234,9 @@ absl::StatusOr<std::vector<int>> WorkersOf(const SimulateArguments& arguments,
 
 // Makes every worker's strategy from the registry, and its part of the log.
 absl::StatusOr<SimulatedRun> Simulate(const SimulateArguments& arguments,
-                                      std::shared_ptr<const Topology> topology, int workers) {
-  SYNCOPATE_RETURN_IF_ERROR(EntryOf(arguments).status());
-  SimulatedRun run{.workers = workers, .report = {}, .topology = std::move(topology), .result = {}};
+                                      const SimulatedNetwork& network, int workers) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const strategy::StrategyEntry* const entry, EntryOf(arguments));
+  SimulatedRun run{.workers = workers, .report = {}, .topology = network.topology, .result = {}};
   sim::VirtualOptions options;
   std::optional<cost::CommunicationCosts> costs;
   if (run.topology != nullptr) {
@@ -193,32 +246,50 @@ absl::StatusOr<SimulatedRun> Simulate(const SimulateArguments& arguments,
     options.planned = all.planned;
     costs = all.costs;
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(run.report, MakeScheduleReport(arguments.model, costs));
+  // A layer's next forward waits for its own tensors only, so schedules are planned for that.
+  ScheduleArguments model = arguments.model;
+  model.overlap_forward = true;
+  SYNCOPATE_ASSIGN_OR_RETURN(run.report, MakeScheduleReport(model, costs));
   options.workers = workers;
   options.iterations = arguments.iterations;
   options.seed = static_cast<uint64_t>(arguments.seed);
   options.table = run.report.table;
   options.costs = run.report.costs;
-  const absl::StatusOr<double> jitter = ParseDouble(arguments.jitter, 0, 100);
-  if (!jitter.ok()) return At("--jitter", jitter.status());
-  options.jitter = *jitter;
-  SYNCOPATE_ASSIGN_OR_RETURN(options.slowness, SlownessOf(arguments, options.table, workers));
+  SYNCOPATE_RETURN_IF_ERROR(SetPaces(arguments, network.core_shares, options));
+  SYNCOPATE_RETURN_IF_ERROR(SetCourse(arguments, options));
+  if (entry->lockstep && !options.joins.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--event: with --strategy ", arguments.strategy,
+                     " all workers are in the same iteration, so nobody can join"));
+  }
   options.samples.assign(static_cast<size_t>(workers), static_cast<uint64_t>(arguments.samples));
   options.keep_log = false;
   options.keep_waits = !arguments.svg.empty();
   strategy::StrategyOptions values;
   values.size = workers;
   values.table = run.report.table;
+  values.roles = entry->RolesAmong(workers);
+  options.servers = entry->servers();
   values.topology = run.topology;
   values.seed = options.seed;
   values.schedule = std::make_shared<const Schedule>(run.report.schedules.front().schedule);
+  SYNCOPATE_ASSIGN_OR_RETURN(options.roles, entry->RolesOfLoops(workers));
+  run.roles = options.roles;
+  if (entry->make_service) {
+    options.make_service = [entry, values](int rank) {
+      strategy::StrategyOptions its = values;
+      its.rank = rank;
+      return entry->make_service(its);
+    };
+  }
   SYNCOPATE_ASSIGN_OR_RETURN(const auto logs, OpenLogs(arguments, workers));
   for (const auto& log : logs) options.witnesses.push_back(log.get());
   std::vector<std::unique_ptr<strategy::Strategy>> machines;
   for (int rank = 0; rank < workers; ++rank) {
     values.rank = rank;
-    SYNCOPATE_ASSIGN_OR_RETURN(machines.emplace_back(),
-                               strategy::MakeStrategy(arguments.strategy, values));
+    machines.emplace_back();
+    if (!options.Trains(rank)) continue;
+    SYNCOPATE_ASSIGN_OR_RETURN(machines.back(), strategy::MakeStrategy(arguments.strategy, values));
     if (!logs.empty()) {
       logs[static_cast<size_t>(rank)]->Began({.name = arguments.strategy, .values = values});
     }
@@ -227,7 +298,10 @@ absl::StatusOr<SimulatedRun> Simulate(const SimulateArguments& arguments,
                              sim::RunVirtually(options, [&](const strategy::WorkerInfo& info) {
                                return std::move(machines[static_cast<size_t>(info.rank)]);
                              }));
-  for (const absl::Status& status : run.result.status) SYNCOPATE_RETURN_IF_ERROR(status);
+  // Where something happens to workers, how they end is what was asked for.
+  if (arguments.events.empty()) {
+    for (const absl::Status& status : run.result.status) SYNCOPATE_RETURN_IF_ERROR(status);
+  }
   for (const auto& log : logs) SYNCOPATE_RETURN_IF_ERROR(At("--log", log->status()));
   return run;
 }

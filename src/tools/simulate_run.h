@@ -11,6 +11,7 @@
 #include "model/compute_pace.h"
 #include "model/topology.h"
 #include "sim/virtual_cluster.h"
+#include "strategy/registry.h"
 #include "tools/plan_schedule.h"
 
 namespace syncopate::tools {
@@ -29,6 +30,9 @@ struct SimulateArguments {
   int64_t samples = 32;  // of a worker's batch
   PaceOptions pace;      // how long workers compute
   std::string jitter = "0";
+  std::vector<std::string> events;  // what happens to workers (simulate_events.h)
+  std::string detection = "1s";     // until the others know that a worker died
+  std::string delay;                // of a message; empty: the start-up of a transfer
   int64_t seed = 0;
   std::string log;  // a file for all decisions; empty: none
   std::string svg;  // a file for a timeline; empty: none
@@ -39,21 +43,32 @@ struct SimulatedRun {
   int workers = 0;
   ScheduleReport report;
   std::shared_ptr<const Topology> topology;  // null: none was given
+  std::vector<strategy::Role> roles = {};    // by rank; empty: all train
   sim::VirtualResult result;
 
-  double computing_seconds() const;  // of an iteration by the table
-  double waiting_share() const;      // of all workers' time together
-  // The times between the begins of iterations, of all workers; the last one's to the end of all.
+  std::vector<int> servers() const;      // ranks that serve and do not train
+  double computing_seconds() const;      // of an iteration by the table
+  double waiting_share() const;          // of the time of all workers together that train
+  std::vector<int> ended_early() const;  // ranks that died or failed
+  // The times between the begins of iterations, of all workers; the last one's to the worker's end.
   std::vector<double> iteration_seconds() const;
 };
 
-// How many workers each run has. InvalidArgument says what is missing or wrong.
-absl::StatusOr<std::shared_ptr<const Topology>> NetworkOf(const SimulateArguments& arguments);
+// What workers run on.
+struct SimulatedNetwork {
+  std::shared_ptr<const Topology> topology;  // null: transfers cost what the costs say
+  // By device, in order: the part of a core that computing there gets; empty: all of one.
+  std::vector<double> core_shares;
+};
+
+// InvalidArgument says what is missing or wrong.
+absl::StatusOr<SimulatedNetwork> NetworkOf(const SimulateArguments& arguments);
+// How many workers each run has.
 absl::StatusOr<std::vector<int>> WorkersOf(const SimulateArguments& arguments,
                                            const Topology* topology);
 
 absl::StatusOr<SimulatedRun> Simulate(const SimulateArguments& arguments,
-                                      std::shared_ptr<const Topology> topology, int workers);
+                                      const SimulatedNetwork& network, int workers);
 
 }  // namespace syncopate::tools
 

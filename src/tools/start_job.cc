@@ -56,6 +56,7 @@ absl::StatusOr<std::vector<std::string>> JobCommand(const JobPlace& place, const
     add("--agent", place.agent);
   }
   add("--in-name-of", name);
+  if (place.goes_on) add("--on-failure", "continue");
   if (place.ranks > 0) add("-n", absl::StrCat(place.ranks));
   command.push_back("--");
   command.insert(command.end(), program.begin(), program.end());

@@ -17,6 +17,7 @@ struct JobPlace {
   std::string hosts, hostfile, agent;  // as `launch` has them
   std::string lab;                     // the name of one that is up, or a file
   bool declared_topology = false;      // in the lab of a file: plan by what the file says
+  bool goes_on = false;                // the other ranks go on without one that is lost
 
   // Whether something was given; otherwise this process may be part of a job already.
   bool given() const { return ranks > 0 || !hosts.empty() || !hostfile.empty() || !lab.empty(); }

@@ -8,12 +8,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/environment.h"
 #include "base/limits.h"
 #include "base/own_path.h"
 #include "base/parse.h"
@@ -30,14 +32,15 @@
 #include "tools/train_run.h"
 #include "train/options/checkpoint_note.h"
 #include "train/options/train_options.h"
+#include "worker/service_ranks.h"
 
 namespace syncopate::tools {
 namespace {
 
 using train::TrainOptions;
 
-constexpr const char* kCommand = "train";
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kTrainCommand = "train";
+constexpr const char* kTrainExamples = R"(Examples:
   syncopate train --model cnn --data mnist -n 4
   syncopate train --model mlp --data synthetic -n 2 --iterations 200 --json
   syncopate train --model resnet20 --data cifar10 -n 4 --augment --lr 0.1 --rate cosine --epochs 10 --run first
@@ -187,6 +190,15 @@ std::optional<int> TellIfNothingIsLeft(const TrainArguments& arguments, const Tr
   return summary->reached.value_or(true) ? kDone : kFailed;
 }
 
+// When the run's summary was written; nothing: it has none.
+using SummaryTime = std::optional<std::filesystem::file_time_type>;
+SummaryTime SummaryTimeOf(const TrainRun& run) {
+  std::error_code error;
+  const auto time =
+      std::filesystem::last_write_time(absl::StrCat(run.folder, "/summary.json"), error);
+  return error ? SummaryTime() : SummaryTime(time);
+}
+
 absl::StatusOr<int> RunWorkers(const TrainArguments& arguments, const TrainRun& run,
                                const TrainOptions& options) {
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string self, OwnPath());
@@ -197,19 +209,48 @@ absl::StatusOr<int> RunWorkers(const TrainArguments& arguments, const TrainRun& 
   if (!arguments.quiet) {
     program.push_back(isatty(STDERR_FILENO) == 1 ? "--progress" : "--lines");
   }
-  SYNCOPATE_ASSIGN_OR_RETURN(const int code,
-                             RunProgramAsJob(ToJobPlace(options.place), kCommand, program));
-  return TellEnd(run, options, arguments.json, code);
+  SYNCOPATE_ASSIGN_OR_RETURN(const strategy::StrategyEntry* entry,
+                             strategy::FindStrategy(options.strategy));
+  JobPlace place = ToJobPlace(options.place);
+  place.goes_on = entry->survives;
+  const SummaryTime before = SummaryTimeOf(run);
+  SYNCOPATE_ASSIGN_OR_RETURN(const int code, RunProgramAsJob(place, kTrainCommand, program));
+  // A job that goes on without lost workers has reached its end when its run is written, whatever
+  // became of some of its ranks.
+  const SummaryTime after = SummaryTimeOf(run);
+  const bool reached_end = entry->survives && after && after != before;
+  return TellEnd(run, options, arguments.json, reached_end ? kDone : code);
+}
+
+// What is wrong with the hosts of services is told here, once, rather than by every rank.
+absl::Status CheckServiceRanks(const TrainOptions& options, std::optional<int> workers) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const strategy::StrategyEntry* entry,
+                             strategy::FindStrategy(options.strategy));
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<int> ranks,
+                             worker::ServiceRanksFromEnvironment(ProcessEnvironment()));
+  const absl::Status status = worker::ServiceOrder(std::move(ranks), entry->servers(),
+                                                   workers.value_or(limits::kWorkersMax))
+                                  .status();
+  return entry->server < 0 ? status : At(absl::StrCat("--strategy ", entry->name), status);
 }
 
 absl::Status CheckOptions(const TrainOptions& options, std::optional<int> workers) {
   SYNCOPATE_RETURN_IF_ERROR(options.Validate(workers.value_or(1)));
+  SYNCOPATE_RETURN_IF_ERROR(CheckServiceRanks(options, workers));
   if (!options.resume || !workers) return absl::OkStatus();
   const absl::StatusOr<train::CheckpointNote> note = train::ReadCheckpointNote(options.run_folder);
   if (!note.ok()) return At("--resume", note.status());
   const absl::Status as_many = train::CheckWorkers(*note, *workers);
   if (as_many.ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--resume: ", as_many.message()));
+}
+
+// A job without lockstep that has lost workers goes on with those that are left, unless -n says otherwise.
+void TakeWorkersOfCheckpoint(TrainOptions& options) {
+  const auto entry = strategy::FindStrategy(options.strategy);
+  const auto note = train::ReadCheckpointNote(options.run_folder);
+  if (!entry.ok() || (*entry)->lockstep || !note.ok()) return;
+  options.place.ranks = note->workers;
 }
 
 // The job's options: a run that is resumed must be there, a new one gets a folder only when its
@@ -235,6 +276,7 @@ absl::StatusOr<int> RunTrain(const TrainArguments& arguments) {
   // The hosts of a lab share this machine's cores.
   if (!options.place.lab.empty() && options.threads == 0) options.threads = 1;
   options.run_folder = run.folder;
+  if (options.resume && arguments.place.ranks == 0) TakeWorkersOfCheckpoint(options);
   // Workers may have other working directories.
   if (!options.log.empty()) options.log = std::filesystem::absolute(options.log).string();
   if (options.resume) {
@@ -302,6 +344,9 @@ void AddJobOptions(CLI::App& command, TrainArguments& arguments) {
   const std::string strategies =
       absl::StrCat("How workers synchronize: ", strategy::StrategyList());
   add("strategy", "--strategy", o.strategy, strategies.c_str());
+  add("data_mode", "--data-mode", o.data_mode,
+      "Where samples come from: in-step, independent, or epochs that are exact at unequal speed; "
+      "default: as the strategy has it");
   add("schedule", "--schedule", o.schedule,
       "Which gradients travel together and when: none, wfbp, mg-wfbp, bucket, asc-wfbp or search");
   add_flag("measure_first", "--measure-first", o.measure_first,
@@ -311,6 +356,11 @@ void AddJobOptions(CLI::App& command, TrainArguments& arguments) {
   for (const char* key : {"pace", "slow"}) {
     arguments.by_key.emplace_back(key, command.get_option(absl::StrCat("--", key)));
   }
+  add("evaluate", "--evaluate", o.evaluate,
+      "When to evaluate: in the run, beside it on a thread of one worker, or after it from "
+      "snapshots; default: as the strategy needs")
+      ->type_name("in|beside|after")
+      ->default_str("");
   add("evaluate_every", "--evaluate-every", o.evaluate_every,
       "Iterations between evaluations; 0: one at the end");
   add("evaluate_samples", "--evaluate-samples", o.evaluate_samples,
@@ -332,7 +382,7 @@ void AddJobOptions(CLI::App& command, TrainArguments& arguments) {
 }  // namespace
 
 void AddTrainCommand(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(kCommand, "Train a model with several workers");
+  CLI::App* command = app.add_subcommand(kTrainCommand, "Train a model with several workers");
   auto arguments = std::make_shared<TrainArguments>();
   AddJobOptions(*command, *arguments);
   command
@@ -368,18 +418,19 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
   command->add_flag("--json", arguments->json, "End with one JSON object instead of a table");
   command->add_flag("--quiet", arguments->quiet,
                     "No lines of progress, on a terminal or every 30 s elsewhere");
-  command->footer(kExamples);
+  command->footer(kTrainExamples);
   command->callback([arguments, &exit_code] {
     if (!arguments->replay.empty()) {
       if (!arguments->options.log.empty()) {
-        exit_code = Complain(kCommand, absl::InvalidArgumentError("--log: a replay writes none"));
+        exit_code =
+            Complain(kTrainCommand, absl::InvalidArgumentError("--log: a replay writes none"));
         return;
       }
       exit_code = RunReplay(ToReplay(*arguments));
       return;
     }
     const absl::StatusOr<int> code = RunTrain(*arguments);
-    exit_code = code.ok() ? *code : Complain(kCommand, code.status());
+    exit_code = code.ok() ? *code : Complain(kTrainCommand, code.status());
   });
 }
 

@@ -15,6 +15,7 @@
 #include "base/figures.h"
 #include "base/limits.h"
 #include "base/parse.h"
+#include "base/processor_time.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "observe/breakdown.h"
@@ -32,7 +33,7 @@
 namespace syncopate::tools {
 namespace {
 
-constexpr char kCommand[] = "replay";
+constexpr char kReplayCommand[] = "replay";
 constexpr int kWarmUpFirst = 3;  // iterations of each schedule before all others
 constexpr int kWarmUp = 1;       // at the begin of each turn
 
@@ -177,6 +178,7 @@ class ModelReplay {
       seconds_left_ -= kWarmUpFirst * result.schedules[i].predicted_seconds;
     }
     std::vector<std::vector<double>> seconds(schedules_.size());
+    cores_.assign(schedules_.size(), {});
     for (int round = 0; round < plan_.rounds; ++round) {
       for (size_t i = 0; i < schedules_.size(); ++i) {
         // Another schedule is first in every round.
@@ -189,6 +191,7 @@ class ModelReplay {
     }
     for (size_t i = 0; i < schedules_.size(); ++i) {
       result.schedules[i].measured_seconds = bench::Quantile(seconds[i], 0.5);
+      result.schedules[i].cores_busy = cores_[i].Share();
     }
     return result;
   }
@@ -236,9 +239,15 @@ class ModelReplay {
     SYNCOPATE_RETURN_IF_ERROR(replay_->SetSchedule(schedules_[which]));
     SYNCOPATE_RETURN_IF_ERROR(replay_->Run(kWarmUp).status());
     recorder_.TakeNew();
+    const absl::StatusOr<ProcessorTime> before = ReadProcessorTime();
     const int64_t begin_ns = MonotonicClock().NowNs();
     SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds, replay_->Run(plan_.iterations));
     const int64_t end_ns = MonotonicClock().NowNs();
+    CoresUsed used;
+    if (const auto after = ReadProcessorTime(); before.ok() && after.ok()) {
+      used = {*before, *after};
+      cores_[which].Add(used);
+    }
     // The workers wait for each other in every iteration, so their mean is what one takes.
     SYNCOPATE_RETURN_IF_ERROR(
         worker_.world().AllReduce(Array::Of(seconds.data(), seconds.size()), ReduceOp::kAverage));
@@ -250,6 +259,7 @@ class ModelReplay {
     row.summary.workers = worker_.size();
     row.summary.iterations = plan_.iterations;
     row.summary.seconds = static_cast<double>(end_ns - begin_ns) * 1e-9;
+    row.summary.cores_busy = used.Share();
     return Summarise(row.summary);
   }
 
@@ -272,6 +282,24 @@ class ModelReplay {
     return absl::OkStatus();
   }
 
+  // The processor time of this host over several stretches: when they began and ended, added up.
+  struct CoresUsed {
+    ProcessorTime begin = {}, end = {};
+
+    void Add(const CoresUsed& other) {
+      for (auto [sum, more] : {std::pair(&begin, &other.begin), std::pair(&end, &other.end)}) {
+        sum->total += more->total;
+        sum->idle += more->idle;
+        sum->stolen += more->stolen;
+      }
+    }
+    // Nothing if they were shorter than the kernel counts.
+    std::optional<double> Share() const {
+      if (end.total == begin.total) return std::nullopt;
+      return BusyShare(begin, end);
+    }
+  };
+
   Worker& worker_;
   const ReplayPlan& plan_;
   const TensorTable& table_;
@@ -280,11 +308,12 @@ class ModelReplay {
   double seconds_left_ = 0;
   observe::Recorder recorder_;
   std::vector<Schedule> schedules_;
+  std::vector<CoresUsed> cores_;  // by schedule, in its measured iterations
   std::unique_ptr<sync::Replay> replay_;
 };
 
 std::vector<std::string> JobWords(const ReplayArguments& arguments) {
-  std::vector<std::string> words = {kCommand, "--model", arguments.models, "--schedule",
+  std::vector<std::string> words = {kReplayCommand, "--model", arguments.models, "--schedule",
                                     arguments.schedule};
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {option, value});
@@ -345,7 +374,7 @@ absl::StatusOr<int> Run(const ReplayArguments& arguments) {
   return kDone;
 }
 
-constexpr char kFooter[] =
+constexpr char kReplayFooter[] =
     "Nothing is computed: tensors wait as long as their layers take on a GPU, and real bytes "
     "move.\n"
     "Predicted times come from the costs that the same job measures first.\n"
@@ -360,7 +389,7 @@ constexpr char kFooter[] =
 
 int RunReplay(const ReplayArguments& arguments) {
   const absl::StatusOr<int> code = Run(arguments);
-  return code.ok() ? *code : Complain(kCommand, code.status());
+  return code.ok() ? *code : Complain(kReplayCommand, code.status());
 }
 
 void AddPaceOptions(CLI::App& command, PaceOptions& pace) {
@@ -423,8 +452,8 @@ void AddReplayOptions(CLI::App& command, ReplayArguments& arguments) {
 
 void AddReplayCommand(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<ReplayArguments>();
-  CLI::App* command =
-      app.add_subcommand(kCommand, "Play the training of large models by their recorded times");
+  CLI::App* command = app.add_subcommand(
+      kReplayCommand, "Play the training of large models by their recorded times");
   const std::string models = absl::StrJoin(schedule::KnownModels(), ", ",
                                            [](std::string* out, const schedule::KnownModel& model) {
                                              absl::StrAppend(out, model.name);
@@ -436,7 +465,7 @@ void AddReplayCommand(CLI::App& app, int& exit_code) {
   AddReplayOptions(*command, *arguments);
   command->add_flag("--json", arguments->json, "Print one JSON object");
   AddJobPlaceOptions(*command, arguments->place);
-  command->footer(kFooter);
+  command->footer(kReplayFooter);
   command->callback([arguments, &exit_code] { exit_code = RunReplay(*arguments); });
 }
 

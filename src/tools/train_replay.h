@@ -4,6 +4,7 @@
 #ifndef SYNCOPATE_TOOLS_TRAIN_REPLAY_H_
 #define SYNCOPATE_TOOLS_TRAIN_REPLAY_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,9 @@ struct ReplayedSchedule {
   double predicted_seconds = 0;  // an iteration
   double measured_seconds = 0;   // the median
   std::vector<double> rounds;    // the median of each
-  observe::Summary summary;      // of the last round
+  // How busy the cores of this host were in its measured iterations, 0 to 1; nothing if that is not known.
+  std::optional<double> cores_busy;
+  observe::Summary summary;  // of the last round
 
   double Off() const { return measured_seconds / predicted_seconds - 1; }
 };

@@ -59,15 +59,16 @@ std::string ToTable(const ReplayedModel& model) {
     absl::StrAppendFormat(&text, "; residuals up to %.0f %%", 100 * model.costs.fit.ResidualMax());
   }
   const ReplayedSchedule& ours = Ours(model);
-  absl::StrAppendFormat(&text, "\n%-10s %9s %7s %13s %12s %7s %12s   %s\n", "schedule", "transfers",
-                        "at once", "predicted ms", "measured ms", "off", "exposed ms",
-                        absl::StrCat("time / ", ours.name));
+  absl::StrAppendFormat(&text, "\n%-10s %9s %7s %13s %12s %7s %12s %11s   %s\n", "schedule",
+                        "transfers", "at once", "predicted ms", "measured ms", "off", "exposed ms",
+                        "cores busy", absl::StrCat("time / ", ours.name));
   for (const ReplayedSchedule& row : model.schedules) {
     const SpeedUp speed_up = SpeedUpOf(ours, row);
     absl::StrAppendFormat(
-        &text, "%-10s %9d %7d %13.1f %12.1f %5s %% %12.1f   %.2f (%.2f to %.2f)\n", row.name,
+        &text, "%-10s %9d %7d %13.1f %12.1f %5s %% %12.1f %11s   %.2f (%.2f to %.2f)\n", row.name,
         row.transfers, row.at_once_max, Ms(row.predicted_seconds), Ms(row.measured_seconds),
-        FixedSigned(100 * row.Off(), 1), row.summary.exposed_comm_ms_p50.value_or(0), speed_up.p50,
+        FixedSigned(100 * row.Off(), 1), row.summary.exposed_comm_ms_p50.value_or(0),
+        row.cores_busy ? absl::StrFormat("%.0f %%", 100 * *row.cores_busy) : "-", speed_up.p50,
         speed_up.min, speed_up.max);
   }
   return text + "\n";
@@ -87,12 +88,16 @@ std::string ToJson(const std::vector<ReplayedModel>& models, int workers) {
     entry["schedules"] = ordered_json::array();
     const ReplayedSchedule& ours = Ours(model);
     for (const ReplayedSchedule& row : model.schedules) {
+      ordered_json rounds = ordered_json::array();
+      for (const double seconds : row.rounds) rounds.push_back(Ms(seconds));
       entry["schedules"].push_back(
           {{"schedule", row.name},
            {"transfers", row.transfers},
            {"at_once_max", row.at_once_max},
            {"predicted_ms", Ms(row.predicted_seconds)},
            {"measured_ms", Ms(row.measured_seconds)},
+           {"rounds_ms", rounds},
+           {"cores_busy", row.cores_busy ? ordered_json(*row.cores_busy) : ordered_json(nullptr)},
            {"off", row.Off()},
            {"predicted_over_" + ours.name, row.predicted_seconds / ours.predicted_seconds},
            {"measured_over_" + ours.name, ToJson(SpeedUpOf(ours, row))},

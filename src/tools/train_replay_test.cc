@@ -7,7 +7,7 @@
 namespace syncopate::tools {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 ReplayedSchedule Row(const std::string& name, double predicted, std::vector<double> rounds) {
   ReplayedSchedule row;
@@ -15,6 +15,7 @@ ReplayedSchedule Row(const std::string& name, double predicted, std::vector<doub
   row.predicted_seconds = predicted;
   row.measured_seconds = rounds[rounds.size() / 2];
   row.rounds = std::move(rounds);
+  if (name == "search") row.cores_busy = 0.625;
   return row;
 }
 
@@ -46,6 +47,9 @@ TEST(ReplayReportTest, TheTableHasPredictedBesideMeasured) {
   EXPECT_THAT(text, HasSubstr("1000.0"));
   EXPECT_THAT(text, HasSubstr("+11.1 %"));
   EXPECT_THAT(text, HasSubstr("2.00 (1.60 to 3.00)"));
+  EXPECT_THAT(text, HasSubstr("cores busy"));
+  EXPECT_THAT(text, HasSubstr(" 62 %   1.00"));
+  EXPECT_THAT(text, HasSubstr(" -   2.00"));  // not known
 }
 
 TEST(ReplayReportTest, APredictionThatIsRightIsNotOffByMinusZero) {
@@ -61,6 +65,8 @@ TEST(ReplayReportTest, TheJsonHasTheSame) {
   EXPECT_EQ(row["schedule"], "wfbp");
   EXPECT_DOUBLE_EQ(row["predicted_over_search"], 1.8);
   EXPECT_DOUBLE_EQ(row["measured_over_search"]["max"], 3);
+  EXPECT_TRUE(row["cores_busy"].is_null());
+  EXPECT_EQ(json["models"][0]["schedules"][1]["cores_busy"], 0.625);
   EXPECT_EQ(json["models"][0]["costs"]["costs"]["gamma"].size(), 2u);
 }
 

@@ -24,7 +24,7 @@ namespace {
 using observe::Summary;
 using train::TrainOptions;
 
-constexpr const char* kCommand = "train";
+constexpr const char* kTrainRunCommand = "train";
 constexpr uint64_t kFileBytesMax = uint64_t{1} << 20;
 
 bool HasTarget(const TrainOptions& options) {
@@ -130,10 +130,10 @@ int TellEnd(const TrainRun& run, const TrainOptions& options, bool json, int cod
   }
   const std::optional<Summary> summary = ReadRunSummary(run);
   if (!summary) {
-    return Complain(kCommand,
+    return Complain(kTrainRunCommand,
                     absl::UnavailableError(absl::StrCat(
                         "the job has ended, but its summary is not in ", run.folder,
-                        " on this machine; rank 0's host has it unless they share the folder")));
+                        " on this machine; the host of the worker that wrote it has it")));
   }
   if (!json) {
     std::cout << "\nthe model is " << observe::RunPath(run.name) << "/model.pt\n"

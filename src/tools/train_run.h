@@ -1,7 +1,8 @@
 // A training run's folder as the command sees it: what the run remembers, whether anything is left to
 // do, and what to tell when the job has ended.
 //
-// The folder must be the same for this machine and for rank 0's, as on a shared file system.
+// The folder must be the same for this machine and for that of the rank that writes the run, as on a
+// shared file system.
 #ifndef SYNCOPATE_TOOLS_TRAIN_RUN_H_
 #define SYNCOPATE_TOOLS_TRAIN_RUN_H_
 

@@ -24,7 +24,6 @@
 #include "torch/torch_replica.h"
 
 namespace syncopate {
-namespace {
 
 // A replica whose averaged gradients become .grad(); the caller takes the optimizer's step.
 class GradientReplica final : public torch::TorchReplica {
@@ -42,8 +41,6 @@ class GradientReplica final : public torch::TorchReplica {
     }
   }
 };
-
-}  // namespace
 
 class DataParallel::Impl {
  public:

@@ -5,7 +5,7 @@
 //
 // The form, all numbers little-endian, texts and blocks with a length before them:
 //   "SYNCCKPT", u32 version, text model, text config, i64 iteration, i64 epoch, i64 offset in it,
-//   block generator, u32 tensors, for each: text name, u8 type, u8 dimensions, i64 extents, bytes;
+//   block generator, block course, block strategy, block service, u32 tensors, for each: text name, u8 type, u8 dimensions, i64 extents, bytes;
 //   u64 u64 digest of all before it.
 #ifndef SYNCOPATE_TRAIN_CHECKPOINT_H_
 #define SYNCOPATE_TRAIN_CHECKPOINT_H_
@@ -37,6 +37,9 @@ struct Checkpoint {
   int64_t iteration = 0;  // how many are done
   SamplerPosition sampler;
   std::string generator;  // of LibTorch, for the processor
+  std::string course;     // WorkerCourse::State() of a job without lockstep; else empty
+  std::string strategy;   // Strategy::State() of this worker
+  std::string service;    // Synchronizer::ServiceState(); empty: it has none
   std::vector<CheckpointTensor> tensors;
 };
 

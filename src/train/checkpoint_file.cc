@@ -43,6 +43,9 @@ absl::StatusOr<std::string> Encode(const Checkpoint& checkpoint) {
   Append(out, checkpoint.sampler.epoch);
   Append(out, checkpoint.sampler.offset);
   AppendText(out, checkpoint.generator);
+  AppendText(out, checkpoint.course);
+  AppendText(out, checkpoint.strategy);
+  AppendText(out, checkpoint.service);
   Append(out, static_cast<uint32_t>(checkpoint.tensors.size()));
   size_t bytes = out.size();
   for (const auto& [name, tensor] : checkpoint.tensors) bytes += tensor.nbytes() + name.size() + 80;
@@ -74,6 +77,9 @@ absl::StatusOr<Checkpoint> Decode(absl::string_view file) {
   checkpoint.iteration = form.iteration;
   checkpoint.sampler = {.epoch = form.epoch, .offset = form.offset};
   checkpoint.generator = std::move(form.generator);
+  checkpoint.course = std::move(form.course);
+  checkpoint.strategy = std::move(form.strategy);
+  checkpoint.service = std::move(form.service);
   for (TensorForm& tensor : form.tensors) {
     CheckpointTensor result;
     result.name = std::move(tensor.name);

@@ -5,36 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "train/options/checkpoint_note.h"
+#include "train/checkpoint_files.h"
 
 namespace syncopate::train {
 namespace {
-
-constexpr char kPrefix[] = "checkpoint-";
-
-std::string SetFolder(const std::string& folder, int64_t iteration) {
-  return absl::StrCat(folder, "/", kPrefix, iteration);
-}
-std::string RankFile(const std::string& folder, int64_t iteration, int rank) {
-  return absl::StrCat(SetFolder(folder, iteration), "/rank-", rank);
-}
-
-// This worker's part of a set, on disk.
-absl::Status SavePart(const std::string& folder, int rank, const Checkpoint& checkpoint,
-                      Disk& disk) {
-  const std::string set = SetFolder(folder, checkpoint.iteration);
-  SYNCOPATE_RETURN_IF_ERROR(disk.MakeFolder(set));
-  SYNCOPATE_RETURN_IF_ERROR(
-      SaveCheckpoint(RankFile(folder, checkpoint.iteration, rank), checkpoint, disk));
-  // Another worker of this host may have made the set's folder.
-  return disk.Sync(folder);
-}
 
 // The whole set before `iteration`, as the note that is there now has it; -1: there is none.
 int64_t PreviousSet(const std::string& folder, int64_t iteration, int workers, Disk& disk) {
@@ -65,25 +43,12 @@ absl::Status TakeNumbersOfFirst(std::vector<int64_t>& numbers, adapt::JobExchang
   return absl::OkStatus();
 }
 
-// Every worker removes older sets, since hosts may have folders of their own; on a shared folder the
-// first one succeeds. A newer one stays: another worker on the same folder may be quicker, and write
-// to the next set already. What cannot be removed is only in the way of the next save.
-void RemoveOlder(const std::string& folder, int64_t iteration, int64_t previous, Disk& disk) {
-  for (const std::string& name : disk.List(folder)) {
-    absl::string_view digits = name;
-    int64_t set = -1;
-    if (!absl::ConsumePrefix(&digits, kPrefix) || !absl::SimpleAtoi(digits, &set)) continue;
-    if (set >= iteration || set == previous) continue;
-    disk.Remove(absl::StrCat(folder, "/", name)).IgnoreError();
-  }
-}
-
 }  // namespace
 
 absl::Status SaveToSet(const std::string& folder, adapt::JobExchange& exchange,
                        const Checkpoint& checkpoint, Disk& disk) {
   const int rank = exchange.rank();
-  SYNCOPATE_RETURN_IF_ERROR(AgreeOn(SavePart(folder, rank, checkpoint, disk),
+  SYNCOPATE_RETURN_IF_ERROR(AgreeOn(SavePart(folder, checkpoint.iteration, rank, checkpoint, disk),
                                     "could not save its part of the checkpoint", exchange));
   std::vector<int64_t> previous = {-1};
   absl::Status noted;
@@ -100,34 +65,54 @@ absl::Status SaveToSet(const std::string& folder, adapt::JobExchange& exchange,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Checkpoint> LoadFromSet(const std::string& folder, adapt::JobExchange& exchange,
-                                       Disk& disk) {
-  const int rank = exchange.rank();
+absl::StatusOr<LoadedSet> LoadFromSet(const std::string& folder, adapt::JobExchange& exchange,
+                                      Disk& disk) {
+  const int rank = exchange.rank(), size = exchange.size();
   absl::Status why = absl::FailedPreconditionError("rank 0 found no checkpoint to go on from");
-  std::vector<int64_t> sets = {-1, -1};  // the iterations of the last one and of the one before
+  CheckpointNote note;
+  // The iterations of the last set and of the one before, and whose files of them are whose.
+  std::vector<int64_t> numbers(2 + 2 * static_cast<size_t>(size), -1);
   if (rank == 0) {
-    const absl::StatusOr<CheckpointNote> note = ReadCheckpointNote(folder, disk);
-    why = note.ok() ? CheckWorkers(*note, exchange.size()) : note.status();
-    if (why.ok()) sets[0] = note->iteration;
-    if (why.ok()) sets[1] = note->previous;
+    const absl::StatusOr<CheckpointNote> read = ReadCheckpointNote(folder, disk);
+    why = read.ok() ? CheckWorkers(*read, size) : read.status();
+    if (why.ok()) {
+      numbers[0] = read->iteration;
+      numbers[1] = read->previous;
+      for (int i = 0; i < size; ++i) {
+        numbers[static_cast<size_t>(2 + i)] = read->RankOf(i);
+        numbers[static_cast<size_t>(2 + size + i)] = read->PreviousRankOf(i);
+      }
+    }
   }
-  SYNCOPATE_RETURN_IF_ERROR(TakeNumbersOfFirst(sets, exchange));
-  if (sets[0] < 0) return why;
-  absl::StatusOr<Checkpoint> last = LoadCheckpoint(RankFile(folder, sets[0], rank), disk);
+  SYNCOPATE_RETURN_IF_ERROR(TakeNumbersOfFirst(numbers, exchange));
+  if (numbers[0] < 0) return why;
+  note = {.iteration = numbers[0], .workers = size, .previous = numbers[1]};
+  for (int i = 0; i < size; ++i) {
+    note.ranks.push_back(static_cast<int>(numbers[static_cast<size_t>(2 + i)]));
+    note.previous_ranks.push_back(static_cast<int>(numbers[static_cast<size_t>(2 + size + i)]));
+  }
+  absl::StatusOr<Checkpoint> last =
+      LoadCheckpoint(RankFile(folder, note.iteration, note.RankOf(rank)), disk);
   // The worker that cannot read its file says why; the others have nothing to say.
-  if (sets[1] < 0 || AgreeOn(last.status(), "", exchange).ok()) return last;
-  absl::StatusOr<Checkpoint> before = LoadCheckpoint(RankFile(folder, sets[1], rank), disk);
-  if (!AgreeOn(before.status(), "", exchange).ok()) return last;
+  if (note.previous < 0 || AgreeOn(last.status(), "", exchange).ok()) {
+    if (!last.ok()) return last.status();
+    return LoadedSet{*std::move(last), std::move(note)};
+  }
+  absl::StatusOr<Checkpoint> before =
+      LoadCheckpoint(RankFile(folder, note.previous, note.PreviousRankOf(rank)), disk);
+  if (!AgreeOn(before.status(), "", exchange).ok()) {
+    if (!last.ok()) return last.status();
+    return LoadedSet{*std::move(last), std::move(note)};  // the others say why they cannot go on
+  }
   if (!last.ok()) {
     Log(LogLevel::kWarn, last.status().message(), "; going on from the set before, at iteration ",
-        sets[1]);
+        note.previous);
   }
   // From now on the other one may be saved anew, and does not count until it is whole.
-  if (rank == 0) {
-    SYNCOPATE_RETURN_IF_ERROR(WriteCheckpointNote(
-        folder, {.iteration = sets[1], .workers = exchange.size(), .previous = -1}, disk));
-  }
-  return before;
+  note = {
+      .iteration = note.previous, .workers = size, .previous = -1, .ranks = note.previous_ranks};
+  if (rank == 0) SYNCOPATE_RETURN_IF_ERROR(WriteCheckpointNote(folder, note, disk));
+  return LoadedSet{*std::move(before), std::move(note)};
 }
 
 }  // namespace syncopate::train

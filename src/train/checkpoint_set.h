@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "adapt/job_exchange.h"
 #include "train/checkpoint.h"
+#include "train/options/checkpoint_note.h"
 #include "train/options/disk.h"
 
 namespace syncopate::train {
@@ -25,11 +26,16 @@ namespace syncopate::train {
 // All workers call both. Folders on other hosts may be their own: rank 0's note counts.
 absl::Status SaveToSet(const std::string& folder, adapt::JobExchange& exchange,
                        const Checkpoint& checkpoint, Disk& disk = RealDisk());
+// A worker's file, and the note on its set.
+struct LoadedSet {
+  Checkpoint checkpoint;
+  CheckpointNote note;
+};
 // Where a worker cannot read its file of the last set, all take the set before, and the note speaks
 // of that from then on. NotFound if there is no whole set, FailedPrecondition if it is of another
 // number of workers.
-absl::StatusOr<Checkpoint> LoadFromSet(const std::string& folder, adapt::JobExchange& exchange,
-                                       Disk& disk = RealDisk());
+absl::StatusOr<LoadedSet> LoadFromSet(const std::string& folder, adapt::JobExchange& exchange,
+                                      Disk& disk = RealDisk());
 
 }  // namespace syncopate::train
 

@@ -25,7 +25,7 @@ using testing::kAftermaths;
 using testing::Power;
 using testing::PowerlessDisk;
 
-constexpr int kWorkers = 3;
+constexpr int kSetWorkers = 3;
 constexpr char kFolder[] = "/runs/one";
 
 Checkpoint MakeCheckpoint(int64_t iteration, int rank) {
@@ -42,7 +42,7 @@ bool IsThatOf(const Checkpoint& checkpoint, int64_t iteration, int rank) {
 
 // The disks of all workers, as one of them uses them; all call everything, in the same order.
 struct World {
-  explicit World(int workers = kWorkers) {
+  explicit World(int workers = kSetWorkers) {
     for (int rank = 0; rank < workers; ++rank) {
       disks.push_back(std::make_unique<PowerlessDisk>(power));
     }
@@ -86,10 +86,10 @@ bool LosePowerWhileSaving(Worker& worker, World& world, int64_t fail_at, Afterma
   }
   EXPECT_TRUE(group.Broadcast(Array::Of(&noted, 1), 0).ok());
   EXPECT_TRUE(noted == 300 || (noted == 200 && all_saved == 0)) << noted;
-  const absl::StatusOr<Checkpoint> loaded = LoadFromSet(kFolder, sync::ExchangeOf(worker), disk);
+  const absl::StatusOr<LoadedSet> loaded = LoadFromSet(kFolder, sync::ExchangeOf(worker), disk);
   EXPECT_TRUE(loaded.ok()) << loaded.status();
   if (loaded.ok()) {
-    EXPECT_TRUE(IsThatOf(*loaded, noted, rank)) << loaded->iteration;
+    EXPECT_TRUE(IsThatOf(loaded->checkpoint, noted, rank)) << loaded->checkpoint.iteration;
   }
   return lost;
 }
@@ -103,7 +103,7 @@ TEST(CheckpointSetTest, PowerLostAnywhereInASaveLeavesAWholeSetOnEveryHost) {
       SCOPED_TRACE(
           absl::StrCat("aftermath ", static_cast<int>(aftermath), ", operation ", fail_at));
       World world;
-      worker::RunWorkers(kWorkers, [&](Worker& worker) {
+      worker::RunWorkers(kSetWorkers, [&](Worker& worker) {
         const bool lost_here = LosePowerWhileSaving(worker, world, fail_at, aftermath);
         if (worker.rank() == 0) lost = lost_here;
       });
@@ -151,13 +151,13 @@ TEST(CheckpointSetTest, ADamagedSetIsPassedOverForTheOneBefore) {
     if (rank == 1) {
       ASSERT_TRUE(disk.Write("/runs/one/checkpoint-200/rank-1", "SYNCCKPT").ok());
     }
-    const absl::StatusOr<Checkpoint> loaded = LoadFromSet(kFolder, sync::ExchangeOf(worker), disk);
+    const absl::StatusOr<LoadedSet> loaded = LoadFromSet(kFolder, sync::ExchangeOf(worker), disk);
     ASSERT_TRUE(loaded.ok()) << loaded.status();
-    EXPECT_TRUE(IsThatOf(*loaded, 100, rank));
+    EXPECT_TRUE(IsThatOf(loaded->checkpoint, 100, rank));
     // From now on the damaged set counts for nothing.
-    const absl::StatusOr<Checkpoint> again = LoadFromSet(kFolder, sync::ExchangeOf(worker), disk);
+    const absl::StatusOr<LoadedSet> again = LoadFromSet(kFolder, sync::ExchangeOf(worker), disk);
     ASSERT_TRUE(again.ok()) << again.status();
-    EXPECT_TRUE(IsThatOf(*again, 100, rank));
+    EXPECT_TRUE(IsThatOf(again->checkpoint, 100, rank));
   });
 }
 
@@ -167,7 +167,7 @@ TEST(CheckpointSetTest, ANoteThatCannotBeWrittenIsAnErrorOfAllAtOnce) {
   Options options;
   options.timeout = absl::Seconds(5);
   worker::RunWorkers(
-      kWorkers,
+      kSetWorkers,
       [&](Worker& worker) {
         const int rank = worker.rank();
         PowerlessDisk& disk = world.disk(rank);

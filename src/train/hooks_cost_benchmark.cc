@@ -39,9 +39,9 @@ absl::StatusOr<double> TrainerSeconds(Worker& worker, const std::string& model, 
   options.evaluate_samples = 1;
   options.threads = 1;
   options.rate.base = 0.01;
-  SYNCOPATE_ASSIGN_OR_RETURN(const observe::Summary summary,
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<observe::Summary> summary,
                              Train(worker, options, [](absl::string_view) {}));
-  return summary.iteration_ms_p50.value_or(NAN) * 1e-3;
+  return summary.value_or(observe::Summary()).iteration_ms_p50.value_or(NAN) * 1e-3;
 }
 
 absl::Status Compare(Worker& worker, const std::string& model, int64_t batch) {

@@ -6,6 +6,11 @@
 #include "base/parse.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "observe/metrics.h"
+#include "train/data/load.h"
+#include "train/model_copy.h"
+#include "train/models.h"
+#include "train/snapshots.h"
 #include "train/trainer_testing.h"
 
 namespace syncopate::train {
@@ -28,6 +33,44 @@ struct Case {
 
 void ExpectAllWell(const std::vector<absl::Status>& ends) {
   for (const absl::Status& end : ends) ASSERT_TRUE(end.ok()) << end;
+}
+
+// Snapshots that a part of the run had taken after its last checkpoint were averaged with those of the next.
+TEST(ResumeTest, SnapshotsOfWhatIsDoneAgainDoNotCount) {
+  const TemporaryFolder folder;
+  TrainOptions options = SmallJob("mlp");
+  options.run_folder = folder.path();
+  options.evaluate = "after";
+  options.evaluate_every = 2;
+  options.checkpoint_every = 4;
+  ExpectAllWell(RunJob(2, options));
+  const auto leave = [&](int64_t mark, double number) {
+    LoadOptions load;
+    load.synthetic.train_samples = options.synthetic_samples;
+    const DatasetInfo info = LoadDataset(options.data, load)->info;
+    const auto model = *MakeModel({options.model, info.sample_shape, info.classes, 1, 0});
+    ModelCopy copy = CopyOf(*model);
+    copy.numbers.fill_(number);
+    // Of a rank that writes none in this job, and which is gone.
+    ASSERT_TRUE(SaveSnapshot(folder.path(), 3, {.mark = mark, .seconds = 1, .model = copy}).ok());
+  };
+  leave(2, 0);     // before the checkpoint: it is that of the run
+  leave(6, 1000);  // after it
+  ASSERT_EQ(SnapshotMarks(folder.path()), std::vector<int64_t>({2, 6}));
+  options.resume = true;
+  options.iterations = 6;
+  ExpectAllWell(RunJob(2, options));
+  EXPECT_TRUE(SnapshotMarks(folder.path()).empty());
+  std::map<int64_t, std::vector<double>> losses;
+  const auto text = ReadFile(folder.path() + "/metrics.jsonl", 1 << 20);
+  ASSERT_TRUE(text.ok()) << text.status();
+  for (const observe::Metric& metric : observe::ReadMetrics(*text).metrics) {
+    if (metric.kind == "evaluate") losses[metric.iteration].push_back(*metric.Value("loss"));
+  }
+  EXPECT_EQ(losses[2].size(), 2u);  // of both parts
+  // The last one is of the very model that the run ends with.
+  ASSERT_EQ(losses[6].size(), 2u);
+  EXPECT_NEAR(losses[6][0], losses[6][1], 1e-6);
 }
 
 class BitForBitTest : public ::testing::TestWithParam<Case> {};

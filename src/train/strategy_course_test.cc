@@ -1,9 +1,13 @@
 // A strategy that sets batches and says how far the job has come, in a whole training job: the samples,
 // the rates and the end are those of a plain LibTorch loop that does the same.
+#include <atomic>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "model/strategy_message.h"
 #include "strategy/registry.h"
 #include "train/batch.h"
 #include "train/data/load.h"
@@ -54,7 +58,7 @@ absl::Status AddGrows() {
   static const absl::Status added =
       strategy::AddStrategy({.name = kName,
                              .about = "for tests",
-                             .lockstep = true,  // training knows no other yet
+                             .lockstep = true,
                              .moves = strategy::Moves::kParameters,
                              .data = strategy::DataMode::kIndependent,
                              .make = [](const strategy::StrategyOptions& options)
@@ -62,6 +66,83 @@ absl::Status AddGrows() {
                                return std::make_unique<Grows>(options);
                              }});
   return added;
+}
+
+constexpr char kAtWillName[] = "at-will-for-tests";
+constexpr int64_t kAhead = 100;  // iterations of rank 0 in one of rank 1
+
+// Each worker steps alone. Rank 1 stands in its second iteration until rank 0 is far ahead.
+class AtWill : public strategy::Strategy {
+ public:
+  explicit AtWill(const strategy::StrategyOptions& options)
+      : rank_(options.rank), tensors_(options.table.size()) {}
+  std::string name() const override { return kAtWillName; }
+  void Step(double, const Event& event, std::vector<Command>& commands) override {
+    if (const auto* e = std::get_if<strategy::IterationBegan>(&event)) {
+      held_ = rank_ == 1 && e->iteration == 1 && !told_;
+      begun[rank_] = e->iteration + 1;
+      if (rank_ == 0 && e->iteration == kAhead) {
+        commands.push_back(strategy::SendMessage{1, Distance{.iteration = kAhead}});
+      }
+    }
+    if (const auto* e = std::get_if<strategy::ForwardNeeds>(&event)) {
+      needed_.push_back(e->tensor);
+    }
+    if (std::holds_alternative<strategy::MessageArrived>(event)) {
+      told_ = true;
+      held_ = false;
+    }
+    if (!held_) {
+      for (const int tensor : std::exchange(needed_, {})) {
+        commands.push_back(strategy::Proceed{tensor});
+      }
+    }
+    if (std::holds_alternative<strategy::BackwardEnded>(event)) {
+      commands.push_back(
+          strategy::ApplyUpdate{.update = strategy::Update::kStepLocal, .last = tensors_ - 1});
+    }
+    if (std::holds_alternative<strategy::Drain>(event)) commands.push_back(strategy::Drained{});
+  }
+
+  static std::atomic<int64_t> begun[2];  // iterations, by rank
+
+ private:
+  const int rank_, tensors_;
+  bool held_ = false, told_ = false;
+  std::vector<int> needed_;
+};
+
+std::atomic<int64_t> AtWill::begun[2];
+
+absl::Status AddAtWill() {
+  static const absl::Status added =
+      strategy::AddStrategy({.name = kAtWillName,
+                             .about = "for tests",
+                             .lockstep = false,
+                             .survives = true,
+                             .ends_together = false,
+                             .moves = strategy::Moves::kParameters,
+                             .sends = true,
+                             .data = strategy::DataMode::kIndependent,
+                             .model = strategy::ModelIs::kMean,
+                             .make = [](const strategy::StrategyOptions& options)
+                                 -> absl::StatusOr<std::unique_ptr<strategy::Strategy>> {
+                               return std::make_unique<AtWill>(options);
+                             }});
+  return added;
+}
+
+// The slow worker did as many iterations as the fast one, and those that waited for it failed.
+TEST(StrategyCourseTest, WorkersThatNeedNotEndTogetherDoNotCatchUpWithTheFastest) {
+  ASSERT_TRUE(AddAtWill().ok());
+  TrainOptions options = SmallJob("mlp");
+  options.strategy = kAtWillName;
+  options.iterations = (kAhead + 20) / 2;  // of both: nearly all are done when rank 1 goes on
+  options.pace = {.pace = {"5ms,100000"}, .slow = {}};  // so that news outrun iterations
+  for (const absl::Status& end : testing::RunJob(2, options)) ASSERT_TRUE(end.ok()) << end;
+  EXPECT_GT(AtWill::begun[0], kAhead);
+  EXPECT_GE(AtWill::begun[1], 2);
+  EXPECT_LT(AtWill::begun[1], kAhead);
 }
 
 TEST(StrategyCourseTest, BatchesReachTheSamplerAndProgressTheRateAndTheEnd) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,13 +17,14 @@
 
 namespace syncopate::train {
 
-// `say` gets lines for people, now and then: on rank 0 the progress, elsewhere nothing.
-// The summary is rank 0's; the other workers get one without costs. A lost worker is an error that
-// names it. Cancelled: another worker could not begin, and tells why.
+// `say` gets lines for people, now and then, on the worker that writes the run: the first live one of
+// the host order of the job's services (docs/services.md).
+// The summary is that worker's; the others get none. A lost worker is an error that names it, unless
+// the strategy goes on without. Cancelled: another worker could not begin, and tells why.
 // `began_ns`: the moment of MonotonicClock() from which the run's seconds count.
-absl::StatusOr<observe::Summary> Train(Worker& worker, const TrainOptions& options,
-                                       const std::function<void(absl::string_view)>& say,
-                                       int64_t began_ns = MonotonicClock().NowNs());
+absl::StatusOr<std::optional<observe::Summary>> Train(
+    Worker& worker, const TrainOptions& options, const std::function<void(absl::string_view)>& say,
+    int64_t began_ns = MonotonicClock().NowNs());
 
 }  // namespace syncopate::train
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "train/batch.h"
 #include "train/data/load.h"
@@ -251,7 +252,8 @@ TEST(TrainerTest, IterationsTakeTheirPaceAndTheSlowWorkersComputingTheMost) {
   worker::RunWorkers(2, [&](Worker& worker) {
     const auto own = Train(worker, options, [](absl::string_view) {});
     ASSERT_TRUE(own.ok()) << own.status();
-    if (worker.rank() == 0) summary = *own;
+    if (worker.rank() == 0) summary = **own;
+    EXPECT_EQ(own->has_value(), worker.rank() == 0);
   });
   ASSERT_TRUE(summary && summary->wall && summary->mean_ms);
   EXPECT_GE(summary->wall->iterations, 4 * 0.12);
@@ -261,6 +263,24 @@ TEST(TrainerTest, IterationsTakeTheirPaceAndTheSlowWorkersComputingTheMost) {
   ASSERT_TRUE(summary->cores_busy.has_value());
   EXPECT_GT(*summary->cores_busy, 0);
   EXPECT_LE(*summary->cores_busy, 1);
+}
+
+// It was reported as a message that cannot be read, which is an error of what the user asked for.
+TEST(TrainerTest, ATestLossThatIsNoNumberEndsTheJobAndSaysSo) {
+  const TemporaryFolder folder;
+  TrainOptions options = SmallJob("mlp");
+  options.iterations = 2;   // whose training losses are numbers still
+  options.rate.base = 1e6;  // but what follows from their updates is not
+  options.evaluate_every = 2;
+  for (const char* when : {"in", "beside", "after"}) {
+    SCOPED_TRACE(when);
+    options.evaluate = when;
+    options.run_folder = absl::StrCat(folder.path(), "/", when);
+    const absl::Status end = testing::RunJob(1, options)[0];
+    EXPECT_EQ(end.code(), absl::StatusCode::kOutOfRange) << end;
+    EXPECT_THAT(std::string(end.message()),
+                ::testing::HasSubstr("the test loss is no number after iteration 2"));
+  }
 }
 
 // Each worker's batch norm sees its own batch, but all take the same steps.

@@ -18,6 +18,8 @@
 #include "base/process_start.h"
 #include "base/progress.h"
 #include "observe/summary.h"
+#include "strategy/registry.h"
+#include "sync/service_order.h"
 #include "syncopate/syncopate.h"
 #include "train/trainer.h"
 
@@ -55,24 +57,31 @@ int Main(int argc, char** argv) {
   const absl::StatusOr<ProgressOptions> speech =
       ProgressOptionsFor(ProcessEnvironment(), /*terminal=*/false);
   if (!speech.ok()) return Complain(speech.status(), 0);
-  const auto worker = Worker::Start();
+  const auto strategy = strategy::FindStrategy(options->strategy);
+  if (!strategy.ok()) return Complain(strategy.status(), 0);
+  Options start;
+  start.server_ranks = (*strategy)->servers();
+  const auto worker = Worker::Start(start);
   if (!worker.ok()) return Complain(worker.status(), 0);
   const int rank = (*worker)->rank();
+  // Made by the first that speaks: another worker may have to.
   std::optional<Progress> log;
-  if (rank == 0 && lines) {
-    log.emplace("syncopate train", *speech, MonotonicClock(), std::cerr).Show("starting");
-  }
   const auto say = [&](absl::string_view line) {
     if (progress) std::fprintf(stderr, "%s\n", std::string(line).c_str());
-    if (log) log->Show(line);
+    if (!lines) return;
+    if (!log) log.emplace("syncopate train", *speech, MonotonicClock(), std::cerr);
+    log->Show(line);
   };
-  const absl::StatusOr<observe::Summary> summary = Train(**worker, *options, say, began_ns);
+  // By the worker that writes the run, which tells how far it is from then on.
+  if (lines && sync::ServiceOrder(**worker).front() == rank) say("starting");
+  const absl::StatusOr<std::optional<observe::Summary>> summary =
+      Train(**worker, *options, say, began_ns);
   log.reset();
   if (!summary.ok()) return Complain(summary.status(), rank);
-  if (rank != 0) return 0;
+  if (!summary->has_value()) return 0;
   // Whether a target was reached the command reads in the summary: this worker has done its work.
   const std::string end =
-      json ? absl::StrCat(ToJson(*summary, options->run_folder), "\n") : ToTable(*summary);
+      json ? absl::StrCat(ToJson(**summary, options->run_folder), "\n") : ToTable(**summary);
   std::fputs(end.c_str(), stdout);
   return 0;
 }

@@ -49,7 +49,10 @@ struct SessionSpec {
   bool staged = false;    // its data is a copy that only the operation uses
   Ending ending = Ending::kAwaited;
   bool awaits_start = true;  // false: this member does not wait at the start gate
-  int priority = 0;          // higher goes first
+  // It is opened only to be broken, for a loss that this worker knows of: `digest` says nothing, and it
+  // enters no gate.
+  bool hopeless = false;
+  int priority = 0;  // higher goes first
   // Bytes that each member will send to this one; null: unknown. The caller keeps it until the
   // session is gone.
   const std::vector<uint64_t>* incoming = nullptr;
@@ -108,6 +111,10 @@ class Session {
   // While it is held, or has passed without this member's doing (Ending::kShared): true once another
   // member has given its result, which then is in `data`. This member has entered the finish gate.
   virtual bool TakeResult() { return false; }
+  // Where members need not wait at the start gate: when this worker had a sign of the last of those that it
+  // knows to have begun, so far; by its clock. 0: of none. Of a member with which it exchanges nothing it
+  // may have none, nor of one that only takes a little from it.
+  virtual int64_t LastBegunNs() { return 0; }
   // A member that runs something else than this one, if that is why a gate broke.
   struct Oddity {
     int member = -1;

@@ -177,6 +177,9 @@ INSTANTIATE_TEST_SUITE_P(
         std::make_pair("tcp_lanes", MakeWorld([](int size) -> std::unique_ptr<World> {
                          return std::make_unique<NetTestWorld>(size, size, "tcp", 3);
                        })),
+        std::make_pair("tls", MakeWorld([](int size) -> std::unique_ptr<World> {
+                         return std::make_unique<NetTestWorld>(size, size, "tcp", 2, true);
+                       })),
         std::make_pair("ucx", MakeWorld([](int size) -> std::unique_ptr<World> {
                          return std::make_unique<NetTestWorld>(size, size, "ucx", 1);
                        })),

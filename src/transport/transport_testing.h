@@ -69,10 +69,11 @@ class ShmTestWorld final : public World {
   std::vector<std::unique_ptr<Transport>> transports_;
 };
 
-// Workers that meet by TCP on the loopback; those of one `machine` share memory.
+// Workers that meet by TCP on the loopback; those of one `machine` share memory. `secure`: what is
+// between machines goes in TLS.
 class NetTestWorld final : public World {
  public:
-  NetTestWorld(int size, int machines, const std::string& wire, int lanes)
+  NetTestWorld(int size, int machines, const std::string& wire, int lanes, bool secure = false)
       : transports_(static_cast<size_t>(size)) {
     static int jobs = 0;
     const std::string job = "net-test-" + std::to_string(getpid()) + "-" + std::to_string(++jobs);
@@ -84,6 +85,7 @@ class NetTestWorld final : public World {
                                            .size = size,
                                            .ip = "127.0.0.1",
                                            .wire = wire,
+                                           .secure = secure,
                                            .lanes = lanes,
                                            .machine = "machine " + std::to_string(rank % machines),
                                            .arena_bytes = 1 << 20},

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kWorkers = 5;
+constexpr int kActiveWorkers = 5;
 const std::vector<std::vector<int>> kActiveSets = {
     {0}, {3}, {0, 1}, {1, 4}, {0, 2, 3}, {1, 2, 3, 4}, {4, 0, 2}, {0, 1, 2, 3, 4}};
 
@@ -29,7 +29,7 @@ bool IsIn(const std::vector<int>& ranks, int rank) {
 }
 
 template <typename T>
-T Initial(int rank, size_t element) {
+T ActiveInitial(int rank, size_t element) {
   return static_cast<T>((static_cast<size_t>(rank) * 7 + element * 3) % 11 + 1);
 }
 
@@ -39,7 +39,7 @@ double Reference(ReduceOp op, const std::vector<int>& active, size_t element) {
   double sum = 0, weights = 0;
   for (const int rank : active) {
     const double weight = op == ReduceOp::kWeightedAverage ? rank + 1 : 1;
-    sum += weight * static_cast<double>(Initial<T>(rank, element));
+    sum += weight * static_cast<double>(ActiveInitial<T>(rank, element));
     weights += weight;
   }
   if (op == ReduceOp::kSum) return sum;
@@ -55,7 +55,7 @@ void Check(Worker& worker, const std::vector<int>& active, size_t elements, Redu
   absl::StatusOr<Buffer> buffer = worker.Allocate(std::max<size_t>(1, elements) * sizeof(T));
   ASSERT_TRUE(buffer.ok()) << buffer.status();
   T* data = arena ? buffer->as<T>() : plain.data();
-  for (size_t e = 0; e < elements; ++e) data[e] = Initial<T>(worker.rank(), e);
+  for (size_t e = 0; e < elements; ++e) data[e] = ActiveInitial<T>(worker.rank(), e);
   const absl::Status status = worker.world().Run({.collective = Collective::kAllReduce,
                                                   .data = Array::Of(data, elements),
                                                   .op = op,
@@ -66,7 +66,7 @@ void Check(Worker& worker, const std::vector<int>& active, size_t elements, Redu
   const bool is_active = IsIn(active, worker.rank());
   for (size_t e = 0; e < elements; ++e) {
     if (!is_active) {
-      const T before = Initial<T>(worker.rank(), e);
+      const T before = ActiveInitial<T>(worker.rank(), e);
       ASSERT_EQ(std::memcmp(&data[e], &before, sizeof(T)), 0) << e << ": it was not active";
       continue;
     }
@@ -76,7 +76,7 @@ void Check(Worker& worker, const std::vector<int>& active, size_t elements, Redu
 }
 
 TEST(ActiveTest, OnlyTheActiveAreReduced) {
-  RunWorkers(kWorkers, [](Worker& worker) {
+  RunWorkers(kActiveWorkers, [](Worker& worker) {
     for (const std::vector<int>& active : kActiveSets) {
       for (const bool arena : {true, false}) {
         for (const size_t elements : {0, 1, 4, 1000, 30000, 1000000}) {
@@ -92,7 +92,7 @@ TEST(ActiveTest, OnlyTheActiveAreReduced) {
 }
 
 TEST(ActiveTest, EveryAlgorithm) {
-  RunWorkers(kWorkers, [](Worker& worker) {
+  RunWorkers(kActiveWorkers, [](Worker& worker) {
     for (const plan::PlannerInfo* planner : plan::AllPlanners()) {
       if (planner->collective != Collective::kAllReduce) continue;
       for (const std::vector<int>& active : kActiveSets) {
@@ -106,7 +106,7 @@ TEST(ActiveTest, EveryAlgorithm) {
 
 // Who is not active needs no memory, and neither its weight nor anything else of it counts.
 TEST(ActiveTest, TheOthersNeedNoData) {
-  RunWorkers(kWorkers, [](Worker& worker) {
+  RunWorkers(kActiveWorkers, [](Worker& worker) {
     const std::vector<int> active = {1, 3};
     for (const size_t elements : {0, 1, 50000}) {
       std::vector<double> data(elements, worker.rank());

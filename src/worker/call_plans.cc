@@ -19,50 +19,41 @@ plan::ProgramKey NameOf(const plan::ProgramKey& key) {
 
 }  // namespace
 
-bool CallPlans::WouldWait(const plan::ProgramKey& key) {
-  const plan::ProgramKey name = NameOf(key);
-  if (const auto found = kinds_.find(name); found != kinds_.end()) {
-    const Kind& kind = *found->second;
-    return !frozen_ && kind.vote != nullptr && !kind.vote->Done();
-  }
-  if (key.algorithm.empty() && cache_.GetQuick(key).ok()) return false;
-  return WouldPlan(key);
-}
-
-const CallPlans::Kind* CallPlans::Find(const plan::ProgramKey& key) const {
+bool CallPlans::WouldWait(const plan::ProgramKey& key) const {
   const auto found = kinds_.find(NameOf(key));
-  return found == kinds_.end() ? nullptr : found->second.get();
+  if (found == kinds_.end() || frozen_) return false;
+  return found->second->vote != nullptr && !found->second->vote->Done();
 }
 
-bool CallPlans::WouldPlan(const plan::ProgramKey& key) {
-  const auto ordered = first_.find(key);
-  if (ordered != first_.end()) return !ordered->second->done();
-  if (cache_.Knows(key)) return false;
-  if (first_.size() >= kKindsMax) first_.clear();
-  first_.emplace(key, cache_.Order(key));
-  return true;
+std::shared_ptr<ComingPlan> CallPlans::Awaited(const plan::ProgramKey& key) {
+  const auto found = awaited_.find(key);
+  if (found != awaited_.end()) return found->second->done() ? nullptr : found->second;
+  if (awaited_.size() >= kKindsMax) awaited_.clear();
+  std::shared_ptr<ComingPlan> coming = cache_.Order(key, ProgramCache::For::kWaiting);
+  awaited_.emplace(key, coming);
+  return coming->done() ? nullptr : coming;
 }
 
-// What was planned beside is in the cache, unless it failed, which planning it again would not mend.
-absl::StatusOr<PlannedProgram> CallPlans::Get(const plan::ProgramKey& key) {
-  const auto ordered = first_.find(key);
-  if (ordered == first_.end() || !ordered->second->done()) return cache_.Get(key);
-  absl::StatusOr<PlannedProgram> made = ordered->second->result();
-  if (made.ok()) first_.erase(ordered);
-  return made;
+// What failed is not planned again, which would not mend it.
+absl::StatusOr<PlannedProgram> CallPlans::Get(const plan::ProgramKey& key) const {
+  const auto found = awaited_.find(key);
+  if (found == awaited_.end() || !found->second->done()) {
+    return absl::UnavailableError("it is not planned yet");
+  }
+  return found->second->result();
 }
 
 absl::StatusOr<CallPlans::Kind*> CallPlans::KindOf(const plan::ProgramKey& key) {
   plan::ProgramKey name = NameOf(key);
   const auto found = kinds_.find(name);
   if (found != kinds_.end()) return found->second.get();
-  auto kind = std::make_unique<Kind>();
-  ProgramCache::Offer offer;
-  if (const auto ordered = first_.find(key); ordered != first_.end() && ordered->second->done()) {
+  SYNCOPATE_ASSIGN_OR_RETURN(ProgramCache::Offer offer, cache_.Find(key));
+  if (offer.now.program == nullptr) {
+    if (Awaited(key) != nullptr) return nullptr;
     SYNCOPATE_ASSIGN_OR_RETURN(offer.now, Get(key));
-  } else {
-    SYNCOPATE_ASSIGN_OR_RETURN(offer, cache_.Find(key));
+    offer.better = false;
   }
+  auto kind = std::make_unique<Kind>();
   kind->key = kind->coming_key = key;
   kind->version = key.network_version;
   kind->serving = std::move(offer.now);
@@ -78,11 +69,7 @@ absl::StatusOr<CallPlans::Kind*> CallPlans::KindOf(const plan::ProgramKey& key) 
 absl::Status CallPlans::Ask(Kind& kind, uint64_t version) {
   kind.coming_key = kind.key;
   kind.coming_key.network_version = version;
-  ProgramCache::Offer offer{.now = {}, .better = true};
-  // To plan by a named algorithm may take long, so that is done beside, too.
-  if (kind.key.algorithm.empty()) {
-    SYNCOPATE_ASSIGN_OR_RETURN(offer, cache_.Find(kind.coming_key));
-  }
+  SYNCOPATE_ASSIGN_OR_RETURN(ProgramCache::Offer offer, cache_.Find(kind.coming_key));
   kind.version = version;
   kind.calls = 0;
   kind.vote = nullptr;

@@ -1,6 +1,7 @@
 // The programs that the calls of one group run.
 //
-// A call that is new to the group runs at once by a quick choice that all members make alike. When it
+// A call that is new to the group runs at once by a quick choice that all members make alike; where it names
+// its algorithm, or there is no quick choice, it needs its full plan first. When it
 // comes again its full plan is made, beside: groups that are used once have none. When the network changes,
 // the plan of the old version serves until that of the new one is made. The change to a new plan comes at
 // the same call for all members, by their vote: at their calls 2, 4, 8 ... since it was ordered each says
@@ -60,21 +61,19 @@ class CallPlans {
     std::unique_ptr<PlanVote> vote;
   };
 
-  // The kind of a call with this key. It stays where it is.
+  // The kind of a call with this key. It stays where it is. Null: it needs the full plan, which Awaited() has
+  // made.
   absl::StatusOr<Kind*> KindOf(const plan::ProgramKey& key);
   // Before each call of the kind, by this version of the network: afterwards `serving` is what it
   // runs. Waits for others until the deadline at most.
   absl::Status BeforeCall(Kind& kind, uint64_t version, int64_t deadline_ns);
-  // Whether KindOf() and BeforeCall() of a call with this key would wait for others, or for a full plan, which
-  // calls need whose algorithm the key names or for which there is no quick choice. Such a plan is made beside
-  // from then on.
-  bool WouldWait(const plan::ProgramKey& key);
-  // The kind of a call with this key, if it is known.
-  const Kind* Find(const plan::ProgramKey& key) const;
-  // Whether Get() would plan now. If so the plan is made beside from then on.
-  bool WouldPlan(const plan::ProgramKey& key);
-  // The full plan of this key, or why there is none.
-  absl::StatusOr<PlannedProgram> Get(const plan::ProgramKey& key);
+  // Whether BeforeCall() of a call with this key would wait for others.
+  bool WouldWait(const plan::ProgramKey& key) const;
+  // The full plan of this key, for a call that cannot begin without it. It is made beside from the first time
+  // on that this is asked. Null: it is done, well or not.
+  std::shared_ptr<ComingPlan> Awaited(const plan::ProgramKey& key);
+  // Then this is the plan, or why there is none.
+  absl::StatusOr<PlannedProgram> Get(const plan::ProgramKey& key) const;
   // True if BeforeCall() has nothing to do for this version.
   static bool IsSettled(const Kind& kind, uint64_t version) {
     return !kind.better && kind.coming == nullptr && kind.vote == nullptr &&
@@ -97,8 +96,8 @@ class CallPlans {
   ProgramCache& cache_;
   const StartVote start_vote_;
   absl::flat_hash_map<plan::ProgramKey, std::unique_ptr<Kind>, plan::ProgramKeyHash> kinds_;
-  // Full plans that calls wait for, and those that failed.
-  absl::flat_hash_map<plan::ProgramKey, std::shared_ptr<ComingPlan>, plan::ProgramKeyHash> first_;
+  // Full plans that calls cannot begin without, also those that failed.
+  absl::flat_hash_map<plan::ProgramKey, std::shared_ptr<ComingPlan>, plan::ProgramKeyHash> awaited_;
   bool frozen_ = false;
   std::unique_ptr<Kind> passing_;  // the last kind that was not kept
 };

@@ -72,11 +72,13 @@ TEST(ProgramCacheTest, ThePlanComesBesideTheQuickChoice) {
   ASSERT_TRUE(coming->result().ok()) << coming->result().status();
   EXPECT_EQ(coming->result()->program, cache.Get(key)->program);
   EXPECT_TRUE(cache.Order(key)->done());
-  // An algorithm that is named is planned at once, and so is what is on one host.
+  // For an algorithm that is named there is no quick choice, and on one host nothing better.
   plan::ProgramKey named = key;
   named.algorithm = "double-tree";
-  EXPECT_FALSE(cache.Find(named)->better);
+  EXPECT_EQ(cache.Find(named)->now.program, nullptr);
+  EXPECT_FALSE(cache.Knows(named)) << "this thread has planned";
   ProgramCache host(2);
+  EXPECT_NE(host.Find(key)->now.program, nullptr);
   EXPECT_FALSE(host.Find(key)->better);
 }
 
@@ -244,7 +246,7 @@ TEST(CallPlansTest, SaysWhenACallWouldWaitForTheVotesOfOthers) {
   ASSERT_TRUE(plans.BeforeCall(kind, 1, kDeadlineNs).ok());
 }
 
-// As it is for a call for which the tuner tries other sub-chunks.
+// As for a call for which the tuner tries other sub-chunks. The thread that asks never plans.
 TEST(CallPlansTest, APlanIsMadeBesideAndAskedForOnce) {
   ProgramCache cache(2, Racks());
   Votes votes(1);
@@ -252,38 +254,37 @@ TEST(CallPlansTest, APlanIsMadeBesideAndAskedForOnce) {
   plan::ProgramKey key = KeyOf(kAll, 1'000'000);
   key.algorithm = "forest";
   key.chunk_bytes = 64 << 10;
-  EXPECT_EQ(plans.Find(key), nullptr);
-  EXPECT_TRUE(plans.WouldPlan(key));
+  EXPECT_FALSE(plans.Get(key).ok());
   EXPECT_FALSE(cache.Knows(key)) << "this thread has planned";
   plan::ProgramKey none = key;
   none.algorithm = "no such algorithm";
-  EXPECT_TRUE(plans.WouldPlan(none));
-  const int64_t deadline_ns = MonotonicClock().NowNs() + kLongNs;
-  while ((plans.WouldPlan(key) || plans.WouldPlan(none)) &&
-         MonotonicClock().NowNs() < deadline_ns) {
-    std::this_thread::yield();
+  for (const plan::ProgramKey& each : {key, none}) {
+    const std::shared_ptr<ComingPlan> coming = plans.Awaited(each);
+    if (coming == nullptr) continue;  // this thread was held up
+    EXPECT_FALSE(plans.Get(each).ok() && !coming->done());
+    ASSERT_TRUE(coming->WaitUntil(MonotonicClock().NowNs() + kLongNs));
+    EXPECT_EQ(plans.Awaited(each), nullptr);
   }
   EXPECT_TRUE(cache.Knows(key));
   const absl::StatusOr<PlannedProgram> made = plans.Get(key);
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(made->program, cache.Get(key)->program);
   EXPECT_EQ(made->chunk_bytes, key.chunk_bytes);
-  EXPECT_FALSE(plans.WouldPlan(none)) << "it is not tried again and again";
-  EXPECT_FALSE(plans.Get(none).ok());
+  EXPECT_EQ(plans.Awaited(none), nullptr) << "it is not tried again and again";
+  EXPECT_EQ(plans.Get(none).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(plans.KindOf(none).status().code(), absl::StatusCode::kNotFound);
 }
 
 // Also where the network changes: the plan of the old version serves.
-TEST(CallPlansTest, ANamedAlgorithmIsPlannedBesideIfItsCallMustNotWait) {
+TEST(CallPlansTest, ANamedAlgorithmIsPlannedBeside) {
   ProgramCache cache(2, Racks());
   Votes votes(1);
   CallPlans plans(cache, [&](bool yes) { return votes.Start(0, yes); });
   plan::ProgramKey key = KeyOf(kAll, 1'000'000);
   key.algorithm = "double-tree";
-  EXPECT_TRUE(plans.WouldWait(key));
-  ASSERT_TRUE(cache.Order(key)->WaitUntil(MonotonicClock().NowNs() + kLongNs));
-  const int64_t deadline_ns = MonotonicClock().NowNs() + kLongNs;
-  while (plans.WouldWait(key) && MonotonicClock().NowNs() < deadline_ns) std::this_thread::yield();
-  EXPECT_FALSE(plans.WouldWait(key));
+  if (const std::shared_ptr<ComingPlan> coming = plans.Awaited(key)) {
+    ASSERT_TRUE(coming->WaitUntil(MonotonicClock().NowNs() + kLongNs));
+  }
   CallPlans::Kind& kind = **plans.KindOf(key);
   const auto old = kind.serving.program;
   EXPECT_TRUE(CallPlans::IsSettled(kind, 1));

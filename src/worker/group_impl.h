@@ -16,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "adapt/chunk_tuner.h"
 #include "adapt/network_watch.h"
 #include "base/mutex.h"
@@ -64,8 +65,12 @@ class GroupImpl {
 
   // From a call to what the engine starts; refused where it would wait and must not
   // (worker/prompt_start.h). Whatever it waits for, and the operation after it, meet one deadline, which is
-  // fixed when it begins. The watch counts calls between BeforeCall() and Ended(), so a call that gets
-  // no program must be ended here.
+  // fixed when it begins.
+  //
+  // A call takes its place among those of the group before it waits for its plan, so that calls of several
+  // threads begin in the order in which they came; only then does it count. So a call whose plan is not
+  // made in time has not happened, and can be made again. Where a member is lost meanwhile, what is returned
+  // is an operation that fails for it.
   absl::StatusOr<engine::OperationSpec> Prepare(const Call& call);
 
   const std::shared_ptr<WorkerImpl> worker;
@@ -81,25 +86,75 @@ class GroupImpl {
     return call.timeout ? absl::ToInt64Nanoseconds(*call.timeout) : worker->timeout_ns;
   }
 
-  // Whether Prepare() would wait for other workers, or plan for long. What it would wait for is under way
-  // then. Nobody else starts calls of this group meanwhile.
+  // How long a call waits for something here, and whether it may.
+  struct Patience {
+    int64_t deadline_ns = 0;
+    bool prompt = false;  // it must not wait at all
+  };
+  enum class Waited : uint8_t {
+    kOver,    // it has come
+    kLate,    // the deadline came first
+    kLost,    // a member of the group is lost
+    kClosed,  // this worker has let go of the group
+    kRefused  // it has not come, and the call must not wait
+  };
+
+  // Whether Prepare() would wait for other workers. What it would wait for is under way then. Nobody else
+  // starts calls of this group meanwhile.
   bool WouldWait(const Call& call);
 
-  // Whether the tuner advises sub-chunks for this call whose program is not planned yet.
-  bool WouldPlanSubChunks(const plan::ProgramKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MemberIsLost() const;
+  Waited Await(worker::ComingPlan& coming, const Patience& patience) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What Prepare() returns for a call that waited in vain; `what` had not come.
+  absl::StatusOr<engine::OperationSpec> Instead(const Call& call, const Patience& patience,
+                                                Waited waited, absl::string_view what)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Closed(const Call& call) const;
+
+  // Calls have their place one after the other: until LeavePlace() no other call begins here.
+  Waited TakePlace(const Patience& patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeavePlace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // The call has its place; `own` is the program that it brings, if it does. The lock is released while it
+  // waits.
+  absl::StatusOr<engine::OperationSpec> PrepareInPlace(
+      const Call& call, const std::shared_ptr<const engine::CompiledProgram>& own,
+      const Patience& patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Has the program read that a call brings, beside, unless it is known.
+  std::shared_ptr<worker::ComingPlan> OrderOwn(const Call& call);
+  // It is done, and the call that needs it has it.
+  void ForgetReading(const worker::ComingPlan& read);
 
   absl::StatusOr<std::unique_ptr<worker::PlanVote>> StartVote(bool yes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // `number` is that of the call, which waits for others until the deadline at most; `group` is set to what it
-  // runs on; `took` to where the time of this call goes, if the tuner wants it.
-  absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> ProgramFor(
-      const Call& call, int64_t number, uint64_t network_version, int64_t deadline_ns,
-      std::shared_ptr<engine::EngineGroup>& group, std::shared_ptr<std::atomic<int64_t>>& took);
-
-  // Sets last_ to the kind of this call, or last_own_ to the program that it brings.
-  absl::Status FindKind(const Call& call, uint64_t network_version)
+  // A full plan without which call `number` cannot begin and which is not made yet: ordered, and named for
+  // messages. None: nothing is missing.
+  struct Missing {
+    std::shared_ptr<worker::ComingPlan> plan;
+    std::string name;
+  };
+  absl::StatusOr<Missing> FindMissing(const Call& call,
+                                      const std::shared_ptr<const engine::CompiledProgram>& own,
+                                      int64_t number, uint64_t network_version)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // `number` is that of the call, which waits for others until the deadline at most; nothing is missing for it.
+  // `took` is set to where the time of this call goes, if the tuner wants it.
+  absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> ProgramFor(
+      const Call& call, const std::shared_ptr<const engine::CompiledProgram>& own, int64_t number,
+      uint64_t network_version, int64_t deadline_ns, std::shared_ptr<std::atomic<int64_t>>& took)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Whether it is like the last one, whose program is known.
+  bool IsLikeLast(const Call& call) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Sets last_ to the kind of this call, or last_own_ to the program that it brings. Returns the plan without
+  // which there is neither.
+  absl::StatusOr<std::shared_ptr<worker::ComingPlan>> FindKind(
+      const Call& call, const std::shared_ptr<const engine::CompiledProgram>& own,
+      uint64_t network_version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   plan::ProgramKey KeyOf(const Call& call, uint64_t network_version) const;
 
@@ -108,8 +163,12 @@ class GroupImpl {
       const worker::CallPlans::Kind& kind, int64_t number,
       std::shared_ptr<std::atomic<int64_t>>& took) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::atomic<int64_t> calls_{0};  // that this worker has made
+  std::atomic<int64_t> calls_{0};  // that have begun here
   Mutex mutex_;
+  // A call has its place; those that wait for theirs, in order, each known by an address of its own.
+  bool in_place_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<const void*> line_ ABSL_GUARDED_BY(mutex_);
+  CondVar place_free_;
   std::shared_ptr<engine::EngineGroup> group_ ABSL_GUARDED_BY(mutex_);  // null: closed
   uint64_t last_version_ ABSL_GUARDED_BY(mutex_);                       // of the last call
   // Set when members made different calls: from then on they may count calls differently. Null on one
@@ -123,6 +182,13 @@ class GroupImpl {
   std::shared_ptr<const engine::CompiledProgram> last_own_ ABSL_GUARDED_BY(mutex_);
   plan::CollectiveRequest last_request_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_element_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The last text of a program that was to be read, which goes on where the call that brought it is over.
+  struct Reading {
+    plan::ProgramKey key;
+    std::string text;
+    std::shared_ptr<worker::ComingPlan> program;
+  };
+  std::unique_ptr<Reading> reading_ ABSL_GUARDED_BY(mutex_);
   // Its fields as it had them, before defaults were filled in.
   std::string last_algorithm_ ABSL_GUARDED_BY(mutex_);
   std::string last_text_ ABSL_GUARDED_BY(mutex_);

@@ -32,34 +32,45 @@ absl::StatusOr<LiveSamples*> JobServices::StartSamples(
   return samples_.get();
 }
 
-absl::Status JobServices::Add(std::unique_ptr<Service> service,
-                              std::function<std::string()> report) {
+absl::Status JobServices::Add(std::unique_ptr<Service> service, std::function<std::string()> report,
+                              std::optional<int> owner) {
   const auto refuse = [](absl::Status status) {
     return WithBlast(std::move(status), BlastRadius::kOperation);
   };
   if (service == nullptr) return refuse(absl::InvalidArgumentError("the service is null"));
-  const std::string name(service->name());
+  std::string name(service->name());
   for (const absl::string_view own : kOwnNames) {
     if (name == own) {
       return refuse(absl::AlreadyExistsError(
           absl::StrCat("service ", name, ": this is the name of one of the library's own")));
     }
   }
+  if (owner) name = NameFor(name, *owner);
   MutexLock lock(&mutex_);
   if (added_.contains(name)) {
     return refuse(absl::AlreadyExistsError(absl::StrCat("service ", name, " is added twice")));
   }
-  if (added_.size() >= limits::kServicesMax) {
-    return refuse(absl::ResourceExhaustedError(
-        absl::StrCat("there are ", limits::kServicesMax, " services already")));
+  const size_t count = owner ? owned_ : added_.size() - owned_;
+  const size_t most = owner ? kStrategyServicesMax : limits::kServicesMax;
+  if (count >= most) {
+    return refuse(absl::ResourceExhaustedError(absl::StrCat(
+        "there are ", most, owner ? " services of strategies" : " services", " already")));
   }
   LiveService::Report reporter;
   if (report) reporter = [report = std::move(report)](bool /*whole*/) { return report(); };
+  LiveService::Options options = options_;
+  options.name = name;
   absl::StatusOr<std::unique_ptr<LiveService>> live =
-      LiveService::Start(mailbox_, clock_, options_, std::move(service), std::move(reporter));
+      LiveService::Start(mailbox_, clock_, options, std::move(service), std::move(reporter));
   if (!live.ok()) return refuse(live.status());
   added_[name] = *std::move(live);
+  owned_ += owner ? 1 : 0;
   return absl::OkStatus();
+}
+
+// With the longest name of a service and any number it fits the topic of a mailbox.
+std::string JobServices::NameFor(absl::string_view service, int owner) {
+  return absl::StrCat(service, "/", owner);
 }
 
 absl::StatusOr<LiveService*> JobServices::Find(absl::string_view name) {

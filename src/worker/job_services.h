@@ -9,7 +9,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -25,8 +27,12 @@
 #include "worker/live_samples.h"
 #include "worker/live_service.h"
 #include "worker/mailbox.h"
+#include "worker/side_thread.h"
 
 namespace syncopate::worker {
+
+// Of a job, beside limits::kServicesMax others.
+inline constexpr uint64_t kStrategyServicesMax = 256;
 
 // Thread-safe.
 class JobServices {
@@ -36,15 +42,26 @@ class JobServices {
       : mailbox_(mailbox), clock_(clock), options_(std::move(options)) {}
   JobServices(const JobServices&) = delete;
 
+  // The ranks that may host, first choice first, the same on all workers: the first live one does.
+  const std::vector<int>& host_order() const { return options_.candidates; }
+
   // The agreement of the job. The first call starts it. What it returns lives as long as the worker.
   absl::StatusOr<LiveAgreement*> Agreement();
   // Starts the sample ranges; once in a job.
   absl::StatusOr<LiveSamples*> StartSamples(const services::SampleRangesOptions& ranges);
 
-  // See Worker::AddService().
-  absl::Status Add(std::unique_ptr<Service> service, std::function<std::string()> report);
+  // See Worker::AddService(). `owner`: adds it for that user alone, by whose number it is found; there may be
+  // one of this name for each. Those of strategies are such (AddServiceFor()).
+  absl::Status Add(std::unique_ptr<Service> service, std::function<std::string()> report,
+                   std::optional<int> owner = std::nullopt);
+  // By what name Find() and Worker::Ask() know it.
+  static std::string NameFor(absl::string_view service, int owner);
   // NotFound names the service that this worker has not added.
   absl::StatusOr<LiveService*> Find(absl::string_view name);
+
+  // Has work done that takes too long for the control thread, in order. What has not begun when this ends is
+  // dropped.
+  void DoBeside(std::function<void()> work) { beside_.Do(std::move(work)); }
 
   // Numbers what workers make in the same order to talk with each other; from 0.
   int NextMessenger() { return messengers_++; }
@@ -66,10 +83,17 @@ class JobServices {
   std::unique_ptr<LiveAgreement> agreement_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<LiveSamples> samples_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::unique_ptr<LiveService>, std::less<>> added_ ABSL_GUARDED_BY(mutex_);
+  size_t owned_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, by somebody
+  SideThread beside_;                         // ends before all that its work uses
 };
 
 // The services of a worker's job, for the rooms that stand above this one.
 JobServices& ServicesOf(Worker& worker);
+
+// Adds a service for one user of all workers alike, such as a synchronizer (JobServices::NextMessenger()). It begins
+// in the state of a new service, whatever others of its name there were, and lives as long as the job: workers end
+// their users at different moments, and the others still ask. Its limit is kStrategyServicesMax.
+absl::Status AddServiceFor(Worker& worker, int owner, std::unique_ptr<Service> service);
 
 }  // namespace syncopate::worker
 

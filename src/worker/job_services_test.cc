@@ -82,9 +82,9 @@ TEST(JobServicesTest, EveryRequestIsAnsweredOnceWhileHostsLeaveOneAfterTheOther)
 }
 
 // The incarnation of the host that answers once rank 0 has left.
-uint64_t IncarnationWithoutRank0() {
+uint64_t IncarnationWithoutRank0(const Options& options = {}) {
   std::atomic<uint64_t> incarnation{0};
-  RunWorkers(3, [&](Worker& worker) {
+  const auto body = [&](Worker& worker) {
     ASSERT_TRUE(worker.AddService(std::make_unique<Counter>(false)).ok());
     ASSERT_TRUE(worker.Ask("counter", Counter::Add(1)).ok());
     ASSERT_TRUE(worker.world().Barrier().ok());
@@ -94,7 +94,8 @@ uint64_t IncarnationWithoutRank0() {
     const absl::StatusOr<std::string> answer = worker.Ask("counter", Counter::Add(1));
     ASSERT_TRUE(answer.ok()) << answer.status();
     incarnation = Counter::Read(*answer)->id.incarnation;
-  });
+  };
+  RunWorkers(3, body, options);
   return incarnation;
 }
 
@@ -103,6 +104,19 @@ TEST(JobServicesTest, RanksHostInTheOrderThatTheUserSays) {
   setenv("SYNCOPATE_SERVICE_RANKS", "1,0", 1);
   EXPECT_EQ(IncarnationWithoutRank0(), 0u) << "rank 1 was";
   unsetenv("SYNCOPATE_SERVICE_RANKS");
+}
+
+TEST(JobServicesTest, AServerHostsNothing) {
+  Options options;
+  options.server_ranks = {0};
+  EXPECT_EQ(IncarnationWithoutRank0(options), 0u) << "rank 1 was the first host";
+  RunWorkers(
+      3,
+      [](Worker& worker) {
+        EXPECT_EQ(ServicesOf(worker).host_order(), (std::vector<int>{1, 2}));
+        ASSERT_TRUE(worker.world().Barrier().ok());
+      },
+      options);
 }
 
 TEST(JobServicesTest, AServiceIsToldOfItsTimes) {
@@ -155,6 +169,60 @@ TEST(JobServicesTest, WhatIsWrongIsRefused) {
     EXPECT_EQ(bad.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(bad.message(), HasSubstr("service counter: an addition is a number of 4 bytes"));
     EXPECT_EQ(GetBlast(bad), BlastRadius::kOperation);
+  });
+}
+
+TEST(JobServicesTest, AServiceOfAnOwnerIsItsOwnAndDoesNotCountAmongTheOthers) {
+  RunWorkers(2, [](Worker& worker) {
+    ASSERT_TRUE(worker.AddService(std::make_unique<Counter>(false)).ok());
+    // Owners are made in the same order on all workers; what they add may come in any.
+    for (const int owner : worker.rank() == 0 ? std::vector<int>{5, 7} : std::vector<int>{7, 5}) {
+      ASSERT_TRUE(AddServiceFor(worker, owner, std::make_unique<Counter>(false)).ok());
+    }
+    EXPECT_EQ(AddServiceFor(worker, 5, std::make_unique<Counter>(false)).code(),
+              absl::StatusCode::kAlreadyExists);
+    ASSERT_TRUE(worker.world().Barrier().ok());
+    if (worker.rank() == 1) {
+      for (const auto& [name, adds] : {std::pair<std::string, uint32_t>{"counter", 1},
+                                       {JobServices::NameFor("counter", 5), 20},
+                                       {JobServices::NameFor("counter", 7), 300}}) {
+        const absl::StatusOr<std::string> answer = worker.Ask(name, Counter::Add(adds));
+        ASSERT_TRUE(answer.ok()) << answer.status();
+        EXPECT_EQ(Counter::Read(*answer)->total, adds) << name << " began in a new state";
+      }
+    }
+    ASSERT_TRUE(worker.world().Barrier().ok());
+  });
+}
+
+TEST(JobServicesTest, ThereAreLimitsOnServices) {
+  // It has a name of the longest kind.
+  class Named : public Service {
+   public:
+    explicit Named(int number) : name_("n" + std::to_string(number)) { name_.resize(32, 'x'); }
+    absl::string_view name() const override { return name_; }
+    ServiceStep Step(const ServiceContext&, const ServiceEvent&) override { return {}; }
+    std::string State() const override { return ""; }
+    absl::Status Load(absl::string_view) override { return absl::OkStatus(); }
+
+   private:
+    std::string name_;
+  };
+  RunWorkers(1, [](Worker& worker) {
+    for (int i = 0; i < static_cast<int>(kStrategyServicesMax); ++i) {
+      const absl::Status added = AddServiceFor(worker, i, std::make_unique<Named>(0));
+      ASSERT_TRUE(added.ok()) << added;
+    }
+    for (int i = 0; i < static_cast<int>(limits::kServicesMax); ++i) {
+      const absl::Status added = worker.AddService(std::make_unique<Named>(i));
+      ASSERT_TRUE(added.ok()) << added;
+    }
+    const absl::Status one_more = AddServiceFor(worker, 1000, std::make_unique<Named>(0));
+    EXPECT_EQ(one_more.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(one_more.message(), HasSubstr("there are 256 services of strategies already"));
+    const absl::Status another = worker.AddService(std::make_unique<Named>(1000));
+    EXPECT_EQ(another.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(another.message(), HasSubstr("there are 64 services already"));
   });
 }
 
@@ -372,7 +440,7 @@ TEST(JobServicesTest, SampleRangesMakeExactEpochsAtUnequalSpeed) {
     }
     const absl::StatusOr<services::SummaryAnswer> summary = (*samples)->Summary(In(60));
     ASSERT_TRUE(summary.ok());
-    EXPECT_EQ(summary->done, kEpochs);
+    EXPECT_EQ(summary->progress.done, kEpochs);
     EXPECT_EQ(summary->repeated, 0u);
   });
   for (const std::vector<int>& epoch : counted) EXPECT_THAT(epoch, ::testing::Each(1));

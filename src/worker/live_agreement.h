@@ -56,7 +56,7 @@ class LiveAgreement {
     uint64_t unit = 1;
     uint8_t further = services::kUnitsFurtherMax;
     // Reads a value that was proposed. On the control thread, so that what takes longer than a
-    // millisecond goes elsewhere; but soon, since others may wait for it.
+    // millisecond goes elsewhere (JobServices::DoBeside); but soon, since others may wait for it.
     std::function<void(uint64_t version, std::string value, Checked checked)> check = {};
     // The value counts from position `from` on. On the control thread; quick, and it must not wait for
     // a thread that may be in Reach().

@@ -56,7 +56,7 @@ absl::StatusOr<services::GrantAnswer> LiveSamples::NextAndWait(uint64_t want, in
   using Grant = absl::StatusOr<services::GrantAnswer>;
   {
     MutexLock lock(&mutex_);
-    if (!late_.empty()) {
+    if (want > 0 && !late_.empty()) {
       services::GrantAnswer grant = std::move(late_.front());
       late_.pop_front();
       return grant;

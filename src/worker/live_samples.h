@@ -44,6 +44,11 @@ class LiveSamples {
   absl::Status Next(uint64_t want, Granted granted);
   // The same, and waits. Nobody waits except at the very end, where a range may still come back.
   absl::StatusOr<services::GrantAnswer> NextAndWait(uint64_t want, int64_t deadline_ns);
+  // How many used ranges no request has said yet.
+  size_t unsaid() {
+    MutexLock lock(&mutex_);
+    return holder_.unsaid();
+  }
   // How far all workers together are.
   absl::StatusOr<services::SummaryAnswer> Summary(int64_t deadline_ns);
 

@@ -33,6 +33,7 @@ absl::StatusOr<std::unique_ptr<LiveService>> LiveService::Start(Mailbox& mailbox
     return absl::InvalidArgumentError(absl::StrCat(
         "a service's name of ", name.size(), " bytes; it may have 1 to ", kServiceNameBytesMax));
   }
+  if (!options.name.empty()) name = options.name;
   services::Services list;
   list.push_back(std::move(service));
   SYNCOPATE_ASSIGN_OR_RETURN(auto host,
@@ -61,6 +62,10 @@ LiveService::LiveService(Mailbox& mailbox, const Clock& clock, int rank, std::st
       host_(std::move(host)) {}
 
 absl::Status LiveService::Ask(std::string request, Answered answered) {
+  return Enqueue({.number = 0, .bytes = std::move(request), .answered = std::move(answered)});
+}
+
+absl::Status LiveService::Enqueue(Request request) {
   {
     MutexLock lock(&mutex_);
     if (!status_.ok()) return status_;
@@ -70,7 +75,7 @@ absl::Status LiveService::Ask(std::string request, Answered answered) {
                                         " requests of this worker are not answered yet")),
                        BlastRadius::kOperation);
     }
-    requests_.push_back({std::move(request), std::move(answered)});
+    requests_.push_back(std::move(request));
     if (requests_.size() > 1) return absl::OkStatus();  // the control thread has been told
   }
   mailbox_.Do([this] { TakeRequests(); });
@@ -78,10 +83,21 @@ absl::Status LiveService::Ask(std::string request, Answered answered) {
 }
 
 absl::StatusOr<std::string> LiveService::AskAndWait(std::string request, int64_t deadline_ns) {
+  return EnqueueAndWait(0, std::move(request), deadline_ns);
+}
+
+absl::StatusOr<std::string> LiveService::StateAndWait(int64_t deadline_ns) {
+  return EnqueueAndWait(services::kStateOfService, "", deadline_ns);
+}
+
+absl::StatusOr<std::string> LiveService::EnqueueAndWait(uint16_t number, std::string bytes,
+                                                        int64_t deadline_ns) {
   const auto awaited = std::make_shared<Awaited<absl::StatusOr<std::string>>>();
-  SYNCOPATE_RETURN_IF_ERROR(Ask(std::move(request), [awaited](absl::StatusOr<std::string> answer) {
-    (void)awaited->Bring(answer);
-  }));
+  SYNCOPATE_RETURN_IF_ERROR(Enqueue({.number = number,
+                                     .bytes = std::move(bytes),
+                                     .answered = [awaited](absl::StatusOr<std::string> answer) {
+                                       (void)awaited->Bring(answer);
+                                     }}));
   std::optional<absl::StatusOr<std::string>> answer = awaited->Wait(clock_, deadline_ns);
   return answer.has_value() ? *std::move(answer) : TooLate();
 }
@@ -145,17 +161,23 @@ void LiveService::Handle(const Mail& mail) {
 }
 
 void LiveService::TakeRequests() {
-  std::deque<std::pair<uint64_t, std::string>> requests;  // by tag
+  struct Tagged {
+    uint64_t tag;
+    uint16_t number;
+    std::string bytes;
+  };
+  std::deque<Tagged> requests;
   {
     // At once, since Ask() counts both.
     MutexLock lock(&mutex_);
     for (Request& request : std::exchange(requests_, {})) {
       answered_[next_tag_] = std::move(request.answered);
-      requests.emplace_back(next_tag_++, std::move(request.bytes));
+      requests.push_back({next_tag_++, request.number, std::move(request.bytes)});
     }
   }
-  for (auto& [tag, bytes] : requests) {
-    const absl::StatusOr<uint64_t> ticket = host_->Ask(0, tag, std::move(bytes), clock_.NowNs());
+  for (auto& [tag, number, bytes] : requests) {
+    const absl::StatusOr<uint64_t> ticket =
+        host_->Ask(number, tag, std::move(bytes), clock_.NowNs());
     if (ticket.ok()) continue;
     if (const Answered answered = TakeAnswered(tag)) answered(ticket.status());
   }

@@ -37,6 +37,7 @@ class LiveService {
     int rank = 0;
     int size = 1;
     std::vector<int> candidates = {};  // that may host, first choice first
+    std::string name = {};             // by which workers know it; empty: the service's own
   };
   using Answered = std::function<void(absl::StatusOr<std::string>)>;
   // What this worker knows of the service, for its rebuilding; `whole`: it may be as long as it likes.
@@ -55,6 +56,9 @@ class LiveService {
   absl::Status Ask(std::string request, Answered answered);
   // The same, and waits for the answer.
   absl::StatusOr<std::string> AskAndWait(std::string request, int64_t deadline_ns);
+  // How the service is now, with all that was answered before this call (services/service_state.h has the
+  // bytes). Waits for the answer.
+  absl::StatusOr<std::string> StateAndWait(int64_t deadline_ns);
   // What a caller that waited in vain gets.
   absl::Status TooLate() const;
 
@@ -71,6 +75,7 @@ class LiveService {
 
  private:
   struct Request {
+    uint16_t number = 0;  // of the only service, or that for its state
     std::string bytes;
     Answered answered;
   };
@@ -81,6 +86,10 @@ class LiveService {
 
   LiveService(Mailbox& mailbox, const Clock& clock, int rank, std::string name,
               std::unique_ptr<services::ServiceHost> host, Report report);
+
+  absl::Status Enqueue(Request request);
+  absl::StatusOr<std::string> EnqueueAndWait(uint16_t number, std::string bytes,
+                                             int64_t deadline_ns);
 
   // All of these on the control thread.
   void Handle(const Mail& mail);

@@ -19,21 +19,26 @@ void LiveValues::Begin(int64_t position) {
   if (agreement.ok()) {
     const absl::Status registered =
         (*agreement)
-            ->Register(
-                {.name = kind_.name,
-                 .scale = kind_.scale,
-                 .further = kind_.further,
-                 .check = [check = kind_.check](
-                              uint64_t, const std::string& bytes,
-                              const LiveAgreement::Checked& checked) { checked(check(bytes)); },
-                 .adopt =
-                     [inbox = inbox_](uint64_t version, std::string bytes, int64_t from) {
-                       MutexLock taking(&inbox->mutex);
-                       inbox->version = std::max(inbox->version, version);
-                       inbox->values.push_back(
-                           {.version = version, .bytes = std::move(bytes), .from = from});
-                     }},
-                position);
+            ->Register({.name = kind_.name,
+                        .scale = kind_.scale,
+                        .further = kind_.further,
+                        .check =
+                            [check = kind_.check, beside = kind_.long_check, services = &services_](
+                                uint64_t, std::string bytes, LiveAgreement::Checked checked) {
+                              if (!beside) return checked(check(bytes));
+                              services->DoBeside(
+                                  [check, bytes = std::move(bytes), checked = std::move(checked)] {
+                                    checked(check(bytes));
+                                  });
+                            },
+                        .adopt =
+                            [inbox = inbox_](uint64_t version, std::string bytes, int64_t from) {
+                              MutexLock taking(&inbox->mutex);
+                              inbox->version = std::max(inbox->version, version);
+                              inbox->values.push_back(
+                                  {.version = version, .bytes = std::move(bytes), .from = from});
+                            }},
+                       position);
     if (!registered.ok()) agreement = registered;
   }
   if (!agreement.ok()) {

@@ -31,8 +31,10 @@ class LiveValues final : public adapt::ValueAgreement {
     LiveAgreement::Scale scale = LiveAgreement::Scale::kCall;
     uint8_t further = services::kUnitsFurtherMax;  // see LiveAgreement::Kind
     // The digest of a value, or why it cannot be used: of the value alone, since it may be asked after the
-    // end of this. On the control thread, so it must be quick.
+    // end of this.
     std::function<absl::StatusOr<Digest>(absl::string_view bytes)> check = {};
+    // A check that may take more than a millisecond is made beside. Others are made on the control thread.
+    bool long_check = false;
     bool contended = false;  // several workers propose, so that a refusal is no news
   };
   // Every worker makes it with the same kind, once. The services must outlive it.

@@ -3,9 +3,12 @@
 #include "worker/live_values.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/digest.h"
@@ -19,11 +22,11 @@
 namespace syncopate::worker {
 namespace {
 
-constexpr int kSize = 5;
+constexpr int kValuesSize = 5;
 constexpr int64_t kBeginCall = 7;  // at which each takes part
 constexpr uint8_t kFurther = 4;
 
-class Job {
+class ValuesJob {
  public:
   struct Worker {
     std::unique_ptr<transport::Transport> transport;
@@ -38,21 +41,21 @@ class Job {
   };
 
   // `hosts`: the ranks that may host services.
-  explicit Job(uint64_t seed, const std::vector<int>& hosts = {0, 1, 2, 3, 4})
-      : network_(kSize, seed), workers_(kSize), one_host_(hosts.size() == 1) {
-    for (int rank = 0; rank < kSize; ++rank) {
+  explicit ValuesJob(uint64_t seed, const std::vector<int>& hosts = {0, 1, 2, 3, 4})
+      : network_(kValuesSize, seed), workers_(kValuesSize), one_host_(hosts.size() == 1) {
+    for (int rank = 0; rank < kValuesSize; ++rank) {
       Worker& worker = workers_[static_cast<size_t>(rank)];
       worker.transport = network_.Attach(rank);
       worker.mailbox = std::make_unique<Mailbox>(*worker.transport, network_.clock());
       worker.services = std::make_unique<JobServices>(
           *worker.mailbox, network_.clock(),
-          LiveService::Options{.rank = rank, .size = kSize, .candidates = hosts});
+          LiveService::Options{.rank = rank, .size = kValuesSize, .candidates = hosts});
       LiveValues::Kind kind = {.name = "value", .further = kFurther};
       kind.check = [this, rank](absl::string_view bytes) { return CheckOf(rank, bytes); };
       worker.values = std::make_unique<LiveValues>(*worker.services, std::move(kind));
     }
   }
-  ~Job() {
+  ~ValuesJob() {
     for (Worker& worker : workers_) worker.mailbox->Stop();
   }
 
@@ -101,9 +104,10 @@ class Job {
   // It dies now; the others hear of it one after the other.
   void Kill(int rank) {
     worker(rank).dead = true;
-    for (int i = 0; i < kSize; ++i) {
+    for (int i = 0; i < kValuesSize; ++i) {
       const int by =
-          static_cast<int>((static_cast<uint64_t>(rank) + 1 + random().Below(kSize))) % kSize;
+          static_cast<int>((static_cast<uint64_t>(rank) + 1 + random().Below(kValuesSize))) %
+          kValuesSize;
       network_.KillHeardBy(rank, by);
       for (uint64_t ticks = random().Below(10); ticks > 0; --ticks) Step();
     }
@@ -133,12 +137,12 @@ TEST(LiveValuesTest, AllUseAValueFromTheSameCallOnOrNoneDoesWhoeverIsLost) {
   int open_at_a_death = 0;
   for (uint64_t seed = 1; seed <= 100 && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
-    Job job(seed);
+    ValuesJob job(seed);
     // The host or its standby; whoever has proposed may be among them.
     std::vector<int> order = {0, 1, 2, 3, 4};
     for (int deaths = 0; deaths < 3; ++deaths) {
       for (uint64_t ticks = 150 + job.random().Below(150); ticks > 0; --ticks) job.Step();
-      for (const Job::Worker& worker : job.workers()) open_at_a_death += worker.waits;
+      for (const ValuesJob::Worker& worker : job.workers()) open_at_a_death += worker.waits;
       const auto victim = order.begin() + static_cast<int>(job.random().Below(2));
       job.Kill(*victim);
       order.erase(victim);
@@ -146,7 +150,7 @@ TEST(LiveValuesTest, AllUseAValueFromTheSameCallOnOrNoneDoesWhoeverIsLost) {
     for (int ticks = 0; ticks < 200; ++ticks) job.Step();
     for (int ticks = 0; ticks < 300; ++ticks) job.Step(/*proposes=*/false);
     std::map<int64_t, uint64_t> used;
-    for (const Job::Worker& worker : job.workers()) {
+    for (const ValuesJob::Worker& worker : job.workers()) {
       if (worker.dead) continue;
       EXPECT_FALSE(worker.waits) << "nothing is open any more";
       ASSERT_GE(worker.agreed.size(), 2u);
@@ -165,12 +169,12 @@ TEST(LiveValuesTest, WhoeverMissesAnOutcomeForEverGoesNoFurtherThanItPromised) {
   int stopped = 0;
   for (uint64_t seed = 1; seed <= 200 && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
-    Job job(seed, {0});
+    ValuesJob job(seed, {0});
     for (uint64_t ticks = 100 + job.random().Below(100); ticks > 0; --ticks) job.Step();
     job.Kill(0);
     for (int ticks = 0; ticks < 200; ++ticks) job.Step();
     std::map<int64_t, uint64_t> used;
-    for (const Job::Worker& worker : job.workers()) {
+    for (const ValuesJob::Worker& worker : job.workers()) {
       if (worker.dead) continue;
       stopped += worker.waits;
       for (const auto& [call, version] : worker.used) {
@@ -182,34 +186,35 @@ TEST(LiveValuesTest, WhoeverMissesAnOutcomeForEverGoesNoFurtherThanItPromised) {
 }
 
 TEST(LiveValuesTest, AValueCountsSoonAfterAllHaveAnswered) {
-  Job job(3);
+  ValuesJob job(3);
   while (std::any_of(job.workers().begin(), job.workers().end(),
-                     [](const Job::Worker& worker) { return worker.call < 20; })) {
+                     [](const ValuesJob::Worker& worker) { return worker.call < 20; })) {
     job.Step(/*proposes=*/false);
   }
   int64_t furthest = 0;
   job.Propose(job.worker(2));
   while (job.worker(2).agreed.empty()) {
-    for (const Job::Worker& worker : job.workers()) furthest = std::max(furthest, worker.call);
+    for (const ValuesJob::Worker& worker : job.workers())
+      furthest = std::max(furthest, worker.call);
     job.Step(/*proposes=*/false);
   }
   EXPECT_LE(job.worker(2).agreed[0].from, furthest + kFurther + 2);
 }
 
 TEST(LiveValuesTest, AValueThatOneWorkerCannotUseIsUsedByNobody) {
-  Job job(5);
+  ValuesJob job(5);
   job.refused = "value 1";
   for (int ticks = 0; ticks < 200; ++ticks) job.Step();
-  for (const Job::Worker& worker : job.workers()) EXPECT_TRUE(worker.agreed.empty());
+  for (const ValuesJob::Worker& worker : job.workers()) EXPECT_TRUE(worker.agreed.empty());
 }
 
 // As the cost probe does with its synchronizers, while the host and its successor are lost. There could be 64
 // kinds in a job.
 TEST(LiveValuesTest, AThousandKindsAreUsedOneAfterTheOther) {
   constexpr int kKinds = 1000;
-  Job job(7);
+  ValuesJob job(7);
   std::map<int, std::unique_ptr<LiveValues>> values;  // by live rank
-  for (int rank = 0; rank < kSize; ++rank) values[rank];
+  for (int rank = 0; rank < kValuesSize; ++rank) values[rank];
   for (int i = 0; i < kKinds; ++i) {
     for (auto& [rank, mine] : values) {
       mine = std::make_unique<LiveValues>(
@@ -238,8 +243,52 @@ TEST(LiveValuesTest, AThousandKindsAreUsedOneAfterTheOther) {
   }
 }
 
+// The topology of a large network takes some milliseconds to read: heartbeats and mail must not wait for that.
+TEST(LiveValuesTest, ALongCheckHoldsUpNothingElse) {
+  std::atomic<bool> held{true};
+  std::atomic<int> checks{0};  // by this test's thread, which is the control thread of all workers
+  ValuesJob job(11);
+  const std::thread::id control = std::this_thread::get_id();
+  std::vector<std::unique_ptr<LiveValues>> values;
+  for (ValuesJob::Worker& worker : job.workers()) {
+    values.push_back(std::make_unique<LiveValues>(
+        *worker.services,
+        LiveValues::Kind{.name = "long",
+                         .further = kFurther,
+                         .check = [&, control](absl::string_view bytes) -> absl::StatusOr<Digest> {
+                           if (std::this_thread::get_id() == control) {
+                             ++checks;
+                             return DigestOf(bytes);
+                           }
+                           while (held) std::this_thread::yield();
+                           return DigestOf(bytes);
+                         },
+                         .long_check = true}));
+    values.back()->Begin(1);
+  }
+  values[2]->Propose(1, "value");
+  EXPECT_EQ(checks, 1) << "of whoever proposes";
+  for (int ticks = 0; ticks < 1000; ++ticks) job.Step(/*proposes=*/false);
+  EXPECT_EQ(checks, 1);
+  for (const auto& mine : values) EXPECT_TRUE(mine->TakeNew().empty());
+  EXPECT_TRUE(values[2]->Undecided());
+  held = false;
+  for (const auto& mine : values) {
+    std::vector<LiveValues::Value> agreed;
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (agreed.empty() && std::chrono::steady_clock::now() < limit) {
+      job.Step(/*proposes=*/false);
+      agreed = mine->TakeNew();
+      std::this_thread::yield();
+    }
+    ASSERT_EQ(agreed.size(), 1u);
+    EXPECT_EQ(agreed[0].bytes, "value");
+    mine->End();
+  }
+}
+
 TEST(LiveValuesTest, BeforeItHasBegunNothingIsWaitedFor) {
-  Job job(1);
+  ValuesJob job(1);
   EXPECT_TRUE(job.worker(0).values->Reach(1000, 0).ok());
   EXPECT_TRUE(job.worker(0).values->TakeNew().empty());
   job.worker(0).values->Propose(1, "value 1");  // it is not used, and says so in the log

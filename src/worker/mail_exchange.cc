@@ -244,7 +244,8 @@ void MailExchange::Receive(Mail mail) {
     for (TextRounds& lane : rounds_) {
       // A worker that the others have given up hears of nobody any more.
       for (int rank = 0; rank < size_; ++rank) {
-        if (rank != rank_ && (rank == mail.from || mail.from == rank_)) lane.Gone(rank, why);
+        if (rank == rank_ || (rank != mail.from && mail.from != rank_)) continue;
+        lane.Gone(rank, why, mail.kind == Mail::Kind::kLeft);
       }
     }
   } else {

@@ -95,7 +95,8 @@ TEST(MailExchangeTest, ARoundIsDoneWithoutWaiting) {
   });
 }
 
-// As the network watch ends: the others learn it at once, and the rounds before it are whole.
+// As the network watch ends: whoever needs its text learns it at once, and the rounds before it are
+// whole. Rank 2 needs the root's text alone, so it ends well if that comes before the news.
 TEST(MailExchangeTest, AWorkerThatStopsFailsTheNextRoundOfTheOthers) {
   RunWorkers(3, [](Worker& worker) {
     adapt::JobExchange& exchange = ExchangeOf(worker);
@@ -106,8 +107,10 @@ TEST(MailExchangeTest, AWorkerThatStopsFailsTheNextRoundOfTheOthers) {
       const auto second = exchange.Start({.what = "records", .text = "mine", .root = 0});
       EXPECT_TRUE(second->WaitUntil(MonotonicClock().NowNs() + 30'000'000'000));
       const absl::Status status = second->Wait().status();
-      EXPECT_TRUE(absl::IsAborted(status)) << status;
-      EXPECT_THAT(status.message(), HasSubstr("worker 1: it has seen enough"));
+      if (worker.rank() == 0 || !status.ok()) {
+        EXPECT_TRUE(absl::IsAborted(status)) << status;
+        EXPECT_THAT(status.message(), HasSubstr("worker 1: it has seen enough"));
+      }
     }
     EXPECT_TRUE(first->Wait().ok());
     ASSERT_TRUE(worker.world().Barrier().ok());

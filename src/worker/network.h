@@ -33,6 +33,9 @@ Network GuessNetwork(const std::vector<std::string>& hosts);
 // call knew; nothing: the network is not watched. It costs nothing.
 std::optional<uint64_t> WatchedNetworkVersion(const Worker& worker);
 
+// The number of the one that the job began with; nothing: the job is on one host.
+std::optional<uint64_t> FirstNetworkVersion(const Worker& worker);
+
 // Where the workers are in `topology`.
 absl::StatusOr<std::vector<int>> PlaceByHost(const Topology& topology,
                                              const std::vector<std::string>& hosts);

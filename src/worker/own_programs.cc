@@ -67,25 +67,35 @@ absl::StatusOr<Program> ReadOwnProgram(const std::string& text,
   return program;
 }
 
+std::optional<absl::StatusOr<PlannedProgram>> OwnPrograms::Find(const plan::ProgramKey& key,
+                                                                const std::string& text) {
+  std::shared_ptr<const engine::CompiledProgram> known;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = programs_.find(std::make_pair(text, key.self));
+    if (found == programs_.end()) return std::nullopt;
+    known = found->second;
+  }
+  if (absl::Status fits = CheckAgainst(known->program, key.request); !fits.ok()) return fits;
+  return PlannedProgram{.program = std::move(known)};
+}
+
 absl::StatusOr<PlannedProgram> OwnPrograms::Get(const plan::ProgramKey& key,
                                                 const std::string& text) {
-  MutexLock lock(&mutex_);
-  std::pair<std::string, int> place(text, key.self);
-  const auto found = programs_.find(place);
-  if (found != programs_.end()) {
-    SYNCOPATE_RETURN_IF_ERROR(CheckAgainst(found->second->program, key.request));
-    return PlannedProgram{.program = found->second};
-  }
+  if (auto known = Find(key, text)) return *std::move(known);
   SYNCOPATE_ASSIGN_OR_RETURN(Program program, ReadOwnProgram(text, key.request));
   SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<const engine::CompiledProgram> compiled,
                              engine::CompileProgram(std::move(program), key.self));
+  MutexLock lock(&mutex_);
   if (programs_.size() >= kProgramsMax || text_bytes_ + text.size() > kTextBytesMax) {
     programs_.clear();
     text_bytes_ = 0;
   }
-  text_bytes_ += text.size();
-  programs_[std::move(place)] = compiled;
-  return PlannedProgram{.program = std::move(compiled)};
+  // Another thread may have read the same text meanwhile.
+  const auto [place, fresh] =
+      programs_.try_emplace(std::make_pair(text, key.self), std::move(compiled));
+  if (fresh) text_bytes_ += text.size();
+  return PlannedProgram{.program = place->second};
 }
 
 }  // namespace syncopate::worker

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -27,8 +28,12 @@ absl::StatusOr<Program> ReadOwnProgram(const std::string& text,
 // Thread-safe.
 class OwnPrograms {
  public:
-  // The program of `text` for the worker and the request of the key, compiled.
+  // The program of `text` for the worker and the request of the key, compiled. The first time it is read and
+  // proved, without a lock, which takes long for a long text.
   absl::StatusOr<PlannedProgram> Get(const plan::ProgramKey& key, const std::string& text);
+  // The same, if that has been done before; else nothing.
+  std::optional<absl::StatusOr<PlannedProgram>> Find(const plan::ProgramKey& key,
+                                                     const std::string& text);
 
  private:
   // Programs that came before are dropped when there are more, or when their texts are longer.

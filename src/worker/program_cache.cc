@@ -33,9 +33,13 @@ uint64_t AlikeElements(const plan::ProgramKey& key) {
 
 // About how much memory a program takes.
 uint64_t BytesOf(const PlannedProgram& planned) {
-  uint64_t steps = planned.program->plan.size();
-  for (const std::vector<Step>& list : planned.program->program.steps) steps += list.size();
-  return 1024 + steps * (sizeof(Step) + 32);
+  const engine::CompiledProgram& compiled = *planned.program;
+  const uint64_t workers = static_cast<uint64_t>(compiled.program.workers);
+  const uint64_t bounds =
+      compiled.program.data_bounds.size() + compiled.program.scratch_bounds.size();
+  return 1024 + compiled.plan.size() * (sizeof(engine::CompiledProgram::StepPlan) + 32) +
+         bounds * sizeof(uint64_t) +
+         compiled.shares.size() * (sizeof(engine::CompiledProgram::Share) + workers * sizeof(int));
 }
 
 }  // namespace
@@ -81,14 +85,18 @@ ProgramCache::ProgramCache(int cores, std::optional<Network> network)
       stop_([this] { return stopping_.load(std::memory_order_relaxed); }) {}
 
 ProgramCache::~ProgramCache() {
-  std::thread thread;
+  std::thread threads[std::size(desks_)];
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
-    thread.swap(thread_);
-    queued_.SignalAll();
+    for (size_t i = 0; i < std::size(desks_); ++i) {
+      threads[i].swap(desks_[i].thread);
+      desks_[i].queued.SignalAll();
+    }
   }
-  if (thread.joinable()) thread.join();
+  for (std::thread& thread : threads) {
+    if (thread.joinable()) thread.join();
+  }
 }
 
 std::shared_ptr<const ProgramCache::Version> ProgramCache::FindVersion(uint64_t version) {
@@ -257,17 +265,15 @@ absl::StatusOr<PlannedProgram> ProgramCache::GetQuick(const plan::ProgramKey& ke
 absl::StatusOr<ProgramCache::Offer> ProgramCache::Find(const plan::ProgramKey& key) {
   const auto [placed, version] = Place(key);
   const bool asked = !key.algorithm.empty() || key.chunk_bytes > 0;
+  if (asked) return Offer{.now = {}, .better = true};
   Offer offer;
-  if (version == nullptr || key.request.elements == 0 || asked) {
+  if (version == nullptr || key.request.elements == 0) {
     SYNCOPATE_ASSIGN_OR_RETURN(offer.now, GetPlaced(placed, version));
     return offer;
   }
-  absl::StatusOr<PlannedProgram> quick = GetQuick(key);
-  if (!quick.ok()) {
-    SYNCOPATE_ASSIGN_OR_RETURN(offer.now, GetPlaced(placed, version));
-    return offer;
+  if (absl::StatusOr<PlannedProgram> quick = GetQuick(key); quick.ok()) {
+    offer.now = *std::move(quick);
   }
-  offer.now = *std::move(quick);
   offer.better = true;
   return offer;
 }
@@ -278,7 +284,7 @@ bool ProgramCache::Knows(const plan::ProgramKey& key) {
   return programs_.Find(placed) != nullptr;
 }
 
-std::shared_ptr<ComingPlan> ProgramCache::Order(const plan::ProgramKey& key) {
+std::shared_ptr<ComingPlan> ProgramCache::Order(const plan::ProgramKey& key, For whom) {
   const auto [placed, version] = Place(key);
   MutexLock lock(&mutex_);
   if (const PlannedProgram* known = programs_.Find(placed)) {
@@ -289,30 +295,58 @@ std::shared_ptr<ComingPlan> ProgramCache::Order(const plan::ProgramKey& key) {
   std::shared_ptr<ComingPlan>& coming = coming_[placed];
   if (coming == nullptr) {
     coming = std::make_shared<ComingPlan>();
-    queue_.push_back({.key = placed, .version = version, .plan = coming});
-    if (!thread_.joinable()) thread_ = std::thread([this] { MakePlans(); });
-    queued_.Signal();
+    Add(DeskFor(whom),
+        {.key = placed,
+         .make = [this, placed = placed, version = version] { return GetPlaced(placed, version); },
+         .plan = coming});
+  } else if (whom == For::kWaiting) {
+    Hasten(coming.get());
   }
   return coming;
 }
 
-// A plan that nobody waits for any more, since its groups are gone, is not made.
-void ProgramCache::MakePlans() {
+std::shared_ptr<ComingPlan> ProgramCache::Order(
+    std::function<absl::StatusOr<PlannedProgram>()> make) {
+  auto coming = std::make_shared<ComingPlan>();
+  MutexLock lock(&mutex_);
+  Add(DeskFor(For::kWaiting), {.key = std::nullopt, .make = std::move(make), .plan = coming});
+  return coming;
+}
+
+void ProgramCache::Add(Desk& desk, Queued queued) {
+  desk.queue.push_back(std::move(queued));
+  if (!desk.thread.joinable()) desk.thread = std::thread([this, &desk] { MakePlans(desk); });
+  desk.queued.Signal();
+}
+
+void ProgramCache::Hasten(const ComingPlan* plan) {
+  std::deque<Queued>& later = DeskFor(For::kLater).queue;
+  const auto found = std::find_if(later.begin(), later.end(),
+                                  [plan](const Queued& each) { return each.plan.get() == plan; });
+  if (found == later.end()) return;
+  Queued queued = std::move(*found);
+  later.erase(found);
+  Add(DeskFor(For::kWaiting), std::move(queued));
+}
+
+// What nobody waits for any more, since its groups are gone, is not made.
+void ProgramCache::MakePlans(Desk& desk) {
   MutexLock lock(&mutex_);
   while (!stopping_) {
-    if (queue_.empty()) {
-      queued_.Wait(&mutex_);
+    if (desk.queue.empty()) {
+      desk.queued.Wait(&mutex_);
       continue;
     }
-    const Queued next = std::move(queue_.front());
-    queue_.pop_front();
-    const bool wanted = next.plan.use_count() > 2;  // more than here and in coming_
+    const Queued next = std::move(desk.queue.front());
+    desk.queue.pop_front();
+    const bool wanted =
+        next.plan.use_count() > (next.key ? 2 : 1);  // more than here and in coming_
     if (wanted) {
       mutex_.Unlock();
-      next.plan->Finish(GetPlaced(next.key, next.version));
+      next.plan->Finish(next.make());
       mutex_.Lock();
     }
-    coming_.erase(next.key);
+    if (next.key) coming_.erase(*next.key);
   }
 }
 

@@ -1,9 +1,10 @@
 // Finds the compiled program that runs a call, and remembers it. Equal keys give equal programs on
 // all workers, which compare digests before they run one.
 //
-// Between hosts the full plan (plan/collective/select.h) may take seconds. So there is a quick
-// choice for each call as well, and full plans are made beside, on a thread of their own. When to
-// change from one to the other is for the members of a group to agree on (worker/call_plans.h).
+// Between hosts the full plan (plan/collective/select.h) may take seconds, and a planner from outside may
+// take long anywhere. So there is a quick choice for each call as well, and full plans are made beside, on
+// threads of their own: one for those that calls wait for, one for those that calls run without meanwhile.
+// When to change from one to the other is for the members of a group to agree on (worker/call_plans.h).
 //
 // Programs are kept by where their workers are, not by who they are: groups in like places
 // (plan/collective/like_places.h) share them.
@@ -62,7 +63,7 @@ class ProgramCache {
   // `cores` is the number of the host's cores; a job on several hosts also has a network. Both are
   // the same on all workers, since the choice of an algorithm depends on them.
   explicit ProgramCache(int cores, std::optional<Network> network = std::nullopt);
-  // Gives up the plan that is being made, after the program that is just tried.
+  // Gives up the plans that are being made, after the programs that are just tried.
   ~ProgramCache();
 
   // OK if keys may name this version of the network.
@@ -74,15 +75,19 @@ class ProgramCache {
   // The program of the quick choice.
   absl::StatusOr<PlannedProgram> GetQuick(const plan::ProgramKey& key);
   struct Offer {
-    PlannedProgram now;
+    PlannedProgram now;   // no program: only the full plan will do
     bool better = false;  // the full plan is another one, which can be ordered
   };
-  // What can be had at once. An algorithm that the key names is planned now.
+  // What can be had at once. It does not depend on which full plans this worker knows.
   absl::StatusOr<Offer> Find(const plan::ProgramKey& key);
   // Whether the full plan is known.
   bool Knows(const plan::ProgramKey& key);
+  // For whom something is made: for a call that waits for it, or for later ones.
+  enum class For : uint8_t { kWaiting, kLater };
   // Has the full plan made beside, unless it is known.
-  std::shared_ptr<ComingPlan> Order(const plan::ProgramKey& key);
+  std::shared_ptr<ComingPlan> Order(const plan::ProgramKey& key, For whom = For::kLater);
+  // Has a program made beside for a call that waits for it, by other means than planning.
+  std::shared_ptr<ComingPlan> Order(std::function<absl::StatusOr<PlannedProgram>()> make);
 
   // From now on keys may name this version of the network. Of the versions before it, the first and
   // the last kVersionsMax are kept.
@@ -114,9 +119,15 @@ class ProgramCache {
     uint64_t bytes_ = 0;
   };
   struct Queued {
-    plan::ProgramKey key;
-    std::shared_ptr<const Version> version;
+    std::optional<plan::ProgramKey> key;  // its place in coming_
+    std::function<absl::StatusOr<PlannedProgram>()> make;
     std::shared_ptr<ComingPlan> plan;
+  };
+  // A thread, which begins with the first plan that it makes, and what it is to make.
+  struct Desk {
+    std::deque<Queued> queue;
+    CondVar queued;
+    std::thread thread;
   };
 
   // The network that the key's workers are on, and the key with their places instead of their
@@ -133,7 +144,13 @@ class ProgramCache {
                                                                    const Version& version);
   std::shared_ptr<const Version> FindVersion(uint64_t version)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void MakePlans();  // what the thread runs
+  Desk& DeskFor(For whom) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return desks_[static_cast<size_t>(whom)];
+  }
+  void Add(Desk& desk, Queued queued) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What nobody has begun to make for later is made for a call that waits.
+  void Hasten(const ComingPlan* plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakePlans(Desk& desk);  // what its thread runs
 
   const int cores_;
   const std::vector<int> placement_;            // by rank; empty: the job is on one host
@@ -149,9 +166,7 @@ class ProgramCache {
       choices_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<plan::ProgramKey, std::shared_ptr<ComingPlan>, plan::ProgramKeyHash> coming_
       ABSL_GUARDED_BY(mutex_);
-  std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);
-  CondVar queued_;
-  std::thread thread_ ABSL_GUARDED_BY(mutex_);  // makes plans; begins with the first
+  Desk desks_[2] ABSL_GUARDED_BY(mutex_);  // by For
 };
 
 }  // namespace syncopate::worker

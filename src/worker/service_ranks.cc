@@ -1,7 +1,6 @@
 #include "worker/service_ranks.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -17,6 +16,10 @@ namespace syncopate::worker {
 namespace {
 
 constexpr char kVariable[] = "SYNCOPATE_SERVICE_RANKS";
+
+bool Contains(const std::vector<int>& ranks, int rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
 
 absl::Status Bad(absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -35,28 +38,42 @@ absl::StatusOr<std::vector<int>> ServiceRanksFromEnvironment(const Environment& 
     const absl::StatusOr<std::vector<int>> some = ParseRanks(part, limits::kWorkersMax);
     if (!some.ok()) return Bad(some.status().message());
     for (const int rank : *some) {
-      if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) {
-        return Bad(absl::StrCat("rank ", rank, " stands there twice"));
-      }
+      if (Contains(ranks, rank)) return Bad(absl::StrCat("rank ", rank, " stands there twice"));
       ranks.push_back(rank);
     }
   }
   return ranks;
 }
 
-absl::StatusOr<std::vector<int>> ServiceOrder(std::vector<int> ranks, int size) {
-  if (ranks.empty()) {
-    ranks.resize(static_cast<size_t>(size));
-    std::iota(ranks.begin(), ranks.end(), 0);
+absl::StatusOr<std::vector<int>> ServiceOrder(std::vector<int> ranks,
+                                              const std::vector<int>& servers, int size) {
+  for (const int server : servers) {
+    if (server < 0 || server >= size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", server, " is named as a server, in a job of ", size, " workers"));
+    }
   }
   for (const int rank : ranks) {
     if (rank >= size) return Bad(absl::StrCat("rank ", rank, " of a job of ", size, " workers"));
+    if (Contains(servers, rank)) {
+      return Bad(absl::StrCat("rank ", rank, " is a server, which hosts no services"));
+    }
   }
+  if (!ranks.empty()) return ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    if (!Contains(servers, rank)) ranks.push_back(rank);
+  }
+  if (ranks.empty()) return ServiceOrder({}, {}, size);
   return ranks;
 }
 
-std::string ServiceTerms(const std::vector<int>& ranks) {
-  return ranks.empty() ? "" : absl::StrCat(kVariable, "=", absl::StrJoin(ranks, ","));
+std::string ServiceTerms(const std::vector<int>& ranks, const std::vector<int>& servers) {
+  std::vector<std::string> parts;
+  if (!ranks.empty()) parts.push_back(absl::StrCat(kVariable, "=", absl::StrJoin(ranks, ",")));
+  if (!servers.empty()) {
+    parts.push_back(absl::StrCat("the server ranks ", absl::StrJoin(servers, ",")));
+  }
+  return absl::StrJoin(parts, " and ");
 }
 
 }  // namespace syncopate::worker

@@ -11,15 +11,18 @@
 
 namespace syncopate::worker {
 
-// SYNCOPATE_SERVICE_RANKS, first choice first, as "4,0-3"; empty if it is not set: the training ranks
-// by number. InvalidArgument says what is wrong with it.
+// SYNCOPATE_SERVICE_RANKS, first choice first, as "4,0-3"; empty if it is not set. InvalidArgument
+// says what is wrong with it.
 absl::StatusOr<std::vector<int>> ServiceRanksFromEnvironment(const Environment& environment);
 
-// The host order of a job of `size` workers. InvalidArgument if a rank is not one of the job's.
-absl::StatusOr<std::vector<int>> ServiceOrder(std::vector<int> ranks, int size);
+// The host order of a job of `size` workers: `ranks`, or, if these are none, all that are no
+// `servers`, by number; a job of servers alone lets them host. InvalidArgument if a rank is not one of
+// the job's, or if `ranks` name a server.
+absl::StatusOr<std::vector<int>> ServiceOrder(std::vector<int> ranks,
+                                              const std::vector<int>& servers, int size);
 
-// What all workers must have in common about it (transport/terms.h); empty if it is not set.
-std::string ServiceTerms(const std::vector<int>& ranks);
+// What all workers must have in common about it (transport/terms.h); empty if neither is set.
+std::string ServiceTerms(const std::vector<int>& ranks, const std::vector<int>& servers);
 
 }  // namespace syncopate::worker
 

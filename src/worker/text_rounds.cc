@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 
@@ -10,6 +11,14 @@ namespace {
 
 absl::Status Blame(int rank, const std::string& why) {
   return WithBlast(absl::InternalError(why), BlastRadius::kGroup, rank);
+}
+
+// The error of the loss, which also says what came of it.
+absl::Status AfterLoss(const absl::Status& loss, const absl::Status& why) {
+  absl::Status both(loss.code(), absl::StrCat(loss.message(), "; after that ", why.message()));
+  loss.ForEachPayload(
+      [&](absl::string_view type, const absl::Cord& payload) { both.SetPayload(type, payload); });
+  return both;
 }
 
 std::string Describe(absl::string_view what, int root) {
@@ -132,7 +141,9 @@ void TextRounds::TakeText(int from, RoundMail mail) {
   round.texts[from] = std::move(mail.text);
 }
 
-void TextRounds::Gone(int rank, const absl::Status& why) {
+void TextRounds::Gone(int rank, absl::Status why, bool left) {
+  if (left && !first_loss_.ok()) why = AfterLoss(first_loss_, why);
+  if (!left && first_loss_.ok()) first_loss_ = why;
   if (!gone_.emplace(rank, why).second) return;
   for (auto& [number, round] : rounds_) {
     if (!round.begun) continue;

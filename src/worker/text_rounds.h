@@ -44,8 +44,9 @@ class TextRounds {
 
   // Mail of this lane has come.
   void Arrived(int from, RoundMail mail);
-  // Nothing more comes from `rank`, or nothing that it sends counts.
-  void Gone(int rank, const absl::Status& why);
+  // Nothing more comes from `rank`, or nothing that it sends counts. One that has left in good order after
+  // another was lost most likely did so for that, so the rounds that need it name the one that was lost.
+  void Gone(int rank, absl::Status why, bool left = false);
 
   // False if its end was taken, or it was forgotten.
   bool Knows(uint64_t round) const { return rounds_.contains(round); }
@@ -82,6 +83,7 @@ class TextRounds {
   std::map<uint64_t, Round> rounds_;     // those begun and not forgotten, and those to come
   std::map<int, uint64_t> ahead_bytes_;  // by rank: of its texts of rounds to come
   std::map<int, absl::Status> gone_;
+  absl::Status first_loss_;
 };
 
 }  // namespace syncopate::worker

@@ -107,6 +107,26 @@ TEST(TextRoundsTest, ALostWorkerIsNamedByEveryRoundThatNeedsIt) {
   EXPECT_TRUE(absl::IsUnavailable(rounds.Take(3).status()));
 }
 
+// The root has ended because of the loss, and the others said that it had left.
+TEST(TextRoundsTest, ALossBeforeTheRootLeftIsNamed) {
+  TextRounds rounds(2, 4);
+  rounds.Begin({.what = "x", .root = 0});
+  rounds.Gone(1, Lost(1));
+  EXPECT_FALSE(rounds.Done(0));
+  rounds.Gone(0, absl::UnavailableError("worker 0 left the job"), /*left=*/true);
+  ASSERT_TRUE(rounds.Done(0));
+  const absl::Status lost = rounds.Take(0).status();
+  EXPECT_TRUE(absl::IsUnavailable(lost)) << lost;
+  EXPECT_EQ(GetSuspect(lost), std::optional<int>(1));
+  EXPECT_THAT(std::string(lost.message()), ::testing::HasSubstr("after that worker 0 left"));
+  // A loss that comes later explains nothing.
+  TextRounds others(2, 4);
+  others.Begin({.what = "x", .root = 0});
+  others.Gone(0, absl::UnavailableError("worker 0 left the job"), /*left=*/true);
+  others.Gone(1, Lost(1));
+  EXPECT_EQ(others.Take(0).status().message(), "worker 0 left the job");
+}
+
 TEST(TextRoundsTest, WhatALostWorkerBroughtAheadStillCounts) {
   TextRounds rounds(0, 2);
   rounds.Arrived(1, Text(0, "b"));

@@ -16,6 +16,7 @@
 #include "base/switch.h"
 #include "syncopate/syncopate.h"
 #include "worker/algorithm_terms.h"
+#include "worker/call_times.h"
 #include "worker/departures.h"
 #include "worker/group_impl.h"
 #include "worker/memory_pieces.h"
@@ -50,6 +51,11 @@ class OperationState {
   const std::shared_ptr<WorkerImpl> worker;
   const std::shared_ptr<engine::Operation> operation;  // null: the call was refused
   const absl::Status refusal;                          // why it was
+};
+
+class HandleAccess {
+ public:
+  static const OperationState& Of(const Handle& handle) { return *handle.state_; }
 };
 
 }  // namespace internal
@@ -91,12 +97,13 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
                              worker::ResolveAlgorithmRules(options, environment));
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<int> service_ranks,
                              worker::ServiceRanksFromEnvironment(environment));
-  SYNCOPATE_ASSIGN_OR_RETURN(
-      worker::StartedTransport started,
-      worker::StartTransport(options, environment,
-                             worker::AlgorithmTerms(rules, worker::ServiceTerms(service_ranks))));
+  const std::vector<int>& servers = options.server_ranks;
+  const std::string terms =
+      worker::AlgorithmTerms(rules, worker::ServiceTerms(service_ranks, servers));
+  SYNCOPATE_ASSIGN_OR_RETURN(worker::StartedTransport started,
+                             worker::StartTransport(options, environment, terms));
   SYNCOPATE_ASSIGN_OR_RETURN(std::vector<int> service_order,
-                             worker::ServiceOrder(service_ranks, started.job.size));
+                             worker::ServiceOrder(service_ranks, servers, started.job.size));
   std::optional<syncopate::worker::Network> network;
   if (!started.hosts.empty()) {
     SYNCOPATE_ASSIGN_OR_RETURN(network, worker::LoadNetwork(environment, started.hosts));
@@ -140,13 +147,14 @@ int Worker::size() const { return impl_->job.size; }
 int Worker::local_rank() const { return impl_->job.local_rank; }
 int Worker::local_size() const { return impl_->job.local_size; }
 
-absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members) {
+absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members, uint64_t version) {
   SYNCOPATE_RETURN_IF_ERROR(impl_->CheckProcess());
+  const std::string name = absl::StrCat("group {", absl::StrJoin(members, ","), "}");
+  // Before the group is counted: it may be made again when the version is known.
+  if (const absl::Status known = impl_->CheckVersion(version); !known.ok()) return At(name, known);
   absl::StatusOr<std::shared_ptr<engine::EngineGroup>> group = impl_->MakeGroup(members);
-  if (!group.ok()) {
-    return At(absl::StrCat("group {", absl::StrJoin(members, ","), "}"), group.status());
-  }
-  return Group(internal::Share(new internal::GroupImpl(impl_, *std::move(group))));
+  if (!group.ok()) return At(name, group.status());
+  return Group(internal::Share(new internal::GroupImpl(impl_, *std::move(group), version)));
 }
 
 absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members, const GroupKey& key,
@@ -155,13 +163,7 @@ absl::StatusOr<Group> Worker::NewGroup(std::vector<int> members, const GroupKey&
   const std::string name = absl::StrCat("group {", absl::StrJoin(members, ","), "} by key (",
                                         key.maker, ", ", key.number, ")");
   if (key == GroupKey{}) return At(name, absl::InvalidArgumentError("(0, 0) is no key"));
-  absl::Status known = impl_->programs.CheckVersion(version);
-  if (!known.ok() && impl_->watch != nullptr) {
-    // It may have been agreed on without this worker having looked.
-    impl_->watch->Newest();
-    known = impl_->programs.CheckVersion(version);
-  }
-  if (!known.ok()) return At(name, known);
+  if (const absl::Status known = impl_->CheckVersion(version); !known.ok()) return At(name, known);
   absl::StatusOr<std::shared_ptr<engine::EngineGroup>> group = impl_->MakeGroup(members, key);
   if (!group.ok()) return At(name, group.status());
   return Group(internal::Share(new internal::GroupImpl(impl_, *std::move(group), version)));
@@ -194,6 +196,16 @@ std::vector<int> Worker::Lost() const {
   if (impl_->made_here.InChild()) return ranks;
   for (const transport::Loss& loss : impl_->transport->Lost()) ranks.push_back(loss.rank);
   std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+std::vector<int> Worker::Live() const {
+  std::vector<int> ranks;
+  if (impl_->made_here.InChild()) return ranks;
+  const std::vector<int> lost = Lost();
+  for (int rank = 0; rank < size(); ++rank) {
+    if (!std::binary_search(lost.begin(), lost.end(), rank)) ranks.push_back(rank);
+  }
   return ranks;
 }
 
@@ -244,11 +256,24 @@ namespace worker {
 
 JobServices& ServicesOf(Worker& worker) { return internal::WorkerAccess::Of(worker).services; }
 
+absl::Status AddServiceFor(Worker& worker, int owner, std::unique_ptr<Service> service) {
+  internal::WorkerImpl& impl = internal::WorkerAccess::Of(worker);
+  SYNCOPATE_RETURN_IF_ERROR(impl.CheckProcess());
+  return impl.services.Add(std::move(service), nullptr, owner);
+}
+
 Mailbox& MailboxOf(Worker& worker) { return internal::WorkerAccess::Of(worker).mailbox; }
 
 bool TakePiece(Worker& worker, size_t bytes) {
   internal::WorkerImpl& impl = internal::WorkerAccess::Of(worker);
   return impl.made_here.InChild() || impl.transport->Populate(bytes);
+}
+
+CallTimes TimesOf(const Handle& handle) {
+  const internal::OperationState& state = internal::HandleAccess::Of(handle);
+  if (state.operation == nullptr) return {};
+  const engine::OperationTimes& times = state.operation->times();
+  return {.first_ns = times.first_ns, .last_ns = times.last_ns};
 }
 
 std::vector<Departure> DeparturesOf(const Worker& worker) {
@@ -265,6 +290,12 @@ std::optional<uint64_t> WatchedNetworkVersion(const Worker& worker) {
   const internal::WorkerImpl& impl = internal::WorkerAccess::Of(worker);
   if (impl.watch == nullptr || impl.made_here.InChild()) return std::nullopt;
   return impl.watch->NewestNumber();
+}
+
+std::optional<uint64_t> FirstNetworkVersion(const Worker& worker) {
+  const internal::WorkerImpl& impl = internal::WorkerAccess::Of(worker);
+  if (!impl.network) return std::nullopt;
+  return impl.network->topology.version;
 }
 
 adapt::JobExchange& ExchangeOf(Worker& worker) {

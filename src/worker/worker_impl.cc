@@ -30,7 +30,8 @@ WorkerImpl::WorkerImpl(worker::StartedTransport started,
       versions(services, {.name = "topology",
                           .scale = worker::LiveAgreement::Scale::kCall,
                           .further = adapt::NetworkWatch::kCallsFurther,
-                          .check = adapt::NetworkWatch::DigestOfVersion}),
+                          .check = adapt::NetworkWatch::DigestOfVersion,
+                          .long_check = true}),
       chunk_sizes(services, {.name = "chunk sizes",
                              .scale = worker::LiveAgreement::Scale::kCall,
                              .further = adapt::ChunkTuner::kCallsFurther,
@@ -65,6 +66,14 @@ absl::Status WorkerImpl::CheckMembers(const std::vector<int>& members) const {
         loss.rank == job.rank ? BlastRadius::kJob : BlastRadius::kOperation, loss.rank);
   }
   return absl::OkStatus();
+}
+
+absl::Status WorkerImpl::CheckVersion(uint64_t version) {
+  absl::Status known = programs.CheckVersion(version);
+  if (known.ok() || watch == nullptr) return known;
+  // It may have been agreed on without this worker having looked.
+  watch->Newest();
+  return programs.CheckVersion(version);
 }
 
 absl::StatusOr<std::shared_ptr<engine::EngineGroup>> WorkerImpl::MakeWorld() {

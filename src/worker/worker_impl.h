@@ -62,6 +62,9 @@ class WorkerImpl {
   // fail at its first call.
   absl::Status CheckMembers(const std::vector<int>& members) const;
 
+  // OK if programs may be planned by this version of the network.
+  absl::Status CheckVersion(uint64_t version);
+
   // The group of all workers. It is made whoever is gone already: a worker may have done its work and
   // left before another one is here, which is no error unless that one needs it in a call.
   absl::StatusOr<std::shared_ptr<engine::EngineGroup>> MakeWorld();

@@ -71,8 +71,8 @@ struct Memory {
 template <typename T>
 void CheckAllReduce(Worker& worker, size_t elements, ReduceOp op, bool arena,
                     const std::string& algorithm) {
-  SCOPED_TRACE(testing::Message() << Name(op) << " of " << elements << " x " << sizeof(T)
-                                  << " bytes, arena " << arena << ", " << algorithm);
+  SCOPED_TRACE(::testing::Message() << Name(op) << " of " << elements << " x " << sizeof(T)
+                                    << " bytes, arena " << arena << ", " << algorithm);
   Memory<T> memory(worker, elements, arena);
   const absl::Status status = worker.world().Run({.collective = Collective::kAllReduce,
                                                   .data = Array::Of(memory.data, elements),
@@ -413,6 +413,7 @@ TEST(WorkerErrorTest, DifferentCallsAreReportedByAllAndTheGroupGoesOn) {
 
 TEST(WorkerErrorTest, MemberThatLeftIsNamed) {
   RunWorkers(3, [](Worker& worker) {
+    EXPECT_EQ(worker.Live(), std::vector<int>({0, 1, 2}));
     ASSERT_TRUE(worker.world().Barrier().ok());
     if (worker.rank() == 1) return;
     std::vector<float> data(10, 1);
@@ -422,6 +423,8 @@ TEST(WorkerErrorTest, MemberThatLeftIsNamed) {
     EXPECT_EQ(GetSuspect(status), 1);
     EXPECT_THAT(std::string(status.message()), HasSubstr("left the job"));
     EXPECT_EQ(worker.Lost(), std::vector<int>{1});
+    EXPECT_EQ(worker.Live(), std::vector<int>({0, 2}));
+    EXPECT_EQ(worker.size(), 3);
     EXPECT_FALSE(worker.NewGroup({0, 1, 2}).ok());
     ASSERT_TRUE(worker.NewGroup({0, 2})->Barrier().ok());
   });

@@ -200,6 +200,10 @@ int RunCampaign(Settings settings) {
     std::printf("failed: %s: %s\n", RepeatCommand(settings.seed, outcome).c_str(),
                 outcome.failures.front().c_str());
   }
+  if (const absl::Status held_up = CheckHeldUp(all->outcomes()); !held_up.ok()) {
+    held = false;
+    std::printf("failed: %s\n", std::string(held_up.message()).c_str());
+  }
   return !well ? 2 : held ? 0 : 1;
 }
 

@@ -237,5 +237,17 @@ TEST_F(LiveResultsTest, TheTableCountsByKind) {
   EXPECT_THAT(table, HasSubstr("failures: late: 1"));
 }
 
+TEST_F(LiveResultsTest, TooManyThatWereHeldUpAreAFailure) {
+  std::vector<Outcome> outcomes;
+  for (int number = 0; number < 99; ++number) outcomes.push_back(Sample(number));
+  const auto hold_up = [&](size_t case_number) { outcomes[case_number].pause_ms = 501; };
+  for (size_t i = 0; i < 3; ++i) hold_up(i);
+  EXPECT_TRUE(CheckHeldUp(outcomes).ok()) << "these are too few to say";
+  for (int number = 99; number < 150; ++number) outcomes.push_back(Sample(number));
+  EXPECT_TRUE(CheckHeldUp(outcomes).ok()) << "2 %";
+  hold_up(3);
+  EXPECT_THAT(CheckHeldUp(outcomes).ToString(), HasSubstr("in 4 of 150 cases"));
+}
+
 }  // namespace
 }  // namespace syncopate::live

@@ -81,6 +81,19 @@ absl::Status Results::Add(const std::vector<Outcome>& outcomes) {
   return Append(path_, lines);
 }
 
+absl::Status CheckHeldUp(const std::vector<Outcome>& outcomes) {
+  const size_t held_up =
+      static_cast<size_t>(std::count_if(outcomes.begin(), outcomes.end(), HeldUp));
+  if (outcomes.size() < kHeldUpCasesMin || held_up * 100 <= outcomes.size() * kHeldUpPercentMax) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("in ", held_up, " of ", outcomes.size(),
+                   " cases a survivor's sentry was held up for more than ", kPauseMsMax,
+                   " ms, which may be so in ", kHeldUpPercentMax,
+                   " % of them: use fewer lanes or a quieter machine"));
+}
+
 std::string Table(const std::vector<Outcome>& outcomes) {
   std::map<std::string, std::vector<const Outcome*>> by_kind;
   std::map<std::string, int> by_wire, by_operation, by_failure;

@@ -3,6 +3,7 @@
 #ifndef SYNCOPATE_TESTS_LIVE_RESULTS_H_
 #define SYNCOPATE_TESTS_LIVE_RESULTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,6 +29,14 @@ class Results {
   std::string path_;
   std::vector<Outcome> outcomes_;
 };
+
+// Times are promised where no survivor's sentry was held up, so a campaign in which many were says little of
+// them: at most this percentage of its cases may be. With fewer cases the share says nothing.
+inline constexpr size_t kHeldUpPercentMax = 2;
+inline constexpr size_t kHeldUpCasesMin = 100;
+
+// FailedPrecondition, with the numbers, if there are more.
+absl::Status CheckHeldUp(const std::vector<Outcome>& outcomes);
 
 // For people: what became of the faults by kind, and how many there were of what.
 std::string Table(const std::vector<Outcome>& outcomes);

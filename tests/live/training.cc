@@ -25,8 +25,8 @@
 namespace syncopate::live {
 namespace {
 
-constexpr int64_t kStartNs = 180'000'000'000;
-constexpr int64_t kNoticeNs = 40'000'000'000;
+constexpr int64_t kTrainingStartNs = 180'000'000'000;
+constexpr int64_t kTrainingNoticeNs = 40'000'000'000;
 constexpr int64_t kEndNs = 30'000'000'000;
 constexpr int kIterations = 3;  // that are behind all workers before the fault
 
@@ -106,7 +106,7 @@ class Training {
   }
 
   bool WaitUntilUnderWay() {
-    const int64_t until_ns = MonotonicClock().NowNs() + kStartNs;
+    const int64_t until_ns = MonotonicClock().NowNs() + kTrainingStartNs;
     const std::string line = absl::StrCat("iteration ", kIterations, " of ");
     while (!absl::StrContains(workers_.SaidByNow(0), line)) {
       if (workers_.Status(0) != -1 || MonotonicClock().NowNs() > until_ns) return false;
@@ -125,7 +125,7 @@ class Training {
         const bool complains = !Complaint(workers_.SaidSinceMark(rank)).empty();
         if (complains || workers_.Status(rank) != -1) noticed_ns[rank] = now_ns;
       }
-      if (now_ns - blow_ns > kNoticeNs) break;
+      if (now_ns - blow_ns > kTrainingNoticeNs) break;
       usleep(2000);
     }
     for (const int rank : survivors_) {

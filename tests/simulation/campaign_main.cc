@@ -15,7 +15,9 @@ namespace {
 struct Counts {
   uint64_t runs = 0, failures = 0, events = 0, calls_new = 0, calls_old = 0, losses = 0;
   uint64_t regroups = 0, jobs_lost = 0, calls_late = 0, mail_posted = 0, mail_refused = 0;
-  int64_t virtual_ns = 0, notice_kill_ns = 0, notice_silence_ns = 0;
+  uint64_t values_adopted = 0, values_used = 0, values_refused = 0, values_awaited = 0;
+  uint64_t hosts_lost = 0, unhosted = 0;
+  int64_t virtual_ns = 0, notice_kill_ns = 0, notice_silence_ns = 0, outcome_ns = 0;
 };
 
 void Print(const char* world, const Counts& counts, double seconds) {
@@ -31,6 +33,13 @@ void Print(const char* world, const Counts& counts, double seconds) {
               counts.notice_kill_ns / 1'000'000, counts.notice_silence_ns / 1'000'000);
   std::printf("  mail: %lu messages and parcels, and %lu refused by full queues\n",
               counts.mail_posted, counts.mail_refused);
+  std::printf(
+      "  agreement: %lu values told to workers, %lu in use, %lu refused, %lu waits at the end of a "
+      "margin\n",
+      counts.values_adopted, counts.values_used, counts.values_refused, counts.values_awaited);
+  std::printf(
+      "  %lu hosts lost, %lu jobs without any; outcomes within %ld ms of the last trouble\n",
+      counts.hosts_lost, counts.unhosted, counts.outcome_ns / 1'000'000);
   std::fflush(stdout);
 }
 
@@ -49,6 +58,13 @@ Counts RunSeeds(World world, uint64_t first, uint64_t seeds, bool trace) {
     counts.mail_posted += static_cast<uint64_t>(report.mail_posted);
     counts.mail_refused += static_cast<uint64_t>(report.mail_refused);
     counts.jobs_lost += report.survivors == 0 ? 1 : 0;
+    counts.values_adopted += static_cast<uint64_t>(report.values_adopted);
+    counts.values_used += static_cast<uint64_t>(report.values_used);
+    counts.values_refused += static_cast<uint64_t>(report.values_refused);
+    counts.values_awaited += static_cast<uint64_t>(report.values_awaited);
+    counts.hosts_lost += static_cast<uint64_t>(report.hosts_lost);
+    counts.unhosted += report.unhosted ? 1 : 0;
+    counts.outcome_ns = std::max(counts.outcome_ns, report.outcome_ns);
     counts.notice_kill_ns = std::max(counts.notice_kill_ns, report.notice_kill_ns);
     counts.notice_silence_ns = std::max(counts.notice_silence_ns, report.notice_silence_ns);
     if (trace) std::printf("digest %016lx\n", report.digest);

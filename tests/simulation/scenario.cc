@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -48,6 +49,29 @@ Fault DrawFault(Random& random, int size) {
   return fault;
 }
 
+// Where workers agree on values, often those are struck that host the service, at times both at once.
+void DrawAgreement(Random& random, Scenario& scenario) {
+  scenario.proposals = static_cast<int>(random.Between(1, 4));
+  scenario.odd_checks = random.Below(4) == 0 ? 15 : 0;
+  std::vector<int>& candidates = scenario.candidates;
+  for (const Fault& fault : scenario.faults) {
+    if (random.Below(2) == 0 &&
+        std::find(candidates.begin(), candidates.end(), fault.rank) == candidates.end()) {
+      candidates.push_back(fault.rank);
+    }
+  }
+  std::vector<int> others;
+  for (int rank = 0; rank < scenario.size; ++rank) {
+    if (std::find(candidates.begin(), candidates.end(), rank) == candidates.end()) {
+      others.push_back(rank);
+    }
+  }
+  for (size_t i = others.size(); i > 1; --i) std::swap(others[i - 1], others[random.Below(i)]);
+  candidates.insert(candidates.end(), others.begin(), others.end());
+  // As where the last ranks are servers.
+  if (random.Below(4) == 0) candidates.resize(1 + random.Below(candidates.size()));
+}
+
 }  // namespace
 
 std::string ToText(const Fault& fault) {
@@ -72,6 +96,9 @@ std::string ToText(const Scenario& scenario) {
                       absl::StrAppend(out, absl::StrJoin(group, ","));
                     }),
       scenario.hasty ? ", hasty" : "", ", fragments of ", scenario.limits.fragment_bytes);
+  if (scenario.proposals >= 0) {
+    absl::StrAppend(&text, ", agreement by ", absl::StrJoin(scenario.candidates, ","));
+  }
   for (const Fault& fault : scenario.faults) {
     absl::StrAppend(&text, "; ", ToText(fault),
                     fault.at_event > 0 ? absl::StrCat(" at event ", fault.at_event)
@@ -134,6 +161,7 @@ Scenario DrawScenario(uint64_t seed) {
   network.delay_usual_ns = random.Between(5 * kUs, 300 * kUs);
   scenario.mail = static_cast<int>(random.Below(4) == 0 ? 0 : random.Between(1, 40));
   limits.mail_queued_bytes = static_cast<uint64_t>(random.Between(5 << 10, 30 << 10));
+  if (random.Below(2) == 0) DrawAgreement(random, scenario);
   return scenario;
 }
 

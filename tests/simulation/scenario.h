@@ -64,6 +64,10 @@ struct Scenario {
   int window = 4;        // calls of a worker under way in one group
   int64_t pause_ns = 0;  // the longest that a worker computes between two calls
   int mail = 0;          // how often each worker tries to send mail
+  // How often each worker proposes a value for all; -1: the job has no agreement service.
+  int proposals = -1;
+  std::vector<int> candidates;  // that may host the service, first choice first
+  int odd_checks = 0;  // of 100 looks at a value, so many come to something else or to an error
   transport::net::CoreLimits limits;
   NetworkOptions network;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "simulation/frame_network.h"
 #include "simulation/simulation_run.h"
 #include "simulation/socket_network.h"
@@ -67,10 +68,16 @@ void Simulation::MakeWorkers() {
         std::make_unique<CoreTransport>(options, worker.clock, here.ranks, std::move(local));
     worker.transport->Run(network_->Connect(rank, worker.transport->handler()),
                           CoreTransport::Sentry::kNone);
+    if (scenario_.proposals >= 0) {
+      worker.seat = std::make_unique<AgreementSeat>(*worker.transport, worker.clock,
+                                                    Mix(scenario_.seed, Index(rank) + 0xa9),
+                                                    scenario_.proposals);
+    }
     worker.engine = std::make_unique<Engine>(*worker.transport, worker.clock, Engine::Pump::kNone);
     // They do not begin together.
     time_.After(random_.Between(0, 3 * kMs), [this, &worker] {
       worker.begun = true;
+      JoinAgreement(worker);
       for (size_t i = 0; i < scenario_.groups.size(); ++i) {
         const std::vector<int>& members = scenario_.groups[i];
         if (std::find(members.begin(), members.end(), worker.rank) == members.end()) continue;
@@ -162,9 +169,10 @@ void Simulation::Turn(Worker& worker) {
   NoteLosses(worker);
   TakeMail(worker);
   PostMail(worker);
+  const bool agreed = Agree(worker);
   const bool ended = CollectCalls(worker);
   const bool started = StartCall(worker);
-  const bool moved = moved_engine || ended || started;
+  const bool moved = moved_engine || agreed || ended || started;
   Note("turn ", worker.rank, moved ? " moved" : "");
   network_->Turned(worker.rank);
   FindExpelled(host(worker.rank));
@@ -175,6 +183,9 @@ void Simulation::Turn(Worker& worker) {
     return;
   }
   int64_t next_ns = std::min(worker.sentry_ns, now_ns + kSleepNs);
+  if (worker.seat != nullptr && worker.seat->transport.work_at_ns() < INT64_MAX) {
+    next_ns = std::min(next_ns, worker.seat->transport.work_at_ns() - worker.clock.ahead_ns());
+  }
   if (worker.busy_until_ns > now_ns) next_ns = std::min(next_ns, worker.busy_until_ns);
   for (const auto& run : worker.groups) {
     for (const Call& call : run->under_way) {
@@ -194,6 +205,7 @@ void Simulation::Tear() {
   }
   for (auto& worker : workers_) {
     worker->groups.clear();
+    worker->seat.reset();
     worker->engine.reset();
   }
   for (auto& worker : workers_) worker->transport.reset();
@@ -245,6 +257,8 @@ Report Simulation::Run() {
   CompareCalls(survivors);
   CheckSingleFault(survivors);
   CheckMail(survivors);
+  if (report_.failure.empty()) AgreeOnce(survivors);
+  CheckAgreement(survivors);
   if (report_.failure.empty()) WorkOnce(survivors);
   report_.events = time_.events();
   report_.virtual_ns = time_.now_ns();
@@ -256,7 +270,9 @@ Report Simulation::Run() {
   return report_;
 }
 
+// What workers log is of interest where one run is looked at.
 Report Simulate(uint64_t seed, World world, bool trace) {
+  (void)SetUpLog(trace ? "TRACE" : "OFF", "");
   return Simulation(seed, world, trace).Run();
 }
 

@@ -12,6 +12,9 @@
 //     late worker before time was up for anybody;
 //   - messages and parcels between survivors, and to oneself, have come once, whole and in order; of
 //     lost workers the first of theirs have, then one word that they are lost, then nothing;
+//   - survivors that agree on values have the same ones and use them from the same points on, and none has
+//     passed a point without its value; outcomes come soon after the last loss, whoever hosted the
+//     service, and if nobody is left that may, each learns that;
 //   - nothing touches memory that was given back;
 //   - the survivors make a new group and all its elements are right.
 #ifndef SYNCOPATE_TESTS_SIMULATION_SIMULATION_H_
@@ -37,7 +40,14 @@ struct Report {
   int losses = 0;
   int survivors = 0;
   int mail_posted = 0;
-  int mail_refused = 0;  // because a queue was full
+  int mail_refused = 0;    // because a queue was full
+  int values_adopted = 0;  // by workers, of what was proposed; and reached on their way
+  int values_used = 0;
+  int values_refused = 0;
+  int values_awaited = 0;  // how often a worker was at the end of what it may go
+  int hosts_lost = 0;      // of the agreement service
+  bool unhosted = false;   // nobody is left that may host it
+  int64_t outcome_ns = 0;  // the longest wait for an outcome, after the last trouble
   int regroups = 0;
   int calls_late = 0;          // of those that failed: because time was up
   int64_t notice_kill_ns = 0;  // the longest from a single fault until a survivor knew the loss

@@ -236,6 +236,7 @@ void Simulation::NoteLosses(Worker& worker) {
   if (worker.transport->losses() == worker.noticed_ns.size()) return;
   for (const Loss& loss : worker.transport->Lost()) {
     if (!worker.noticed_ns.emplace(loss.rank, time_.now_ns()).second) continue;
+    trouble_ns_ = time_.now_ns();
     Note("lost ", worker.rank, " knows ", loss.rank, ": ", loss.cause);
     if (loss.rank == worker.rank) worker.out = true;
   }

@@ -9,13 +9,14 @@ using transport::Loss;
 
 void Simulation::BeginFault(size_t index) {
   const Fault& fault = scenario_.faults[index];
-  fault_ns_ = time_.now_ns();
+  fault_ns_ = trouble_ns_ = time_.now_ns();
   Note("fault ", ToText(fault));
   Apply(fault, true);
   if (fault.kind != Fault::Kind::kKill && fault.duration_ns >= 0) {
     ++faults_running_;
     time_.After(fault.duration_ns, [this, &fault] {
       --faults_running_;
+      trouble_ns_ = time_.now_ns();
       Note("no more: ", ToText(fault));
       Apply(fault, false);
     });
@@ -66,6 +67,7 @@ void Simulation::Apply(const Fault& fault, bool begin) {
 
 void Simulation::Resume(Worker& worker) {
   worker.stops = 0;
+  trouble_ns_ = time_.now_ns();
   worker.slept_ns += time_.now_ns() - worker.stopped_ns;
   Wake(worker.rank);
 }

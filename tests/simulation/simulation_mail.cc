@@ -72,12 +72,17 @@ void Simulation::TakeMail(Worker& worker) {
   std::vector<Mail> all;
   worker.transport->TakeMail(all);
   for (const Mail& mail : all) {
+    const bool last = mail.kind == MailKind::kLost || mail.kind == MailKind::kLeft;
+    if (worker.seat != nullptr && (last || SeatTransport::Wants(mail))) {
+      worker.seat->transport.Give(mail);
+      if (!last) continue;
+    }
     const std::string what = absl::StrCat("worker ", worker.rank, ", mail from ", mail.from);
     Note("mail ", worker.rank, " from ", mail.from, " ", static_cast<int>(mail.kind), " ",
          mail.bytes.size());
     if (box.gone.contains(mail.from)) Fail(what, ", which is gone");
     if (mail.kind == MailKind::kLeft) Fail(what, ": it has not left");
-    if (mail.kind == MailKind::kLost || mail.kind == MailKind::kLeft) {
+    if (last) {
       box.gone.insert(mail.from);
       if (!worker.noticed_ns.contains(mail.from)) Fail(what, ": it is not lost");
       continue;

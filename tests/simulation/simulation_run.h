@@ -1,10 +1,12 @@
 // One run of a simulation (simulation.h): the job's workers, hosts and network, what each worker is
-// doing, and what is checked on the way. Its functions stand in five files: simulation.cc makes it and
+// doing, and what is checked on the way. Its functions stand in six files: simulation.cc makes it and
 // lets time pass, simulation_calls.cc is what workers do, simulation_mail.cc what they tell each other
-// beside, simulation_faults.cc what befalls them, and simulation_checks.cc what must hold at the end.
+// beside, simulation_agreement.cc what they agree on, simulation_faults.cc what befalls them, and
+// simulation_checks.cc what must hold at the end.
 #ifndef SYNCOPATE_TESTS_SIMULATION_SIMULATION_RUN_H_
 #define SYNCOPATE_TESTS_SIMULATION_SIMULATION_RUN_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -17,12 +19,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/engine.h"
+#include "simulation/agreement_seat.h"
 #include "simulation/scenario.h"
 #include "simulation/simulated_network.h"
 #include "simulation/simulated_time.h"
 #include "simulation/simulation.h"
 #include "transport/loop/loop_transport.h"
 #include "transport/net/core_transport.h"
+#include "worker/live_agreement.h"
 
 namespace syncopate::simulation {
 
@@ -110,6 +114,7 @@ struct Worker {
   int64_t busy_until_ns = 0;
   std::map<int, int64_t> noticed_ns;  // by lost rank
   Mailbox mailbox;
+  std::unique_ptr<AgreementSeat> seat;  // null: the job has no agreement service
 };
 
 struct Host {
@@ -166,6 +171,26 @@ class Simulation {
   void TakeMail(Worker& worker);
   void CheckMail(const std::vector<int>& survivors);
 
+  // Agreement.
+  void JoinAgreement(Worker& worker);
+  bool Agree(Worker& worker);  // true if anything happened
+  void Propose(Worker& worker, const std::string& kind);
+  void Check(Worker& worker, const std::string& kind, uint64_t version, const std::string& value,
+             worker::LiveAgreement::Checked checked);
+  void Adopt(Worker& worker, const std::string& kind, uint64_t version, const std::string& value,
+             int64_t from);
+  void Decide(Worker& worker, const AgreementSeat::Proposal& proposal,
+              const absl::StatusOr<int64_t>& from);
+  void Advance(Worker& worker, const std::string& kind);
+  bool MayHost(const std::vector<int>& survivors) const;
+  void AgreeOnce(const std::vector<int>& survivors);
+  void CheckAgreement(const std::vector<int>& survivors);
+  void CheckValues(const Worker& worker);
+  // How much later than it could be it is now for something that could happen since then.
+  int64_t LateNs(int64_t since_ns) const {
+    return time_.now_ns() - std::max(since_ns, trouble_ns_);
+  }
+
   // Faults.
   void BeginFault(size_t index);
   void Apply(const Fault& fault, bool begin);
@@ -210,9 +235,12 @@ class Simulation {
   std::map<std::pair<uint64_t, int>, std::map<int, Outcome>> outcomes_;  // by key and call; rank
   std::vector<std::vector<int>> cuts_;  // how many faults cut this link
   size_t faults_begun_ = 0;
-  int faults_running_ = 0;                  // that will end
-  int64_t fault_ns_ = 0;                    // when the last one began
-  bool posting_ = false;                    // workers may post mail
+  int faults_running_ = 0;  // that will end
+  int64_t fault_ns_ = 0;    // when the last one began
+  int64_t trouble_ns_ = 0;  // when one last began or ended, or a loss was heard of
+  bool posting_ = false;    // workers may post mail, and propose values
+  // What survivors use, by kind and version, and when the first of them knew it.
+  std::map<std::pair<std::string, uint64_t>, AgreementSeat::Adopted> agreed_;
   std::map<uint64_t, int64_t> time_up_ns_;  // by group: the earliest deadline of its calls
   uint64_t digest_ = 0;
   Report report_;

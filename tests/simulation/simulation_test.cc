@@ -12,6 +12,7 @@ class SimulationTest : public ::testing::TestWithParam<World> {};
 
 TEST_P(SimulationTest, JobsSurviveTheirFaults) {
   int calls_new = 0, calls_old = 0, losses = 0, regroups = 0, mail_posted = 0, mail_refused = 0;
+  int values_used = 0, values_refused = 0, values_awaited = 0, hosts_lost = 0, unhosted = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const Report report = Simulate(seed, GetParam());
     EXPECT_EQ(report.failure, "") << "repeat it by: " << RepeatCommand(seed, GetParam());
@@ -21,6 +22,11 @@ TEST_P(SimulationTest, JobsSurviveTheirFaults) {
     regroups += report.regroups;
     mail_posted += report.mail_posted;
     mail_refused += report.mail_refused;
+    values_used += report.values_used;
+    values_refused += report.values_refused;
+    values_awaited += report.values_awaited;
+    hosts_lost += report.hosts_lost;
+    unhosted += report.unhosted ? 1 : 0;
   }
   // The faults have happened, and at all sorts of moments.
   EXPECT_GT(calls_new, 10 * static_cast<int>(kSeeds));
@@ -29,6 +35,11 @@ TEST_P(SimulationTest, JobsSurviveTheirFaults) {
   EXPECT_GT(regroups, static_cast<int>(kSeeds));
   EXPECT_GT(mail_posted, 10 * static_cast<int>(kSeeds));
   EXPECT_GT(mail_refused, 0);
+  EXPECT_GT(values_used, static_cast<int>(kSeeds));
+  EXPECT_GT(values_refused, 0);
+  EXPECT_GT(values_awaited, 0);
+  EXPECT_GT(hosts_lost, static_cast<int>(kSeeds) / 10);
+  EXPECT_GT(unhosted, 0);
 }
 
 TEST_P(SimulationTest, TheSameSeedIsTheSameRun) {

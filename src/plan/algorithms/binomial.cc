@@ -95,7 +95,7 @@ absl::StatusOr<Program> PlanBinomialScatter(const CollectiveRequest& request,
   return builder.Finish();
 }
 
-uint64_t Steps(uint64_t workers, const PlannerOptions&) { return 4 * workers; }
+uint64_t BinomialSteps(uint64_t workers, const PlannerOptions&) { return 4 * workers; }
 
 }  // namespace
 
@@ -106,7 +106,7 @@ void RegisterBinomial(PlannerRegistry& registry) {
                   .summary = std::move(summary),
                   .preference = preference,
                   .plan = std::move(plan),
-                  .steps = Steps});
+                  .steps = BinomialSteps});
   };
   add(Collective::kReduce, 10, "along a binomial tree: small buffers", PlanBinomialReduce);
   add(Collective::kBroadcast, 10, "along a binomial tree: small buffers", PlanBinomialBroadcast);

@@ -51,7 +51,7 @@ absl::StatusOr<Program> PlanChainReduce(const CollectiveRequest& request,
   return builder.Finish();
 }
 
-uint64_t Steps(uint64_t workers, const PlannerOptions& options) {
+uint64_t ChainSteps(uint64_t workers, const PlannerOptions& options) {
   return 2 * workers * static_cast<uint64_t>(options.pieces);
 }
 
@@ -65,7 +65,7 @@ void RegisterChain(PlannerRegistry& registry) {
                   .preference = 20,
                   .plan = std::move(plan),
                   .variants = VariantsByPlace,
-                  .steps = Steps});
+                  .steps = ChainSteps});
   };
   add(Collective::kReduce, PlanChainReduce);
   add(Collective::kBroadcast, PlanChainBroadcast);

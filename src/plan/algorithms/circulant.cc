@@ -129,7 +129,7 @@ absl::StatusOr<Program> PlanCirculantAllGather(const CollectiveRequest& request,
 }
 
 // One message a round and one more for the seam, each with two ends.
-uint64_t Steps(uint64_t workers, uint64_t phases) {
+uint64_t CirculantSteps(uint64_t workers, uint64_t phases) {
   return 2 * phases * workers * (static_cast<uint64_t>(std::bit_width(workers)) + 1);
 }
 
@@ -142,7 +142,9 @@ void RegisterCirculant(PlannerRegistry& registry) {
                        .sent = (n - 1) / n};
   };
   const auto steps = [](uint64_t phases) {
-    return [phases](uint64_t workers, const PlannerOptions&) { return Steps(workers, phases); };
+    return [phases](uint64_t workers, const PlannerOptions&) {
+      return CirculantSteps(workers, phases);
+    };
   };
   registry.Add({.name = "circulant",
                 .collective = Collective::kAllReduce,

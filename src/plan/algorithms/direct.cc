@@ -5,8 +5,11 @@
 // The engine recognises the programs of all-reduce, reduce-scatter, all-gather, broadcast and
 // reduce by the order of their steps and runs them faster, so that order is a promise
 // (direct_test.cc spells it out); messages are sent even where a chunk is empty.
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "plan/collective/planners.h"
@@ -119,6 +122,20 @@ absl::StatusOr<Program> PlanDirectScatter(const CollectiveRequest& request,
   return builder.Finish();
 }
 
+// Pieces in which the blocks on one side of a worker's own are copied: several, so that the first messages leave
+// while the rest is copied, and few, since each is a step.
+constexpr uint32_t kCopiesOfASide = 2;
+
+// Copies the blocks from `first` up to `end`.
+void CopyBlocks(int worker, uint32_t first, uint32_t end, ProgramBuilder* builder) {
+  const uint32_t pieces = std::min(kCopiesOfASide, end - first);
+  for (uint32_t piece = 0; piece < pieces; ++piece) {
+    const uint32_t begin = first + (end - first) * piece / pieces;
+    const uint32_t count = first + (end - first) * (piece + 1) / pieces - begin;
+    builder->Copy(worker, Data(begin, count), Scratch(begin, count));
+  }
+}
+
 absl::StatusOr<Program> PlanDirectAllToAll(const CollectiveRequest& request,
                                            const PlannerOptions& options) {
   SYNCOPATE_RETURN_IF_ERROR(ValidateRequest(Collective::kAllToAll, request, options));
@@ -130,10 +147,10 @@ absl::StatusOr<Program> PlanDirectAllToAll(const CollectiveRequest& request,
   }
   // A block is overwritten by the peer whom it is for, so it is sent from a copy.
   ProgramBuilder builder(request, "direct", bounds, bounds);
+  builder.Reserve(2 * (size - 1) + 2 * kCopiesOfASide);
   for (uint32_t i = 0; i < size; ++i) {
-    for (uint32_t j = 0; j < size; ++j) {
-      if (i != j) builder.Copy(active[i], Data(j), Scratch(j));
-    }
+    CopyBlocks(active[i], i + 1, size, &builder);  // those that leave first
+    CopyBlocks(active[i], 0, i, &builder);
   }
   // In each round everybody sends to one peer and receives from one, so that nobody is rushed.
   for (uint32_t distance = 1; distance < size; ++distance) {
@@ -155,9 +172,13 @@ absl::StatusOr<Program> PlanDirectSendReceive(const CollectiveRequest& request,
 
 uint64_t StepsWithRoot(uint64_t workers, const PlannerOptions&) { return 2 * workers; }
 
+uint64_t StepsOfAllToAll(uint64_t workers, const PlannerOptions&) {
+  return 2 * workers * (workers - 1) + 2 * kCopiesOfASide * workers;
+}
+
 // One gate; everybody adds up its share of all data (nS read in all) and writes it to all (nS
 // written in all); one gate.
-InPlaceCost CostInPlace(int workers) {
+InPlaceCost DirectCost(int workers) {
   const double n = workers;
   return {.rounds = 2, .traffic = 2 * n, .touched = n};
 }
@@ -175,6 +196,8 @@ void RegisterDirect(PlannerRegistry& registry) {
     info.for_hosts = true;
     if (HasRoot(collective)) {
       info.steps = StepsWithRoot;
+    } else if (collective == Collective::kAllToAll) {
+      info.steps = StepsOfAllToAll;
     } else {
       const uint64_t phases = collective == Collective::kAllReduce ? 2 : 1;
       info.steps = [phases](uint64_t workers, const PlannerOptions&) {
@@ -186,7 +209,7 @@ void RegisterDirect(PlannerRegistry& registry) {
   PlannerInfo all_reduce = make(
       Collective::kAllReduce, 20,
       "every worker reduces its share straight from all peers: two rounds", PlanDirectAllReduce);
-  all_reduce.in_place = CostInPlace;
+  all_reduce.in_place = DirectCost;
   registry.Add(std::move(all_reduce));
   registry.Add(
       make(Collective::kReduce, 30, "everybody straight to the root: one round", PlanDirectReduce));

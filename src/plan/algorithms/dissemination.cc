@@ -35,7 +35,7 @@ absl::StatusOr<Program> PlanDisseminationBarrier(const CollectiveRequest& reques
   return program;
 }
 
-uint64_t Steps(uint64_t workers, const PlannerOptions&) {
+uint64_t DisseminationSteps(uint64_t workers, const PlannerOptions&) {
   return 4 * workers * static_cast<uint64_t>(std::bit_width(workers));
 }
 
@@ -47,7 +47,7 @@ void RegisterDissemination(PlannerRegistry& registry) {
                 .summary = "news spreads over distances 1, 2, 4, ...",
                 .preference = 10,
                 .plan = PlanDisseminationBarrier,
-                .steps = Steps});
+                .steps = DisseminationSteps});
 }
 
 }  // namespace syncopate::plan

@@ -62,7 +62,7 @@ absl::StatusOr<Program> PlanDoubleTreeAllReduce(const CollectiveRequest& request
   return builder.Finish();
 }
 
-uint64_t Steps(uint64_t workers, const PlannerOptions& options) {
+uint64_t DoubleTreeSteps(uint64_t workers, const PlannerOptions& options) {
   return 10 * workers * static_cast<uint64_t>(options.pieces);
 }
 
@@ -74,7 +74,7 @@ void RegisterDoubleTree(PlannerRegistry& registry) {
                 .summary = "two pipelined binary trees: large buffers, many workers",
                 .preference = 60,
                 .plan = PlanDoubleTreeAllReduce,
-                .steps = Steps});
+                .steps = DoubleTreeSteps});
 }
 
 }  // namespace syncopate::plan

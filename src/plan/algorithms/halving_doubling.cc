@@ -45,12 +45,12 @@ absl::StatusOr<Program> PlanHalvingDoublingAllReduce(const CollectiveRequest& re
   return builder.Finish();
 }
 
-uint64_t Steps(uint64_t workers, const PlannerOptions&) {
+uint64_t HalvingDoublingSteps(uint64_t workers, const PlannerOptions&) {
   return 8 * workers * static_cast<uint64_t>(std::bit_width(workers));
 }
 
 // Workers beyond a power of two fold their data in first, and get the result last.
-MessageCost CostByMessages(int workers) {
+MessageCost HalvingDoublingCost(int workers) {
   const int rounds = std::bit_width(static_cast<unsigned>(workers)) - 1;
   const bool folds = !std::has_single_bit(static_cast<unsigned>(workers));
   const double shares = static_cast<double>(1 << rounds);
@@ -66,8 +66,8 @@ void RegisterHalvingDoubling(PlannerRegistry& registry) {
                 .summary = "partners exchange halves: least traffic in few rounds, powers of two",
                 .preference = 50,
                 .plan = PlanHalvingDoublingAllReduce,
-                .steps = Steps,
-                .by_messages = CostByMessages});
+                .steps = HalvingDoublingSteps,
+                .by_messages = HalvingDoublingCost});
 }
 
 }  // namespace syncopate::plan

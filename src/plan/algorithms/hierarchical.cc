@@ -112,7 +112,7 @@ absl::StatusOr<Program> PlanHierarchicalAllReduce(const CollectiveRequest& reque
   return builder.Finish();
 }
 
-uint64_t Steps(uint64_t workers, const PlannerOptions& options) {
+uint64_t HierarchicalSteps(uint64_t workers, const PlannerOptions& options) {
   uint64_t peers = 0;  // of a worker, at all levels together
   uint64_t groups = workers;
   for (const Groups& level : options.levels) {
@@ -132,7 +132,7 @@ void RegisterHierarchical(PlannerRegistry& registry) {
                 .plan = PlanHierarchicalAllReduce,
                 .variants = VariantWithLevels,
                 .limit = LimitWithoutGroups,
-                .steps = Steps});
+                .steps = HierarchicalSteps});
 }
 
 }  // namespace syncopate::plan

@@ -39,11 +39,13 @@ absl::StatusOr<Program> PlanOneShotAllReduce(const CollectiveRequest& request,
   return builder.Finish();
 }
 
-uint64_t Steps(uint64_t workers, const PlannerOptions&) { return StepsOfAllPairs(workers, 2); }
+uint64_t OneShotSteps(uint64_t workers, const PlannerOptions&) {
+  return StepsOfAllPairs(workers, 2);
+}
 
 // Everybody copies its data to where all see it (2S); one gate; everybody adds up all copies (nS
 // read, S written).
-InPlaceCost CostInPlace(int workers) {
+InPlaceCost OneShotCost(int workers) {
   const double n = workers;
   return {.rounds = 1, .traffic = n * (n + 3), .touched = 2 * n};
 }
@@ -56,8 +58,8 @@ void RegisterOneShot(PlannerRegistry& registry) {
                 .summary = "everybody sends everything to everybody: one round, tiny buffers",
                 .preference = 30,
                 .plan = PlanOneShotAllReduce,
-                .steps = Steps,
-                .in_place = CostInPlace});
+                .steps = OneShotSteps,
+                .in_place = OneShotCost});
 }
 
 }  // namespace syncopate::plan

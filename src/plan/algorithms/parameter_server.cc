@@ -15,10 +15,6 @@
 namespace syncopate::plan {
 namespace {
 
-bool IsActive(const CollectiveRequest& request, int rank) {
-  return std::binary_search(request.active.begin(), request.active.end(), rank);
-}
-
 // Scratch has the shares of inactive servers only, piece by piece.
 std::vector<uint64_t> ScratchBounds(const CollectiveRequest& request,
                                     const std::vector<int>& servers,
@@ -96,7 +92,7 @@ absl::StatusOr<std::vector<Variant>> Servers(const PlanningContext& context) {
   return variants;
 }
 
-uint64_t Steps(uint64_t workers, const PlannerOptions& options) {
+uint64_t ParameterServerSteps(uint64_t workers, const PlannerOptions& options) {
   return 4 * workers * std::max<uint64_t>(1, options.servers.size()) *
          static_cast<uint64_t>(options.pieces);
 }
@@ -110,7 +106,7 @@ void RegisterParameterServer(PlannerRegistry& registry) {
                 .preference = 80,
                 .plan = PlanParameterServerAllReduce,
                 .variants = Servers,
-                .steps = Steps});
+                .steps = ParameterServerSteps});
 }
 
 }  // namespace syncopate::plan

@@ -67,7 +67,7 @@ absl::StatusOr<Program> PlanPlinkAllReduce(const CollectiveRequest& request,
   return builder.Finish();
 }
 
-uint64_t Steps(uint64_t workers, const PlannerOptions& options) {
+uint64_t PlinkSteps(uint64_t workers, const PlannerOptions& options) {
   return 4 * workers * static_cast<uint64_t>(options.pieces);
 }
 
@@ -81,7 +81,7 @@ void RegisterPlink(PlannerRegistry& registry) {
                 .plan = PlanPlinkAllReduce,
                 .variants = VariantWithLocalTrees,
                 .limit = LimitWithoutGroups,
-                .steps = Steps});
+                .steps = PlinkSteps});
 }
 
 }  // namespace syncopate::plan

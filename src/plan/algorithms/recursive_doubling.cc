@@ -38,12 +38,12 @@ absl::StatusOr<Program> PlanRecursiveDoublingAllReduce(const CollectiveRequest& 
   return builder.Finish();
 }
 
-uint64_t Steps(uint64_t workers, const PlannerOptions&) {
+uint64_t RecursiveDoublingSteps(uint64_t workers, const PlannerOptions&) {
   return 4 * workers * static_cast<uint64_t>(std::bit_width(workers));
 }
 
 // Workers beyond a power of two fold their data in first, and get the result last.
-MessageCost CostByMessages(int workers) {
+MessageCost RecursiveDoublingCost(int workers) {
   const int rounds = std::bit_width(static_cast<unsigned>(workers)) - 1;
   const bool folds = !std::has_single_bit(static_cast<unsigned>(workers));
   return {.rounds = rounds + (folds ? 2.0 : 0.0), .sent = rounds + (folds ? 1.0 : 0.0)};
@@ -57,8 +57,8 @@ void RegisterRecursiveDoubling(PlannerRegistry& registry) {
                 .summary = "partners exchange sums: few rounds, small buffers",
                 .preference = 40,
                 .plan = PlanRecursiveDoublingAllReduce,
-                .steps = Steps,
-                .by_messages = CostByMessages});
+                .steps = RecursiveDoublingSteps,
+                .by_messages = RecursiveDoublingCost});
 }
 
 }  // namespace syncopate::plan

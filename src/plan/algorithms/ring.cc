@@ -65,7 +65,7 @@ absl::StatusOr<std::vector<Variant>> Orders(const PlanningContext& context) {
   return variants;
 }
 
-uint64_t Steps(uint64_t workers, uint64_t phases, const PlannerOptions& options) {
+uint64_t RingSteps(uint64_t workers, uint64_t phases, const PlannerOptions& options) {
   return StepsOfAllPairs(workers, phases) * static_cast<uint64_t>(options.pieces);
 }
 
@@ -81,7 +81,7 @@ void RegisterRing(PlannerRegistry& registry) {
                   .variants = Orders,
                   .steps =
                       [phases](uint64_t workers, const PlannerOptions& options) {
-                        return Steps(workers, static_cast<uint64_t>(phases), options);
+                        return RingSteps(workers, static_cast<uint64_t>(phases), options);
                       },
                   .by_messages =
                       [phases](int workers) {

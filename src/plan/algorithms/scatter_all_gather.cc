@@ -30,7 +30,9 @@ absl::StatusOr<Program> PlanScatterAllGatherBroadcast(const CollectiveRequest& r
   return builder.Finish();
 }
 
-uint64_t Steps(uint64_t workers, const PlannerOptions&) { return StepsOfAllPairs(workers, 1); }
+uint64_t ScatterAllGatherSteps(uint64_t workers, const PlannerOptions&) {
+  return StepsOfAllPairs(workers, 1);
+}
 
 }  // namespace
 
@@ -40,7 +42,7 @@ void RegisterScatterAllGather(PlannerRegistry& registry) {
                 .summary = "the root deals shares that go around a ring: large buffers",
                 .preference = 30,
                 .plan = PlanScatterAllGatherBroadcast,
-                .steps = Steps});
+                .steps = ScatterAllGatherSteps});
 }
 
 }  // namespace syncopate::plan

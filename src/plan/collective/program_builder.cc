@@ -31,6 +31,13 @@ ProgramBuilder::ProgramBuilder(const CollectiveRequest& request, absl::string_vi
   access_.resize(static_cast<size_t>(request.workers));
 }
 
+void ProgramBuilder::Reserve(size_t steps) {
+  for (const int worker : program_.active) {
+    program_.steps[static_cast<size_t>(worker)].reserve(
+        std::min<size_t>(steps, limits::kStepsPerWorkerMax));
+  }
+}
+
 void ProgramBuilder::Send(int worker, int to, Chunks chunks) {
   Candidates candidates;
   NoteRead(worker, chunks, &candidates);
@@ -119,6 +126,7 @@ void ProgramBuilder::NoteWrite(int worker, Chunks chunks, Candidates* candidates
 // Leaves the edges that say something. Programs are validated, compiled and sent as text, so an
 // edge that follows from others would only cost.
 void ProgramBuilder::Thin(int worker, Candidates* candidates) {
+  if (candidates->size() < 2) return;
   std::sort(candidates->begin(), candidates->end());
   candidates->erase(std::unique(candidates->begin(), candidates->end()), candidates->end());
   if (candidates->size() < 2) return;

@@ -12,6 +12,7 @@
 #ifndef SYNCOPATE_PLAN_COLLECTIVE_PROGRAM_BUILDER_H_
 #define SYNCOPATE_PLAN_COLLECTIVE_PROGRAM_BUILDER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -40,6 +41,9 @@ class ProgramBuilder {
   // data chunks [i * n, (i + 1) * n) with n = chunks / blocks.
   ProgramBuilder(const CollectiveRequest& request, absl::string_view algorithm,
                  std::vector<uint64_t> data_bounds, std::vector<uint64_t> scratch_bounds = {0});
+
+  // An active worker has about this many steps.
+  void Reserve(size_t steps);
 
   // One end of a message each.
   void Send(int worker, int to, Chunks chunks);

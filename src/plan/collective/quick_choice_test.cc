@@ -62,7 +62,8 @@ uint64_t StepsOf(const Program& program) {
 }
 
 // What a choice takes is what writing and compiling its program takes: a time for each step. A ring among
-// 64 workers had 16,128 of them and took four milliseconds.
+// 64 workers had 16,128 of them and took four milliseconds; an all-to-all that copied each block by itself
+// 12,096 and took two.
 TEST(QuickChoiceTest, ProgramsAreShort) {
   for (const Collective collective : kCollectives) {
     for (const int workers : {16, 45, 46, 48, 63, 64}) {
@@ -73,11 +74,12 @@ TEST(QuickChoiceTest, ProgramsAreShort) {
         const absl::StatusOr<Program> program =
             PlanQuickly(RequestFor(collective, workers, elements), 4, network, hosts);
         ASSERT_TRUE(program.ok()) << Name(collective) << ": " << program.status();
-        // Everybody has something for everybody, and sends it from a copy.
-        const uint64_t all = static_cast<uint64_t>(workers * (workers - 1));
-        EXPECT_LE(StepsOf(*program), collective == Collective::kAllToAll ? 3 * all : uint64_t{8192})
-            << Name(collective) << ", " << workers << " workers, " << elements << " elements, "
-            << program->algorithm;
+        // Everybody has something for everybody: a message each, out of four copies.
+        const uint64_t n = static_cast<uint64_t>(workers);
+        const uint64_t most =
+            collective == Collective::kAllToAll ? 2 * n * (n - 1) + 4 * n : uint64_t{8192};
+        EXPECT_LE(StepsOf(*program), most) << Name(collective) << ", " << workers << " workers, "
+                                           << elements << " elements, " << program->algorithm;
       }
     }
   }

@@ -13,10 +13,6 @@ namespace {
 using absl::InvalidArgumentError;
 using absl::StrCat;
 
-bool IsActive(const CollectiveRequest& request, int rank) {
-  return std::binary_search(request.active.begin(), request.active.end(), rank);
-}
-
 absl::Status CheckActive(const CollectiveRequest& request) {
   if (request.workers < 1 || request.workers > limits::kWorkersMax) {
     return InvalidArgumentError(
@@ -200,6 +196,10 @@ absl::Status CheckOptions(const CollectiveRequest& request, const PlannerOptions
 }
 
 }  // namespace
+
+bool IsActive(const CollectiveRequest& request, int rank) {
+  return std::binary_search(request.active.begin(), request.active.end(), rank);
+}
 
 absl::Status ValidateRequest(Collective collective, const CollectiveRequest& request,
                              const PlannerOptions& options) {

@@ -26,6 +26,8 @@ struct CollectiveRequest {
   friend bool operator==(const CollectiveRequest&, const CollectiveRequest&) = default;
 };
 
+bool IsActive(const CollectiveRequest& request, int rank);
+
 // What only one planner understands: settings of its own, or a plan that it has prepared for a
 // topology. Whoever passes it on does not look inside.
 struct PlannerData {

@@ -35,7 +35,7 @@ TEST(RingOrderTest, SecondsAreThoseOfTheWorstResource) {
 TEST(RingOrderTest, IsTheBestOfAllOrders) {
   int better_than_by_place = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Random random(seed);
     const int workers = static_cast<int>(random.Between(3, 7));
     const Topology topology = RandomTopology(workers + 2, seed);
@@ -79,7 +79,7 @@ TEST(RingOrderTest, FindsAHiddenRingOfManyWorkers) {
 
 TEST(RingOrderTest, NeverWorseThanByPlaceAndAlwaysTheSame) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     const int workers = 9 + static_cast<int>(seed);
     const Topology topology = RandomTopology(workers, seed);
     const std::vector<int> placement = *PlaceInOrder(topology, workers);

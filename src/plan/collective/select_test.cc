@@ -210,7 +210,7 @@ TEST(SelectTest, PredictionsAreTheSumOfTheirParts) {
           SelectProgram(request, 4, *topology, *PlaceInOrder(*topology, 4), options);
       if (!selection.ok()) continue;  // a planner for machines, or for networks
       const Candidate& winner = selection->candidates[0];
-      SCOPED_TRACE(testing::Message() << Name(request.collective) << " by " << planner->name);
+      SCOPED_TRACE(::testing::Message() << Name(request.collective) << " by " << planner->name);
       EXPECT_DOUBLE_EQ(winner.seconds,
                        winner.steps_seconds * winner.slower + winner.on_host.seconds());
       if (winner.in_place) {
@@ -375,7 +375,7 @@ TEST(SelectTest, RefusesBadRequests) {
 // Any collective on any topology: the winner is proved, and the same inputs give the same answer.
 TEST(SelectTest, RandomRequestsAndTopologies) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Random random(seed);
     CollectiveRequest request;
     request.collective = kCollectives[random.Below(std::size(kCollectives))];

@@ -96,10 +96,10 @@ namespace {
 
 // Algorithm 1 for one root, or for several together. The unknowns are x = capacity * y / scale: all
 // of about the same size, and sum(x) <= D / scale.
-class Packing {
+class EllipsoidPacking {
  public:
-  Packing(absl::Span<const double> capacities, absl::Span<const int> roots,
-          const TreePricing& pricing, const EllipsoidOptions& options)
+  EllipsoidPacking(absl::Span<const double> capacities, absl::Span<const int> roots,
+                   const TreePricing& pricing, const EllipsoidOptions& options)
       : capacities_(capacities),
         roots_(roots),
         pricing_(pricing),
@@ -251,7 +251,7 @@ EllipsoidTrees PackByEllipsoid(absl::Span<const double> capacities, absl::Span<c
   EllipsoidTrees result;
   const size_t together = options.roots_together ? std::max<size_t>(roots.size(), 1) : 1;
   for (size_t first = 0; first < roots.size(); first += together) {
-    Packing packing(capacities, roots.subspan(first, together), pricing, options);
+    EllipsoidPacking packing(capacities, roots.subspan(first, together), pricing, options);
     packing.Run();
     for (std::vector<WorkerTree>& trees : packing.trees()) result.trees.push_back(std::move(trees));
     result.bounds.push_back(packing.bound());

@@ -180,7 +180,7 @@ void ExpectNearExact(const Network& network, double exact, bool roots_together) 
     const double rate = RateOf(found.trees, network, direction);
     EXPECT_GE(rate, 0.9 * exact);
     EXPECT_LE(rate, exact * (1 + 1e-6));
-    testing::Test::RecordProperty(
+    ::testing::Test::RecordProperty(
         absl::StrCat("w", network.workers, "a", network.active.size(), "r",
                      network.capacities.size(), roots_together ? "together" : "single",
                      direction == TreeDirection::kReduce ? "reduce" : "broadcast"),

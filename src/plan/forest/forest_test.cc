@@ -265,7 +265,7 @@ TEST(ForestTest, ProgramKeepsThePromise) {
   }
 }
 
-class CertificateTest : public testing::Test {
+class CertificateTest : public ::testing::Test {
  protected:
   CertificateTest() {
     topology_ = TwoRackTopology(3, 1e9, 0.4e9, 1e-5);

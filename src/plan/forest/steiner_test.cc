@@ -102,7 +102,7 @@ void ExpectValid(const Problem& problem, const WorkerTree& tree) {
   }
 }
 
-class SteinerOnRandomGraphs : public testing::TestWithParam<Shape> {};
+class SteinerOnRandomGraphs : public ::testing::TestWithParam<Shape> {};
 
 TEST_P(SteinerOnRandomGraphs, BoundAtMostExactAtMostFoundWhichIsClose) {
   double worst = 1;
@@ -138,14 +138,14 @@ TEST_P(SteinerOnRandomGraphs, BoundAtMostExactAtMostFoundWhichIsClose) {
   EXPECT_LE(worst, 1.15);
 }
 
-std::string NameOf(const testing::TestParamInfo<Shape>& shape) {
+std::string NameOf(const ::testing::TestParamInfo<Shape>& shape) {
   constexpr const char* kNames[] = {"Complete", "Sparse", "Zeros", "Ties", "Nics", "Racks"};
   return kNames[static_cast<int>(shape.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, SteinerOnRandomGraphs,
-                         testing::Values(Shape::kComplete, Shape::kSparse, Shape::kZeros,
-                                         Shape::kTies, Shape::kNics, Shape::kRacks),
+                         ::testing::Values(Shape::kComplete, Shape::kSparse, Shape::kZeros,
+                                           Shape::kTies, Shape::kNics, Shape::kRacks),
                          NameOf);
 
 // Where a tree must span everything there is an exact algorithm to compare with.

@@ -12,7 +12,7 @@
 namespace syncopate::plan {
 namespace {
 
-constexpr double kTolerance = 1e-7;
+constexpr double kCountTolerance = 1e-7;
 constexpr int kAny = std::numeric_limits<int>::max();
 
 // Rounds the surpluses of the groups, larger groups first, so that in every tree the surpluses of a
@@ -45,7 +45,7 @@ class Rounding {
   // A group with a negative surplus: in a broadcast it receives more than its first message, and
   // sends none that it need not.
   bool IsStarved(int group) const {
-    return group != 0 && groups_[group].member < 0 && surplus_[group] < -kTolerance;
+    return group != 0 && groups_[group].member < 0 && surplus_[group] < -kCountTolerance;
   }
 
   // Finds what a group's surplus may be in a single tree if no surplus changes its sign.
@@ -147,7 +147,7 @@ class Rounding {
     std::vector<int> quotas;
     for (const int group : of) {
       const double wanted = std::max(0.0, surplus_[group]) * trees_;
-      quotas.push_back(static_cast<int>(std::floor(wanted + kTolerance)));
+      quotas.push_back(static_cast<int>(std::floor(wanted + kCountTolerance)));
       sum -= quotas.back();
     }
     const auto busy = [&](size_t i, int step) {

@@ -222,7 +222,7 @@ TEST(BuildTreeTest, HasTheChildrenThatItShould) {
   }
 }
 
-class LargeForestTest : public testing::TestWithParam<double> {};
+class LargeForestTest : public ::testing::TestWithParam<double> {};
 
 TEST_P(LargeForestTest, ThousandWorkersWithinOnePercent) {
   const int workers = 1024;
@@ -246,7 +246,7 @@ TEST_P(LargeForestTest, ThousandWorkersWithinOnePercent) {
   EXPECT_TRUE(proof.ok()) << proof.status();
 }
 
-INSTANTIATE_TEST_SUITE_P(Rates, LargeForestTest, testing::Values(0.0, 0.5));
+INSTANTIATE_TEST_SUITE_P(Rates, LargeForestTest, ::testing::Values(0.0, 0.5));
 
 TEST(LargeForestLimitsTest, DepthAndNumberCanBeLimited) {
   const Topology topology = SwitchTreeTopology({4, 5, 10}, {1.5e9, 1.2e9, 1e9}, 1e-5, 0.5, 2);

@@ -50,4 +50,13 @@ Topology LoadedTopology(const lab::Spec& spec, int cores) {
   return topology;
 }
 
+std::vector<double> CoreShares(const lab::Spec& spec) {
+  std::vector<double> shares;
+  for (const lab::Node& node : spec.nodes) {
+    if (!node.is_host || node.bystander) continue;
+    shares.push_back(node.cores > 0 ? std::min(1.0, node.cores) : 1);
+  }
+  return shares;
+}
+
 }  // namespace syncopate::tools::bench

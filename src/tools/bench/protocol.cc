@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kNsMax = std::numeric_limits<int64_t>::max();
 
 // The words of `line`, if it has `count` of them and the first is `verb`.
-absl::StatusOr<std::vector<absl::string_view>> Words(absl::string_view line, absl::string_view verb,
-                                                     size_t count) {
+absl::StatusOr<std::vector<absl::string_view>> WordsAfter(absl::string_view line,
+                                                          absl::string_view verb, size_t count) {
   std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
   if (words.size() != count || words.front() != verb) {
     return absl::InvalidArgumentError(absl::StrCat("\"", line.substr(0, 80), "\" is not a \"", verb,
@@ -35,7 +35,7 @@ std::string Format(const Hello& hello) {
 }
 
 absl::StatusOr<Hello> ParseHello(absl::string_view line) {
-  SYNCOPATE_ASSIGN_OR_RETURN(auto words, Words(line, "hello", 4));
+  SYNCOPATE_ASSIGN_OR_RETURN(auto words, WordsAfter(line, "hello", 4));
   SYNCOPATE_ASSIGN_OR_RETURN(const int64_t size, ParseInt(words[2], 1, limits::kLocalWorkersMax));
   SYNCOPATE_ASSIGN_OR_RETURN(const int64_t rank, ParseInt(words[1], 0, size - 1));
   SYNCOPATE_ASSIGN_OR_RETURN(const int64_t pid,
@@ -51,7 +51,7 @@ std::string Format(const RunRequest& request) {
 }
 
 absl::StatusOr<RunRequest> ParseRunRequest(absl::string_view line) {
-  SYNCOPATE_ASSIGN_OR_RETURN(auto words, Words(line, "run", 9));
+  SYNCOPATE_ASSIGN_OR_RETURN(auto words, WordsAfter(line, "run", 9));
   RunRequest request;
   SYNCOPATE_ASSIGN_OR_RETURN(request.collective, ParseCollective(words[1]));
   SYNCOPATE_ASSIGN_OR_RETURN(request.bytes, ParseBytes(words[2], kBufferBytesMax));

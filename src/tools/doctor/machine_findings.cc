@@ -34,7 +34,7 @@ Finding Kernel() {
           ""};
 }
 
-Finding Cores() {
+Finding CoresFinding() {
   const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   const int allowed = AllowedCpus();
   const std::optional<double> quota = CgroupCpus(kRoot);
@@ -158,7 +158,7 @@ int AllowedCpus() {
 }
 
 Findings MachineFindings(const Clock& clock, std::optional<HostMeasurement>* measured) {
-  Findings findings = {Kernel(), Cores(), Vectors()};
+  Findings findings = {Kernel(), CoresFinding(), Vectors()};
   for (Finding& finding : Layout()) findings.push_back(std::move(finding));
   findings.push_back(Memory());
   for (Finding& finding : Measured(clock, measured)) findings.push_back(std::move(finding));

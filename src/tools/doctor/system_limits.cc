@@ -12,12 +12,12 @@
 namespace syncopate::tools {
 namespace {
 
-constexpr size_t kFileBytesMax = 1 << 20;
+constexpr size_t kLimitFileBytesMax = 1 << 20;
 
 // Files of the kernel have no size to check first, so reading stops at the limit.
 std::string ReadSystemFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string text(kFileBytesMax, '\0');
+  std::string text(kLimitFileBytesMax, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
   return text;

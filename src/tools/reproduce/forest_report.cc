@@ -17,7 +17,7 @@ double Gap(const ForestTime& forest) {
   return std::max(0.0, forest.seconds / forest.bound_seconds - 1);
 }
 
-std::string Milliseconds(double seconds) { return absl::StrFormat("%.1f", seconds * 1e3); }
+std::string TenthsOfMilliseconds(double seconds) { return absl::StrFormat("%.1f", seconds * 1e3); }
 
 void AppendBaselineTable(const Figure& figure, std::string& text) {
   size_t width = 6;
@@ -29,12 +29,14 @@ void AppendBaselineTable(const Figure& figure, std::string& text) {
   }
   absl::StrAppend(&text, absl::StrFormat("  %6s  %6s\n", "ratio", "overl."));
   for (const FigureRow& row : figure.rows) {
-    absl::StrAppend(&text, absl::StrFormat("%5g %-4s %-*s %8s %6.2f", row.gigabits, row.cluster,
-                                           width, row.active, Milliseconds(row.forest.seconds),
-                                           100 * Gap(row.forest)));
+    absl::StrAppend(
+        &text,
+        absl::StrFormat("%5g %-4s %-*s %8s %6.2f", row.gigabits, row.cluster, width, row.active,
+                        TenthsOfMilliseconds(row.forest.seconds), 100 * Gap(row.forest)));
     for (size_t i = 0; i < row.baselines.size(); ++i) {
-      absl::StrAppend(&text, absl::StrFormat(" %10s%s", Milliseconds(row.baselines[i].time.staged),
-                                             i == row.best ? "*" : " "));
+      absl::StrAppend(&text,
+                      absl::StrFormat(" %10s%s", TenthsOfMilliseconds(row.baselines[i].time.staged),
+                                      i == row.best ? "*" : " "));
     }
     absl::StrAppend(&text, absl::StrFormat("  %6.2f  %6.2f\n", row.ratio, row.ratio_overlapped));
   }
@@ -44,10 +46,10 @@ void AppendOverlapTable(const Figure& figure, std::string& text) {
   absl::StrAppend(&text, absl::StrFormat("%5s %-10s %11s %11s %8s\n", "Gb/s", "active",
                                          "overlapped", "separate", "saved %"));
   for (const FigureRow& row : figure.rows) {
-    absl::StrAppend(
-        &text, absl::StrFormat("%5g %-10s %11s %11s %8.1f\n", row.gigabits, row.active,
-                               Milliseconds(row.forest.seconds), Milliseconds(row.separate.seconds),
-                               100 * row.overlap_saving));
+    absl::StrAppend(&text, absl::StrFormat("%5g %-10s %11s %11s %8.1f\n", row.gigabits, row.active,
+                                           TenthsOfMilliseconds(row.forest.seconds),
+                                           TenthsOfMilliseconds(row.separate.seconds),
+                                           100 * row.overlap_saving));
   }
 }
 

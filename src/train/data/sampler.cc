@@ -32,10 +32,9 @@ absl::StatusOr<SampleBatch> Sampler::Next(absl::Span<const int64_t> batch_sizes,
   }
   if (all == 0) return absl::InvalidArgumentError("all batch sizes are 0");
   if (position_.offset > samples_ - all) position_ = {position_.epoch + 1, 0};
-  Shuffle();
   SampleBatch batch;
   batch.epoch = position_.epoch;
-  const auto first = order_.begin() + position_.offset + before;
+  const auto first = OrderOf(position_.epoch).begin() + position_.offset + before;
   batch.samples.assign(first, first + batch_sizes[static_cast<size_t>(rank)]);
   position_.offset += all;
   return batch;
@@ -50,15 +49,16 @@ absl::Status Sampler::SetPosition(const SamplerPosition& position) {
   return absl::OkStatus();
 }
 
-void Sampler::Shuffle() {
-  if (shuffled_epoch_ == position_.epoch) return;
-  shuffled_epoch_ = position_.epoch;
+absl::Span<const uint32_t> Sampler::OrderOf(int64_t epoch) {
+  if (shuffled_epoch_ == epoch) return order_;
+  shuffled_epoch_ = epoch;
   order_.resize(static_cast<size_t>(samples_));
   std::iota(order_.begin(), order_.end(), 0u);
-  Random random(MixSeed(seed_, static_cast<uint64_t>(position_.epoch)));
+  Random random(MixSeed(seed_, static_cast<uint64_t>(epoch)));
   for (size_t left = order_.size(); left > 1; --left) {
     std::swap(order_[left - 1], order_[random.Below(left)]);
   }
+  return order_;
 }
 
 }  // namespace syncopate::train

@@ -43,6 +43,9 @@ class Sampler {
   // by the sum of them. InvalidArgument if that sum is 0 or more than an epoch has.
   absl::StatusOr<SampleBatch> Next(absl::Span<const int64_t> batch_sizes, int rank);
 
+  // All samples in the order of an epoch, whatever was taken of it. Valid until the next call.
+  absl::Span<const uint32_t> OrderOf(int64_t epoch);
+
   const SamplerPosition& position() const { return position_; }
   // To go on from where another left off. InvalidArgument if there is no such place.
   absl::Status SetPosition(const SamplerPosition& position);
@@ -51,8 +54,6 @@ class Sampler {
   int64_t BatchesInEpoch(int64_t global_batch) const { return samples_ / global_batch; }
 
  private:
-  void Shuffle();
-
   const int64_t samples_;
   const uint64_t seed_;
   SamplerPosition position_;

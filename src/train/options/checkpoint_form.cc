@@ -5,13 +5,18 @@
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
 #include "base/digest.h"
+#include "base/limits.h"
 #include "base/status.h"
+#include "strategy/strategy.h"
 
 namespace syncopate::train {
 namespace {
 
 constexpr uint32_t kTextBytesMax = 4096;
 constexpr uint32_t kGeneratorBytesMax = 1 << 20;
+constexpr uint32_t kCourseBytesMax = 64 << 20;
+// As long as an answer of a service can be.
+constexpr uint32_t kServiceStateBytesMax = limits::kServiceBytesMax;
 constexpr uint32_t kTensorsMax = 1 << 20;
 constexpr size_t kDigestBytes = 16;
 
@@ -78,6 +83,9 @@ absl::StatusOr<CheckpointForm> DecodeCheckpoint(absl::string_view file) {
   checkpoint.epoch = reader.Read<int64_t>();
   checkpoint.offset = reader.Read<int64_t>();
   checkpoint.generator = std::string(ReadText(reader, kGeneratorBytesMax));
+  checkpoint.course = std::string(ReadText(reader, kCourseBytesMax));
+  checkpoint.strategy = std::string(ReadText(reader, limits::kStrategyStateBytesMax));
+  checkpoint.service = std::string(ReadText(reader, kServiceStateBytesMax));
   const auto tensors = reader.Read<uint32_t>();
   if (!reader.ok() || checkpoint.iteration < 0 || tensors > kTensorsMax) {
     return absl::DataLossError("damaged");

@@ -15,7 +15,7 @@
 namespace syncopate::train {
 
 inline constexpr absl::string_view kCheckpointMagic = "SYNCCKPT";
-inline constexpr uint32_t kCheckpointVersion = 1;
+inline constexpr uint32_t kCheckpointVersion = 3;
 inline constexpr uint64_t kCheckpointBytesMax = uint64_t{16} << 30;
 inline constexpr uint8_t kTensorDimensionsMax = 8;
 // Bytes of an element by the number of its type: float, double, half, bfloat16, int64, int32, uint8,
@@ -36,6 +36,9 @@ struct CheckpointForm {
   int64_t epoch = 0;
   int64_t offset = 0;
   std::string generator;
+  std::string course;
+  std::string strategy;
+  std::string service;
   std::vector<TensorForm> tensors;
 };
 

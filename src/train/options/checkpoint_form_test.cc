@@ -27,7 +27,7 @@ std::string File(uint8_t type, const std::vector<int64_t>& extents, const std::s
   Append(out, kCheckpointVersion);
   out += Text("mlp") + Text("config");
   for (const int64_t number : {5, 1, 32}) Append(out, number);
-  out += Text("generator");
+  out += Text("generator") + Text("course") + Text("strategy") + Text("service");
   Append(out, uint32_t{1});
   out += Text("weight");
   Append(out, type);
@@ -46,6 +46,9 @@ TEST(CheckpointFormTest, SaysWhatIsWhere) {
   ASSERT_TRUE(form.ok()) << form.status();
   EXPECT_EQ(form->model, "mlp");
   EXPECT_EQ(form->iteration, 5);
+  EXPECT_EQ(form->course, "course");
+  EXPECT_EQ(form->strategy, "strategy");
+  EXPECT_EQ(form->service, "service");
   ASSERT_EQ(form->tensors.size(), 1u);
   EXPECT_EQ(form->tensors[0].name, "weight");
   EXPECT_THAT(form->tensors[0].extents, ElementsAre(2, 1));

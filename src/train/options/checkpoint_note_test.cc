@@ -22,9 +22,21 @@ TEST(CheckpointNoteTest, RoundTripsAndRefusesWhatIsNone) {
   const CheckpointNote second = {.iteration = 240, .workers = 4, .previous = 220};
   ASSERT_TRUE(WriteCheckpointNote(folder, second).ok());
   EXPECT_EQ(*ReadCheckpointNote(folder), second);
-  for (const char* text :
-       {"", "{", "[1]", R"({"iteration": 5})", R"({"iteration": "x", "workers": 1})",
-        R"({"iteration": 5, "workers": 1, "previous": "x"})"}) {
+  // Of workers some of which are lost; ranks that are their own go without saying.
+  const CheckpointNote fewer = {
+      .iteration = 260, .workers = 3, .previous = 240, .ranks = {0, 2, 3}, .previous_ranks = {}};
+  ASSERT_TRUE(WriteCheckpointNote(folder, fewer).ok());
+  EXPECT_EQ(*ReadCheckpointNote(folder), fewer);
+  EXPECT_EQ(fewer.RankOf(1), 2);
+  EXPECT_EQ(fewer.PreviousRankOf(1), 1);
+  CheckpointNote own = second;
+  own.ranks = {0, 1, 2, 3};
+  ASSERT_TRUE(WriteCheckpointNote(folder, own).ok());
+  EXPECT_EQ(*ReadCheckpointNote(folder), second);
+  for (const char* text : {R"({"iteration": 5, "workers": 2, "ranks": [0]})",
+                           R"({"iteration": 5, "workers": 2, "ranks": [0, -1]})", "", "{", "[1]",
+                           R"({"iteration": 5})", R"({"iteration": "x", "workers": 1})",
+                           R"({"iteration": 5, "workers": 1, "previous": "x"})"}) {
     std::ofstream(CheckpointNotePath(folder)) << text;
     EXPECT_TRUE(absl::IsDataLoss(ReadCheckpointNote(folder).status())) << text;
   }

@@ -1,6 +1,7 @@
 #include "train/options/train_options.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <type_traits>
 
@@ -51,6 +52,7 @@ void ForEachField(Options& o, const Field& field) {
   field("epsilon", o.optimizer.epsilon);
   field("clip_norm", o.clip_norm);
   field("strategy", o.strategy);
+  field("data_mode", o.data_mode);
   field("schedule", o.schedule);
   field("evaluate_every", o.evaluate_every);
   field("evaluate_samples", o.evaluate_samples);
@@ -95,6 +97,7 @@ std::string ToJson(const TrainOptions& options) {
   json["rate_shape"] = options.rate.ShapeText();
   if (options.measure_first) json["measure_first"] = true;
   if (!options.log.empty()) json["log"] = options.log;
+  if (!options.evaluate.empty()) json["evaluate"] = options.evaluate;
   if (!options.pace.pace.empty()) json["pace"] = options.pace.pace;
   if (!options.pace.slow.empty()) json["slow"] = options.pace.slow;
   if (options.target_accuracy) json["target_accuracy"] = *options.target_accuracy;
@@ -130,6 +133,7 @@ absl::StatusOr<TrainOptions> ParseTrainOptions(absl::string_view text) {
       json.erase("measure_first");
     }
     TakerOf(json)("log", options.log);
+    TakerOf(json)("evaluate", options.evaluate);
     TakerOf(json)("pace", options.pace.pace);
     TakerOf(json)("slow", options.pace.slow);
     for (const auto& [key, target] : {std::pair{"target_accuracy", &options.target_accuracy},
@@ -153,6 +157,7 @@ TrainOptions Course(const TrainOptions& options) {
   const TrainOptions usual;
   course.iterations = usual.iterations;
   course.epochs = usual.epochs;
+  course.evaluate = usual.evaluate;
   course.evaluate_samples = usual.evaluate_samples;
   course.target_accuracy = usual.target_accuracy;
   course.target_loss = usual.target_loss;
@@ -171,7 +176,11 @@ TrainOptions Course(const TrainOptions& options) {
 }  // namespace
 
 Digest CourseDigest(const TrainOptions& options, int workers) {
-  return DigestOf(absl::string_view(absl::StrCat(ToJson(Course(options)), " workers ", workers)));
+  // Without lockstep a job may go on with fewer workers: those that were left.
+  const auto entry = strategy::FindStrategy(options.strategy);
+  const bool lockstep = !entry.ok() || (*entry)->lockstep;
+  return DigestOf(absl::string_view(
+      absl::StrCat(ToJson(Course(options)), lockstep ? absl::StrCat(" workers ", workers) : "")));
 }
 
 std::string CourseDifference(const TrainOptions& before, const TrainOptions& now) {
@@ -186,14 +195,74 @@ std::string CourseDifference(const TrainOptions& before, const TrainOptions& now
   return absl::StrJoin(differences, ", ");
 }
 
+EvaluateWhen TrainOptions::EvaluatesWhen(const syncopate::strategy::StrategyEntry& entry) const {
+  if (evaluate == "after") return EvaluateWhen::kAfter;
+  if (evaluate == "in") return EvaluateWhen::kIn;
+  const bool same = entry.lockstep && entry.model == syncopate::strategy::ModelIs::kParameters;
+  return evaluate == "beside" || !same ? EvaluateWhen::kBeside : EvaluateWhen::kIn;
+}
+
+// What the job cannot do with this strategy.
+absl::Status TrainOptions::CheckStrategy(const syncopate::strategy::StrategyEntry& entry) const {
+  const auto refuse = [](const auto&... why) {
+    return absl::InvalidArgumentError(absl::StrCat(why...));
+  };
+  if (entry.model == syncopate::strategy::ModelIs::kShards) {
+    return refuse("--strategy ", entry.name, ": its model is what servers hold, which cannot be ",
+                  "evaluated yet");
+  }
+  if (evaluate.empty()) return absl::OkStatus();
+  SYNCOPATE_RETURN_IF_ERROR(CheckOneOf("--evaluate", evaluate, {"in", "beside", "after"}));
+  if (evaluate == "in" &&
+      (!entry.lockstep || entry.model != syncopate::strategy::ModelIs::kParameters)) {
+    return refuse("--evaluate in: ", entry.name, " does not run in lockstep; beside and after do");
+  }
+  if (evaluate != "after") return absl::OkStatus();
+  if (target_accuracy || target_loss) {
+    return refuse("--evaluate after: a target cannot end a run that is evaluated after its end");
+  }
+  if (run_folder.empty()) return refuse("--evaluate after: snapshots need a folder: give --run");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<strategy::DataMode> DataModeOf(const TrainOptions& options) {
+  using strategy::DataMode;
+  static constexpr std::pair<absl::string_view, DataMode> kModes[] = {
+      {"in-step", DataMode::kInStep},
+      {"independent", DataMode::kIndependent},
+      {"epochs", DataMode::kRanges}};
+  SYNCOPATE_ASSIGN_OR_RETURN(const strategy::StrategyEntry* entry,
+                             strategy::FindStrategy(options.strategy));
+  std::vector<std::string> allowed;
+  for (const auto& [name, mode] : kModes) {
+    // Ranges leave workers with different numbers of iterations.
+    const bool allows =
+        mode == entry->data ||
+        (!entry->lockstep &&
+         (mode == DataMode::kIndependent || (mode == DataMode::kRanges && !entry->ends_together)));
+    if (allows && name == options.data_mode) return mode;
+    if (allows) allowed.emplace_back(name);
+  }
+  if (options.data_mode.empty()) return entry->data;
+  return absl::InvalidArgumentError(absl::StrCat("--data-mode ", options.data_mode, ": strategy ",
+                                                 options.strategy, " has ",
+                                                 absl::StrJoin(allowed, ", ")));
+}
+
 absl::Status TrainOptions::Validate(int workers) const {
   const auto refuse = [](const auto&... why) {
     return absl::InvalidArgumentError(absl::StrCat(why...));
   };
   const auto entry = syncopate::strategy::FindStrategy(strategy);
   if (!entry.ok()) return refuse("--strategy ", strategy, ": ", entry.status().message());
-  if (!(*entry)->lockstep || (*entry)->data == syncopate::strategy::DataMode::kRanges) {
-    return refuse("--strategy ", strategy, ": it does not run in lockstep, and training does");
+  SYNCOPATE_RETURN_IF_ERROR(CheckStrategy(**entry));
+  const auto mode = DataModeOf(*this);
+  if (!mode.ok()) return mode.status();
+  if (*mode == syncopate::strategy::DataMode::kRanges &&
+      (iterations > 0 || epochs != std::floor(epochs))) {
+    return refuse(
+        "--data-mode epochs: whole epochs are dealt out: give --epochs 1, 2, ... and no "
+        "--iterations");
   }
   SYNCOPATE_RETURN_IF_ERROR(CheckOneOf("--model", model, kModels));
   SYNCOPATE_RETURN_IF_ERROR(CheckOneOf("--data", data, DatasetNames()));

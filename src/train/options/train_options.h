@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "base/digest.h"
 #include "model/compute_pace.h"
+#include "strategy/registry.h"
 #include "train/options/learning_rate.h"
 #include "train/options/optimizer_options.h"
 
@@ -24,6 +25,13 @@ struct TrainPlace {
   std::string lab;                     // the name of one that is up, or a file
 
   friend bool operator==(const TrainPlace&, const TrainPlace&) = default;
+};
+
+// When the model is evaluated while a job runs (--evaluate-every). At the end it is in any case.
+enum class EvaluateWhen : uint8_t {
+  kIn,      // in the run, by all workers, which stand still
+  kBeside,  // beside it: the worker that writes the run evaluates a copy while all train on
+  kAfter,   // after it: workers write snapshots, which are evaluated when the run has ended
 };
 
 struct TrainOptions {
@@ -44,10 +52,12 @@ struct TrainOptions {
   double clip_norm = 0;  // 0: gradients are not clipped
 
   std::string strategy = "bsp";
+  std::string data_mode;  // in-step, independent or epochs; empty: as the strategy has it
   std::string schedule = "search";
   PaceOptions pace;            // how long workers compute, in experiments
   bool measure_first = false;  // measure communication costs before the first iteration
 
+  std::string evaluate;                   // "in", "beside", "after"; empty: as the strategy needs
   int64_t evaluate_every = 0;             // iterations; 0: at the end only
   int64_t evaluate_samples = 0;           // of the test data; 0: all
   std::optional<double> target_accuracy;  // training ends when an evaluation reaches it
@@ -65,7 +75,18 @@ struct TrainOptions {
 
   // InvalidArgument names the option.
   absl::Status Validate(int workers) const;
+  // In the run where workers are in lockstep and have the same parameters, else beside it, unless
+  // `evaluate` says otherwise.
+  EvaluateWhen EvaluatesWhen(const syncopate::strategy::StrategyEntry& entry) const;
+
+ private:
+  absl::Status CheckStrategy(const syncopate::strategy::StrategyEntry& entry) const;
 };
+
+// Where the samples of such a job come from. InvalidArgument if the strategy allows no such choice:
+// in lockstep it is the strategy's own; without it each worker may draw its own samples, and where
+// workers need not end after the same iteration, samples may be dealt out as well.
+absl::StatusOr<strategy::DataMode> DataModeOf(const TrainOptions& options);
 
 // The variable by which the options come to the workers, as JSON.
 inline constexpr char kTrainOptionsVariable[] = "SYNCOPATE_TRAIN_OPTIONS";

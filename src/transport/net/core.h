@@ -73,6 +73,7 @@ struct NetOperation {
   SessionSpec spec;
   absl::flat_hash_map<Key, Incoming> incoming;
   absl::flat_hash_set<int> begun_by;         // ranks that have shown that they have begun it
+  int64_t last_begun_ns = 0;                 // when the last of them did, or those of this host
   absl::flat_hash_map<int, uint64_t> early;  // bytes sent to a rank that has not
   absl::flat_hash_map<int, uint64_t> came;   // bytes of all messages from a rank
   std::vector<Waiting> waiting;
@@ -173,6 +174,8 @@ class Core final : public WireHandler, private PostOffice::Carrier {
   const std::byte* Arrived(NetGroup& group, NetOperation& operation, int from, uint32_t step,
                            uint64_t size);
   void Consume(NetOperation& operation, int from, uint32_t step);
+  // The members on this host have begun the operation.
+  void NoteBegun(NetOperation& operation) const { operation.last_begun_ns = clock_.NowNs(); }
   // Puts the result that another member gave into the operation's data, and enters its finish gate;
   // false if there is none to take. The data is touched here only, by the thread that works on it.
   bool TakeResult(NetGroup& group, NetOperation& operation);

@@ -376,6 +376,7 @@ void Core::TakeEarlyMessages(NetGroup& group, NetOperation& operation) {
 }
 
 void Core::TellOddity(NetGroup& group, NetOperation& operation, int member, uint64_t digest) {
+  if (operation.spec.hopeless) return;
   group.gates->Ask(operation.sequence, member, digest);
   Pump(group);
 }

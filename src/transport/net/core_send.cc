@@ -56,7 +56,9 @@ void Core::SendMessage(int rank, FrameHeader header, const std::byte* bytes, uin
 }
 
 void Core::PeerHasBegun(NetOperation& operation, int peer) {
-  if (!operation.begun_by.insert(peer).second || operation.waiting.empty()) return;
+  if (!operation.begun_by.insert(peer).second) return;
+  NoteBegun(operation);
+  if (operation.waiting.empty()) return;
   std::vector<NetOperation::Waiting> waiting = std::exchange(operation.waiting, {});
   for (NetOperation::Waiting& message : waiting) {
     if (message.rank == peer) {

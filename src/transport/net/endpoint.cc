@@ -14,7 +14,7 @@
 namespace syncopate::transport::net {
 namespace {
 
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kEndpointVersion = 2;
 constexpr size_t kTextBytesMax = 4096;
 constexpr int kLanesMax = 64;
 
@@ -32,7 +32,7 @@ std::string ReadText(ByteReader& reader) {
 
 std::string Encode(const Endpoint& endpoint) {
   std::string out;
-  Append(out, kVersion);
+  Append(out, kEndpointVersion);
   Append(out, static_cast<uint8_t>(endpoint.lanes));
   AppendText(out, endpoint.wire);
   AppendText(out, endpoint.machine);
@@ -45,7 +45,7 @@ std::string Encode(const Endpoint& endpoint) {
 absl::StatusOr<Endpoint> DecodeEndpoint(absl::string_view bytes) {
   ByteReader reader(bytes);
   const uint8_t version = reader.Read<uint8_t>();
-  if (reader.ok() && version != kVersion) {
+  if (reader.ok() && version != kEndpointVersion) {
     return absl::FailedPreconditionError("it runs another version of Syncopate");
   }
   Endpoint endpoint;

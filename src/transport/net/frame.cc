@@ -10,15 +10,15 @@
 namespace syncopate::transport::net {
 namespace {
 
-constexpr uint16_t kMagic = 0x5953;  // "SY"
-constexpr uint8_t kVersion = 3;
+constexpr uint16_t kFrameMagic = 0x5953;  // "SY"
+constexpr uint8_t kFrameVersion = 3;
 
 }  // namespace
 
 EncodedHeader Encode(const FrameHeader& header) {
   std::string bytes;
-  Append(bytes, kMagic);
-  Append(bytes, kVersion);
+  Append(bytes, kFrameMagic);
+  Append(bytes, kFrameVersion);
   Append(bytes, static_cast<uint8_t>(header.type));
   Append(bytes, header.payload_bytes);
   Append(bytes, header.job);
@@ -42,11 +42,11 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(absl::Span<const std::byte> bytes)
     return absl::InvalidArgumentError("a frame's header is cut short");
   }
   ByteReader reader(absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  if (reader.Read<uint16_t>() != kMagic) return absl::InvalidArgumentError("this is no frame");
+  if (reader.Read<uint16_t>() != kFrameMagic) return absl::InvalidArgumentError("this is no frame");
   const uint8_t version = reader.Read<uint8_t>();
-  if (version != kVersion) {
+  if (version != kFrameVersion) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a frame of version ", version, "; this is version ", kVersion));
+        absl::StrCat("a frame of version ", version, "; this is version ", kFrameVersion));
   }
   FrameHeader header;
   const uint8_t type = reader.Read<uint8_t>();

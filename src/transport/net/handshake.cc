@@ -8,7 +8,7 @@
 namespace syncopate::transport::net {
 namespace {
 
-constexpr uint64_t kMagic = 0x32304f434e5953;  // "SYNCO02"
+constexpr uint64_t kHandshakeMagic = 0x32304f434e5953;  // "SYNCO02"
 
 ProofText TextOf(absl::string_view who, absl::string_view greeting, absl::string_view nonce) {
   return ProofText(who).Add(greeting).Add(nonce);
@@ -18,7 +18,7 @@ ProofText TextOf(absl::string_view who, absl::string_view greeting, absl::string
 
 std::string Encode(const Greeting& greeting) {
   std::string bytes;
-  Append(bytes, kMagic);
+  Append(bytes, kHandshakeMagic);
   Append(bytes, greeting.job);
   Append(bytes, greeting.from);
   Append(bytes, greeting.to);
@@ -30,7 +30,7 @@ std::string Encode(const Greeting& greeting) {
 absl::StatusOr<Greeting> DecodeGreeting(absl::string_view bytes) {
   if (bytes.size() != kGreetingBytes) return absl::InvalidArgumentError("a greeting cut short");
   ByteReader reader(bytes);
-  if (reader.Read<uint64_t>() != kMagic) {
+  if (reader.Read<uint64_t>() != kHandshakeMagic) {
     return absl::InvalidArgumentError("this is no greeting, or one of another version");
   }
   Greeting greeting;

@@ -66,6 +66,11 @@ bool NetSession::TakeResult() {
   return transport_.core().TakeResult(group_, operation_);
 }
 
+int64_t NetSession::LastBegunNs() {
+  MutexLock lock(&transport_.mutex());
+  return operation_.last_begun_ns;
+}
+
 std::optional<Session::Oddity> NetSession::FindOddity() {
   MutexLock lock(&transport_.mutex());
   const auto oddity = group_.gates->OddityOf(sequence_);
@@ -143,6 +148,8 @@ bool NetSession::LocalReady() {
     return false;  // for ever: it will be settled as broken
   }
   local_ready_ = true;
+  MutexLock lock(&transport_.mutex());
+  transport_.core().NoteBegun(operation_);
   return true;
 }
 

@@ -32,6 +32,7 @@ class NetSession final : public Session {
   Failure WhyBroken(Gate gate) override;
   bool Held() override;
   bool TakeResult() override;
+  int64_t LastBegunNs() override;
   std::optional<Oddity> FindOddity() override;
   bool Entered(Gate gate, int member) override;
   Hello HelloOf(int member) override;

@@ -67,10 +67,6 @@ absl::StatusOr<SocketAddress> ParseAddress(const std::string& text) {
   return ParseIp(ip, static_cast<uint16_t>(port));
 }
 
-absl::Status SystemError(absl::string_view what) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
-}
-
 // One connection that is not proved yet.
 struct Talk {
   UniqueFd fd;

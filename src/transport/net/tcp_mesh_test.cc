@@ -29,7 +29,7 @@
 namespace syncopate::transport::net {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kMeshSecond = 1'000'000'000;
 
 int64_t In(int64_t ns) { return MonotonicClock().NowNs() + ns; }
 
@@ -66,7 +66,7 @@ TEST(TcpMeshTest, ManySilentConnectionsDoNotHoldUpTheWorkers) {
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       statuses[rank] = ConnectMesh(std::move(listeners[rank]), Options(rank, addresses),
-                                   MonotonicClock(), In(5 * kSecond))
+                                   MonotonicClock(), In(5 * kMeshSecond))
                            .status();
     });
   }
@@ -87,7 +87,7 @@ pid_t ForkWithFewFiles(int files, Body body) {
   _exit(setrlimit(RLIMIT_NOFILE, &few) == 0 ? body() : 99);
 }
 
-int ExitCodeOf(pid_t child) {
+int MeshExitCodeOf(pid_t child) {
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -100,13 +100,13 @@ TEST(TcpMeshTest, SilentConnectionsDoNotTakeAllDescriptors) {
   const std::vector<UniqueFd> silent = StaySilentAt(listeners[0], 100);
   const pid_t zero = ForkWithFewFiles(20, [&] {  // five lots of 20, 2 s each
     const auto sockets = ConnectMesh(std::move(listeners[0]), Options(0, addresses),
-                                     MonotonicClock(), In(5 * kSecond));
+                                     MonotonicClock(), In(5 * kMeshSecond));
     return sockets.ok() ? 0 : 1;
   });
-  const absl::Status status =
-      ConnectMesh(std::move(listeners[1]), Options(1, addresses), MonotonicClock(), In(5 * kSecond))
-          .status();
-  EXPECT_EQ(ExitCodeOf(zero), 0);
+  const absl::Status status = ConnectMesh(std::move(listeners[1]), Options(1, addresses),
+                                          MonotonicClock(), In(5 * kMeshSecond))
+                                  .status();
+  EXPECT_EQ(MeshExitCodeOf(zero), 0);
   EXPECT_TRUE(status.ok()) << status;
 }
 
@@ -117,12 +117,12 @@ TEST(TcpMeshTest, AWorkerWithoutDescriptorsWaitsWithoutSpinning) {
   const pid_t child = ForkWithFewFiles(0, [&] {
     const std::clock_t begin = std::clock();
     const auto sockets =
-        ConnectMesh(std::move(listener), Options(0, {"", ""}), MonotonicClock(), In(kSecond));
+        ConnectMesh(std::move(listener), Options(0, {"", ""}), MonotonicClock(), In(kMeshSecond));
     const double used =
         static_cast<double>(std::clock() - begin) / static_cast<double>(CLOCKS_PER_SEC);
     return !sockets.ok() && used < 0.1 ? 0 : 1;
   });
-  EXPECT_EQ(ExitCodeOf(child), 0);
+  EXPECT_EQ(MeshExitCodeOf(child), 0);
 }
 
 int PortOf(const TcpListener& listener) {
@@ -163,7 +163,7 @@ TEST(TcpMeshTest, AProofThatComesTooLateIsNotTakenForAConnection) {
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       const Sockets sockets = ConnectMesh(std::move(listeners[rank]), Options(rank, addresses),
-                                          MonotonicClock(), In(20 * kSecond));
+                                          MonotonicClock(), In(20 * kMeshSecond));
       EXPECT_TRUE(sockets.ok()) << sockets.status();
       connected[rank] = SaysHello(sockets, 1 - rank, rank == 0);
     });
@@ -181,7 +181,7 @@ TEST(TcpMeshTest, AnAcceptorThatWasStoppedHasTheConnectionThatItsPeerHas) {
   const pid_t zero = fork();
   if (zero == 0) {
     const Sockets sockets = ConnectMesh(std::move(listeners[0]), Options(0, {"", ""}),
-                                        MonotonicClock(), In(20 * kSecond));
+                                        MonotonicClock(), In(20 * kMeshSecond));
     _exit(SaysHello(sockets, 1, false) ? 0 : 1);
   }
   listeners[0].fd.Reset();
@@ -199,11 +199,11 @@ TEST(TcpMeshTest, AnAcceptorThatWasStoppedHasTheConnectionThatItsPeerHas) {
   {
     const Sockets sockets =
         ConnectMesh(std::move(listeners[1]), Options(1, {relay.address(), listeners[1].address}),
-                    MonotonicClock(), In(20 * kSecond));
+                    MonotonicClock(), In(20 * kMeshSecond));
     EXPECT_TRUE(sockets.ok()) << sockets.status();
     EXPECT_TRUE(SaysHello(sockets, 0, true));
   }
-  EXPECT_EQ(ExitCodeOf(zero), 0);
+  EXPECT_EQ(MeshExitCodeOf(zero), 0);
   EXPECT_TRUE(stopped);
 }
 

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/copy_count.h"
+#include "base/status.h"
 #include "transport/net/tcp_wire_internal.h"
 
 namespace syncopate::transport::net {
@@ -39,10 +40,6 @@ constexpr int kSegmentsLeast = 8;
 // A smaller buffer drops what the peer may still send, so it must have been wanted this often in a
 // row.
 constexpr int kShrinkAfter = 8;
-
-absl::Status SystemError(absl::string_view what) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
-}
 
 }  // namespace
 
@@ -334,10 +331,17 @@ void TcpWire::Expect(int rank, double share) {
 void TcpWire::SetBuffer(Lane& lane, int bytes) {
   lane.buffer = bytes;
   lane.wanted_less = 0;
-  setsockopt(lane.fd.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+  // A buffer never becomes smaller: what the peer has in flight by its old window would be dropped, and with it, by
+  // kernels from 6.17 on, what it acknowledges; two workers that did so to each other stood still for seconds. A window
+  // that is bounded shrinks as what it promised comes.
+  const bool largest = bytes >= lane.largest_buffer;
+  if (largest) {
+    lane.largest_buffer = bytes;
+    setsockopt(lane.fd.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+  }
   // The window may stay bounded by the buffer that there was when the first large segments came
   // (kernels from 6.6 on), so say that it may have all of the buffer, which the kernel doubles.
-  const int window = 2 * bytes;
+  const int window = largest ? 2 * bytes : bytes;
   setsockopt(lane.fd.get(), IPPROTO_TCP, TCP_WINDOW_CLAMP, &window, sizeof(window));
 }
 

@@ -66,9 +66,10 @@ class TcpWire final : public PeerWire {
     std::byte* place = nullptr;
     size_t missing = 0;     // bytes of that payload
     bool dropping = false;  // nobody wants it
-    // What the kernel may hold of what comes, and so what the peer may have in flight; the least
-    // that is sensible; and how often in a row less than that was wanted.
+    // What the peer may have in flight; the most that it ever was, which the kernel may hold; the least
+    // that is sensible; and how often in a row less was wanted.
     int buffer = 0;
+    int largest_buffer = 0;
     int least_buffer = 0;
     int wanted_less = 0;
   };

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "transport/net/tcp_wire.h"
 #include "transport/net/tcp_wire_internal.h"
 
@@ -15,10 +16,6 @@ namespace {
 
 // How much is encrypted before it is sent, in whole records. What is encrypted cannot be overtaken.
 constexpr size_t kSealedBytes = 8 * kTlsRecordBytes;
-
-absl::Status SystemError(absl::string_view what) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
-}
 
 }  // namespace
 

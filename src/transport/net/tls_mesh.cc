@@ -17,7 +17,7 @@
 namespace syncopate::transport::net {
 namespace {
 
-struct Talk {
+struct TlsTalk {
   int peer = -1;
   int fd = -1;
   TlsSession* session = nullptr;
@@ -25,12 +25,8 @@ struct Talk {
   bool done() const { return proved && session->out().empty(); }
 };
 
-absl::Status SystemError(absl::string_view what) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
-}
-
 // Sends what can be sent now.
-absl::Status SendOut(Talk& talk) {
+absl::Status SendOut(TlsTalk& talk) {
   while (!talk.session->out().empty()) {
     const auto out = talk.session->out();
     const ssize_t sent = send(talk.fd, out.data(), out.size(), MSG_NOSIGNAL);
@@ -43,7 +39,7 @@ absl::Status SendOut(Talk& talk) {
 }
 
 // Does what can be done now.
-absl::Status Advance(Talk& talk) {
+absl::Status Advance(TlsTalk& talk) {
   while (!talk.proved) {
     absl::StatusOr<bool> proved = talk.session->Handshake();
     const absl::Status sent = SendOut(talk);  // a refusal too: the other end shall know why
@@ -62,9 +58,9 @@ absl::Status Advance(Talk& talk) {
   return SendOut(talk);
 }
 
-absl::Status TooLate(const std::vector<Talk>& talks) {
+absl::Status TooLate(const std::vector<TlsTalk>& talks) {
   std::vector<int> missing;
-  for (const Talk& talk : talks) {
+  for (const TlsTalk& talk : talks) {
     if (!talk.done() && (missing.empty() || missing.back() != talk.peer)) {
       missing.push_back(talk.peer);
     }
@@ -80,7 +76,7 @@ absl::StatusOr<TlsMesh> SecureMesh(const std::vector<std::vector<UniqueFd>>& soc
                                    const MeshOptions& options, const Clock& clock,
                                    int64_t deadline_ns) {
   TlsMesh sessions(sockets.size());
-  std::vector<Talk> talks;
+  std::vector<TlsTalk> talks;
   for (size_t rank = 0; rank < sockets.size(); ++rank) {
     const int peer = static_cast<int>(rank);
     for (size_t lane = 0; lane < sockets[rank].size() && peer != options.rank; ++lane) {
@@ -97,7 +93,7 @@ absl::StatusOr<TlsMesh> SecureMesh(const std::vector<std::vector<UniqueFd>>& soc
   }
   while (true) {
     std::vector<pollfd> polls;
-    for (Talk& talk : talks) {
+    for (TlsTalk& talk : talks) {
       if (talk.done()) continue;
       if (const absl::Status status = Advance(talk); !status.ok()) {
         return WithBlast(At(absl::StrCat("worker ", talk.peer), status), BlastRadius::kJob,

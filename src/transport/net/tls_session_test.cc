@@ -53,7 +53,7 @@ void Deliver(TlsSession& from, TlsSession& to) {
   EXPECT_EQ(bytes, "");
 }
 
-struct Pair {
+struct SessionPair {
   std::unique_ptr<TlsSession> connector = Make(Options(true));
   std::unique_ptr<TlsSession> acceptor = Make(Options(false));
   absl::Status failed = absl::OkStatus();  // the first error
@@ -98,7 +98,7 @@ absl::StatusOr<std::string> Pass(TlsSession& from, TlsSession& to, const std::st
 }
 
 TEST(TlsSessionTest, BothEndsAgreeAndCarryAllSizes) {
-  Pair pair;
+  SessionPair pair;
   ASSERT_TRUE(pair.Meet()) << pair.failed;
   EXPECT_THAT(pair.connector->cipher(),
               AnyOf("TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"));
@@ -112,7 +112,7 @@ TEST(TlsSessionTest, BothEndsAgreeAndCarryAllSizes) {
 }
 
 TEST(TlsSessionTest, NothingIsReadable) {
-  Pair pair;
+  SessionPair pair;
   ASSERT_TRUE(pair.Meet()) << pair.failed;
   const std::string text = "the weights of a layer, and what its gradients say of the data";
   ASSERT_TRUE(
@@ -122,7 +122,7 @@ TEST(TlsSessionTest, NothingIsReadable) {
 
 TEST(TlsSessionTest, ConnectionsForSomethingElseAreRefused) {
   const auto expect_refused = [](const TlsSession::Options& other, const std::string& words) {
-    Pair pair;
+    SessionPair pair;
     pair.connector = Make(other);
     EXPECT_FALSE(pair.Meet());
     EXPECT_TRUE(absl::IsPermissionDenied(pair.failed)) << pair.failed;
@@ -147,7 +147,7 @@ TEST(TlsSessionTest, AChangedHandshakeIsRefused) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
-    Pair pair;
+    SessionPair pair;
     TlsSession* ends[2] = {pair.connector.get(), pair.acceptor.get()};
     const uint64_t harmed = random.Next() % 3;  // the message
     bool done[2] = {false, false}, refused = false, changed = false;
@@ -183,7 +183,7 @@ TEST(TlsSessionTest, AnyChangedBitIsFound) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
-    Pair pair;
+    SessionPair pair;
     ASSERT_TRUE(pair.Meet()) << pair.failed;
     const std::string text(random.Next() % 40'000 + 1, 'x');
     ASSERT_TRUE(
@@ -211,7 +211,7 @@ TEST(TlsSessionTest, AnyChangedBitIsFound) {
 TEST(TlsSessionTest, KeysAreReplacedAfterSomeBytes) {
   TlsSession::Options small = Options(true);
   small.bytes_per_key = 100'000;
-  Pair pair;
+  SessionPair pair;
   pair.connector = Make(small);
   ASSERT_TRUE(pair.Meet()) << pair.failed;
   const std::string text(40'000, 'x');
@@ -227,7 +227,7 @@ TEST(TlsSessionTest, KeysAreReplacedAfterSomeBytes) {
 }
 
 TEST(TlsSessionTest, AFarewellTellsAGoodEndFromACut) {
-  Pair pair;
+  SessionPair pair;
   ASSERT_TRUE(pair.Meet()) << pair.failed;
   EXPECT_EQ(*Pass(*pair.connector, *pair.acceptor, "last words"), "last words");
   EXPECT_FALSE(pair.acceptor->ended());

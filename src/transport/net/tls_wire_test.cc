@@ -38,7 +38,7 @@ class HarmTest : public WireTest {
         [&] {
           return collector(to).closed.contains(from) || collector(to).frames.size() > kFrames;
         },
-        5 * kSecond);
+        5 * kWireSecond);
     ASSERT_TRUE(proxy.done());
     ASSERT_TRUE(collector(to).closed.contains(from));
     EXPECT_THAT(std::string(collector(to).closed.at(from).message()), HasSubstr(words));

@@ -41,10 +41,6 @@ absl::Status EndedWhileConnecting(size_t rank) {
       absl::StrCat("worker ", rank, " ended while the workers were connecting"));
 }
 
-absl::Status SystemError(absl::string_view what) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
-}
-
 }  // namespace
 
 // ---- start

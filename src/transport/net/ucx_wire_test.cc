@@ -24,16 +24,16 @@
 namespace syncopate::transport::net {
 namespace {
 
-class Stranger {
+class UcxStranger {
  public:
-  Stranger(const std::string& address) : worker_(*UcxWorker::Make("127.0.0.1")) {
+  UcxStranger(const std::string& address) : worker_(*UcxWorker::Make("127.0.0.1")) {
     ucp_ep_params_t params = {};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     params.address = reinterpret_cast<const ucp_address_t*>(address.data());
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     EXPECT_EQ(Ucx().ep_create(worker_->handle(), &params, &endpoint_), UCS_OK);
   }
-  ~Stranger() {
+  ~UcxStranger() {
     ucp_request_param_t param = {};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = UCP_EP_CLOSE_FLAG_FORCE;
@@ -66,7 +66,7 @@ TEST_P(UcxWireTest, MessagesOfStrangersAreDroppedAndTheJobDoesNotNotice) {
   Make(2);
   const std::string address = workers_[1]->ucx->address();
   ConnectAll();
-  Stranger stranger(address);
+  UcxStranger stranger(address);
   const std::string data = Noise(6, kFragmentBytes);
   FrameHeader header = Header(FrameType::kData, 1, data.size());
   const EncodedHeader encoded = Encode(header);
@@ -80,14 +80,14 @@ TEST_P(UcxWireTest, MessagesOfStrangersAreDroppedAndTheJobDoesNotNotice) {
     stranger.Say(forged, data, UCP_AM_SEND_FLAG_EAGER);
     stranger.Say(Noise(static_cast<uint64_t>(i), static_cast<size_t>(i)), "", 0);
   }
-  const int64_t until_ns = MonotonicClock().NowNs() + kSecond / 2;
+  const int64_t until_ns = MonotonicClock().NowNs() + kWireSecond / 2;
   bool came = false;
   while (MonotonicClock().NowNs() < until_ns || !came) {
     stranger.Progress();
     wire(1).Progress();
     wire(0).Progress();
     came = static_cast<UcxWire&>(wire(1)).strangers() == 60;
-    ASSERT_LT(MonotonicClock().NowNs(), until_ns + 20 * kSecond) << "the fault did not happen";
+    ASSERT_LT(MonotonicClock().NowNs(), until_ns + 20 * kWireSecond) << "the fault did not happen";
   }
   EXPECT_TRUE(collector(1).frames.empty());
   EXPECT_TRUE(collector(1).closed.empty());

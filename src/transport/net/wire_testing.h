@@ -25,7 +25,7 @@
 
 namespace syncopate::transport::net {
 
-inline constexpr int64_t kSecond = 1'000'000'000;
+inline constexpr int64_t kWireSecond = 1'000'000'000;
 
 // Keeps what comes.
 class Collector final : public WireHandler {
@@ -102,7 +102,7 @@ class WireTest : public ::testing::TestWithParam<std::string> {
   }
   void Connect(int rank) {
     Worker& worker = *workers_[static_cast<size_t>(rank)];
-    const int64_t deadline_ns = MonotonicClock().NowNs() + 20 * kSecond;
+    const int64_t deadline_ns = MonotonicClock().NowNs() + 20 * kWireSecond;
     const MeshOptions mesh = {.rank = rank,
                               .size = size(),
                               .lanes = IsUcx() ? 1 : 2,
@@ -133,7 +133,7 @@ class WireTest : public ::testing::TestWithParam<std::string> {
   // Sleeps where nothing is to be done, as a transport does: a wake-up that is missed shows as a
   // wait that is too long.
   template <typename Condition>
-  bool Until(Condition condition, int64_t limit_ns = 20 * kSecond) {
+  bool Until(Condition condition, int64_t limit_ns = 20 * kWireSecond) {
     const int64_t deadline_ns = MonotonicClock().NowNs() + limit_ns;
     while (!condition()) {
       if (MonotonicClock().NowNs() > deadline_ns) return false;

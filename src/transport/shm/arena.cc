@@ -78,8 +78,8 @@ absl::StatusOr<std::byte*> Arena::Allocate(size_t bytes) {
   MutexLock lock(&mutex_);
   uint64_t offset = 0;
   if (cached && !cached_[ClassOf(bytes)].empty()) {
-    offset = cached_[ClassOf(bytes)].back();
-    cached_[ClassOf(bytes)].pop_back();
+    offset = cached_[ClassOf(bytes)].top();
+    cached_[ClassOf(bytes)].pop();
   } else {
     SYNCOPATE_ASSIGN_OR_RETURN(offset, Cut(size));
   }
@@ -94,7 +94,7 @@ void Arena::Free(std::byte* memory) {
   auto [offset, bytes] = *block;
   used_.erase(block);
   if (bytes <= kCachedBytesMax) {
-    cached_[ClassOf(bytes)].push_back(offset);
+    cached_[ClassOf(bytes)].push(offset);
     return;
   }
   auto after = free_.lower_bound(offset);

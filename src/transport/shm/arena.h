@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <queue>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,7 +19,8 @@ namespace syncopate::transport {
 
 // Thread-safe. Blocks up to kCachedBytesMax keep their size class when freed, so that the small
 // blocks of one operation after the other cost next to nothing; larger ones are cut from the lowest
-// free run that fits and merged when freed.
+// free run that fits and merged when freed. Of a size class, too, the lowest is used first: others map what they
+// read, so a few blocks that are used again and again take less memory than many that take turns.
 class Arena {
  public:
   static constexpr size_t kAlignment = 64;
@@ -55,7 +58,9 @@ class Arena {
   Mutex mutex_;
   std::map<uint64_t, uint64_t> free_ ABSL_GUARDED_BY(mutex_);             // offset -> bytes
   absl::flat_hash_map<uint64_t, uint64_t> used_ ABSL_GUARDED_BY(mutex_);  // offset -> bytes
-  std::vector<uint64_t> cached_[17] ABSL_GUARDED_BY(mutex_);  // free blocks by size class
+  // Free blocks by size class, the lowest first.
+  std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> cached_[17] ABSL_GUARDED_BY(
+      mutex_);
   uint64_t populated_ ABSL_GUARDED_BY(mutex_) = 0;  // pages below this offset have been taken
 };
 

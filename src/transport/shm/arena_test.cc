@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <string>
@@ -46,6 +47,18 @@ TEST(ArenaTest, BlocksAreAlignedDisjointAndComeBack) {
   EXPECT_TRUE(arena.Allocate(5 << 20).ok());
 }
 
+// Blocks of a size took turns, so that workers that read them mapped all that were ever in use at once.
+TEST(ArenaTest, TheLowestFreeBlockIsTheNext) {
+  Arena arena = MakeArena(1 << 20);
+  for (const size_t bytes : {size_t{4096}, size_t{16384}}) {
+    std::vector<std::byte*> blocks;
+    for (int i = 0; i < 6; ++i) blocks.push_back(*arena.Allocate(bytes));
+    ASSERT_TRUE(std::is_sorted(blocks.begin(), blocks.end()));
+    for (const size_t freed : {1, 4, 2}) arena.Free(blocks[freed]);
+    for (const size_t next : {1, 2, 4}) EXPECT_EQ(*arena.Allocate(bytes), blocks[next]);
+  }
+}
+
 TEST(ArenaTest, SaysWhenItIsFull) {
   Arena arena = MakeArena(1 << 20);
   EXPECT_EQ(arena.Allocate((1 << 20) + 1).status().code(), absl::StatusCode::kResourceExhausted);
@@ -55,7 +68,7 @@ TEST(ArenaTest, SaysWhenItIsFull) {
 }
 
 // How much memory the system has given for the arena.
-uint64_t Taken(const Arena& arena) {
+uint64_t TakenAt(const Arena& arena) {
   struct stat status = {};
   EXPECT_EQ(fstat(arena.memory().fd(), &status), 0);
   return static_cast<uint64_t>(status.st_blocks) * 512;
@@ -64,23 +77,23 @@ uint64_t Taken(const Arena& arena) {
 TEST(ArenaTest, PagesOfALargeBlockAreTakenInPieces) {
   Arena arena = MakeArena(64 << 20);
   std::byte* const below = *arena.Allocate(3 << 20);
-  const uint64_t before = Taken(arena);
+  const uint64_t before = TakenAt(arena);
   EXPECT_EQ(before, uint64_t{3} << 20);
   constexpr size_t kBytes = 10 << 20;
   int pieces = 1;
   for (; !arena.Populate(kBytes) && pieces < 100; ++pieces) {
-    EXPECT_EQ(Taken(arena), before + static_cast<uint64_t>(pieces) * Arena::kPieceBytes);
+    EXPECT_EQ(TakenAt(arena), before + static_cast<uint64_t>(pieces) * Arena::kPieceBytes);
   }
   EXPECT_EQ(pieces, 10);
-  EXPECT_EQ(Taken(arena), before + kBytes);
+  EXPECT_EQ(TakenAt(arena), before + kBytes);
   ASSERT_TRUE(arena.Allocate(kBytes).ok());
-  EXPECT_EQ(Taken(arena), before + kBytes) << "nothing is left to take";
+  EXPECT_EQ(TakenAt(arena), before + kBytes) << "nothing is left to take";
   // What was taken once serves again, and what cannot be is left to Allocate().
   arena.Free(below);
   EXPECT_TRUE(arena.Populate(3 << 20));
   EXPECT_TRUE(arena.Populate(64 << 20));
   EXPECT_TRUE(arena.Populate(~size_t{0}));
-  EXPECT_EQ(Taken(arena), before + kBytes);
+  EXPECT_EQ(TakenAt(arena), before + kBytes);
 }
 
 TEST(ArenaTest, KnowsItsOwnMemory) {

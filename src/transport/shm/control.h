@@ -18,8 +18,12 @@ namespace syncopate::transport::shm {
 
 inline constexpr uint64_t kMagic = 0x53594e434f504131;  // "SYNCOPA1"
 inline constexpr int kGroupsMax = 2048;                 // live groups of one worker
-inline constexpr int kIndexPlaces = 4 * kGroupsMax;
-inline constexpr int kIndexWindow = 64;        // places in which a key can be
+// The index has levels, each twice as large as the one before, of which as few are used as there is room in: a
+// job of few live groups touches the first page of it only.
+inline constexpr int kIndexLevels = 5;
+inline constexpr int kIndexFirstLevel = 256;  // places
+inline constexpr int kIndexPlaces = kIndexFirstLevel * ((1 << kIndexLevels) - 1);
+inline constexpr int kIndexWindow = 16;        // places of a level in which a key can be
 inline constexpr int kGonePlaces = 4096;       // keys that are remembered as gone
 inline constexpr int kSlots = 16;              // open sessions of one group
 inline constexpr uint32_t kInlineFlags = 240;  // more steps take flags from the heap
@@ -102,8 +106,9 @@ struct Control {
   std::atomic<uint32_t> bell;                   // by the owner: 1 if it waits for its bell too
   alignas(64) std::atomic<uint64_t> mail_from;  // by anyone: a bit for each rank with news of mail
   alignas(64) Board board;
+  alignas(64) std::atomic<uint32_t> index_levels;  // by the owner: that have been used; grows
   // By the owner: which entries belong to which groups.
-  alignas(64) IndexPlace index[kIndexPlaces];
+  alignas(4096) IndexPlace index[kIndexPlaces];
   // By the owner: keys of groups that it has let go, or will not make; of those that share a place, the
   // last.
   std::atomic<uint64_t> gone[kGonePlaces];
@@ -113,6 +118,7 @@ struct Control {
   MailRing parcels[limits::kLocalWorkersMax];   // by sender
 };
 
+static_assert(kIndexPlaces >= 3 * kGroupsMax);
 static_assert(offsetof(GroupEntry, slots) + offsetof(Slot, flags) <= 4096);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);

@@ -20,8 +20,27 @@ uint64_t Mixed(uint64_t key) { return key * 0x9e3779b97f4a7c15u; }
 // What GroupEntry::let_go of a group begins with, less its shift.
 uint64_t LetGoTag(uint64_t key) { return Mixed(key) >> kLetGoTagShift; }
 
-// The places of the index in which the key can be are this one and those after it.
-size_t FirstPlace(uint64_t key) { return static_cast<size_t>(Mixed(key) >> 20) % kIndexPlaces; }
+// The places of a level of the index in which the key can be.
+class Window {
+ public:
+  Window(Control& control, uint64_t key, uint32_t level)
+      : level_(control.index + kIndexFirstLevel * ((size_t{1} << level) - 1)),
+        places_(size_t{kIndexFirstLevel} << level),
+        first_(static_cast<size_t>(Mixed(key) >> 20) % places_) {}
+
+  IndexPlace& operator[](size_t i) const { return level_[(first_ + i) % places_]; }
+  static constexpr size_t size() { return kIndexWindow; }
+
+ private:
+  IndexPlace* const level_;
+  const size_t places_;
+  const size_t first_;
+};
+
+// What the word says may be another worker's.
+uint32_t LevelsOf(const Control& control) {
+  return std::min<uint32_t>(control.index_levels.load(std::memory_order_acquire), kIndexLevels);
+}
 
 std::atomic<uint64_t>& GonePlace(Control& control, uint64_t key) {
   return control.gone[static_cast<size_t>(Mixed(key) >> 24) % kGonePlaces];
@@ -47,12 +66,15 @@ uint64_t FirstGeneration(uint64_t key) { return (key >> 20) & (kGenerations - 1)
 
 // A key is used once, so a place that holds it before and after the entry was read held it meanwhile.
 FoundEntry FindEntry(Control& control, uint64_t key) {
-  for (size_t i = 0; i < kIndexWindow; ++i) {
-    IndexPlace& place = control.index[(FirstPlace(key) + i) % kIndexPlaces];
-    if (place.key.load(std::memory_order_acquire) != key) continue;
-    const uint32_t entry = place.entry.load(std::memory_order_acquire);
-    if (place.key.load(std::memory_order_acquire) != key) return {};
-    return {.entry = &control.groups[entry % kGroupsMax], .key = &place.key};
+  for (uint32_t level = 0; level < LevelsOf(control); ++level) {
+    const Window window(control, key, level);
+    for (size_t i = 0; i < window.size(); ++i) {
+      IndexPlace& place = window[i];
+      if (place.key.load(std::memory_order_acquire) != key) continue;
+      const uint32_t entry = place.entry.load(std::memory_order_acquire);
+      if (place.key.load(std::memory_order_acquire) != key) return {};
+      return {.entry = &control.groups[entry % kGroupsMax], .key = &place.key};
+    }
   }
   return {};
 }
@@ -81,13 +103,10 @@ absl::StatusOr<FoundEntry> GroupEntries::Take(uint64_t key) {
   MutexLock lock(&mutex_);
   FreeKept();
   Control& own = peers_.own();
-  IndexPlace* place = nullptr;
-  for (size_t i = 0; i < kIndexWindow; ++i) {
-    IndexPlace& candidate = own.index[(FirstPlace(key) + i) % kIndexPlaces];
-    const uint64_t there = candidate.key.load(std::memory_order_relaxed);
-    if (there == key) return absl::AlreadyExistsError("a group with this key was made already");
-    if (there == 0 && place == nullptr) place = &candidate;
+  if (FindEntry(own, key).entry != nullptr) {
+    return absl::AlreadyExistsError("a group with this key was made already");
   }
+  IndexPlace* const place = FindPlace(key);
   const bool full = free_.empty() && untouched_ == kGroupsMax;
   if (full || place == nullptr) {
     return absl::ResourceExhaustedError(
@@ -98,13 +117,27 @@ absl::StatusOr<FoundEntry> GroupEntries::Take(uint64_t key) {
   if (free_.empty()) {
     entry = untouched_++;
   } else {
-    entry = free_.back();
-    free_.pop_back();
+    entry = free_.top();
+    free_.pop();
   }
   Prepare(own.groups[entry], key);
   place->entry.store(entry, std::memory_order_release);
   place->key.store(key, std::memory_order_release);
   return FoundEntry{.entry = &own.groups[entry], .key = &place->key};
+}
+
+IndexPlace* GroupEntries::FindPlace(uint64_t key) {
+  Control& own = peers_.own();
+  for (uint32_t level = 0; level < kIndexLevels; ++level) {
+    const Window window(own, key, level);
+    for (size_t i = 0; i < window.size(); ++i) {
+      if (window[i].key.load(std::memory_order_relaxed) != 0) continue;
+      // Before the key is there: whoever knows of the key must look so far.
+      if (level >= LevelsOf(own)) own.index_levels.store(level + 1, std::memory_order_release);
+      return &window[i];
+    }
+  }
+  return nullptr;
 }
 
 void GroupEntries::Give(const FoundEntry& given, const std::vector<int>& members, int self,
@@ -125,7 +158,7 @@ void GroupEntries::Renounce(uint64_t key) {
 
 void GroupEntries::Free(const FoundEntry& found) {
   found.key->store(0, std::memory_order_release);
-  free_.push_back(static_cast<uint32_t>(found.entry - peers_.own().groups));
+  free_.push(static_cast<uint32_t>(found.entry - peers_.own().groups));
 }
 
 bool GroupEntries::IsNeeded(const Kept& kept) {

@@ -1,14 +1,16 @@
 // The entries that a worker's groups take in its control memory, and how the other members find them.
 //
-// Entries are taken as low as there are free ones, so that a job of many short groups touches no more
-// memory than one of few. An index from keys to entries stands beside them: its owner writes it, all
-// others read it without a lock.
+// An index from keys to entries stands beside them: its owner writes it, all others read it without a lock.
+// Entries are taken as low as there are free ones, and so are levels of the index, so that a job of many
+// short groups touches no more memory than one of few.
 #ifndef SYNCOPATE_TRANSPORT_SHM_GROUP_ENTRIES_H_
 #define SYNCOPATE_TRANSPORT_SHM_GROUP_ENTRIES_H_
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <queue>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -60,6 +62,8 @@ class GroupEntries {
     std::vector<int> members;
   };
 
+  // A free place of the index for the key; null: there is none.
+  IndexPlace* FindPlace(uint64_t key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Free(const FoundEntry& found) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Frees those of the kept entries at which nobody looks any more; of many, some at a time.
   void FreeKept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -67,8 +71,10 @@ class GroupEntries {
 
   Peers& peers_;
   Mutex mutex_;
-  std::vector<uint32_t> free_ ABSL_GUARDED_BY(mutex_);  // that were used before; the last is next
-  uint32_t untouched_ ABSL_GUARDED_BY(mutex_) = 0;      // it and all above were never used
+  // That were used before; the lowest is next.
+  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> free_
+      ABSL_GUARDED_BY(mutex_);
+  uint32_t untouched_ ABSL_GUARDED_BY(mutex_) = 0;  // it and all above were never used
   std::deque<Kept> kept_ ABSL_GUARDED_BY(mutex_);
 };
 

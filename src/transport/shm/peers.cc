@@ -24,6 +24,9 @@ namespace {
 // How long a killed process may take to vanish before we go on: none of its threads runs code of its
 // own again, whatever keeps the process from vanishing (a device, a freezer, a debugger).
 constexpr int kFenceMs = 1000;
+// What is taken of the arena from the system at the start: enough for the small operations that are under way at a
+// time, so that the memory of a job with very many of them does not creep up to the largest number there ever was.
+constexpr size_t kReadyArenaBytes = 256 << 10;
 // While workers tell each other whom they can end: how often one looks whether another has died.
 constexpr int64_t kLookNs = 50'000'000;
 
@@ -52,7 +55,9 @@ Peers::Peers(const ShmOptions& options, const Clock& clock, MemoryFile control, 
       arena_bytes_(static_cast<size_t>(options.size)),
       waited_for_(static_cast<size_t>(options.size)),
       seen_dead_(static_cast<size_t>(options.size)),
-      sentry_(clock) {}
+      sentry_(clock) {
+  arena_.Populate(kReadyArenaBytes);
+}
 
 absl::StatusOr<std::unique_ptr<Peers>> Peers::Meet(const ShmOptions& options, const Clock& clock) {
   if (options.size < 1 || options.size > limits::kLocalWorkersMax || options.rank < 0 ||

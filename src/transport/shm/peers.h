@@ -37,6 +37,7 @@ class Peers {
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
   const ShmOptions& options() const { return options_; }
+  const Clock& clock() const { return clock_; }
   Arena& arena() { return arena_; }
   Control& control(int rank) { return *controls_[static_cast<size_t>(rank)]; }
   Control& own() { return control(options_.rank); }

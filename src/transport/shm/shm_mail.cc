@@ -1,5 +1,10 @@
 #include "transport/shm/shm_mail.h"
 
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -8,6 +13,9 @@ namespace {
 
 constexpr size_t kMessages = static_cast<size_t>(MailKind::kMessage);
 constexpr size_t kParcels = static_cast<size_t>(MailKind::kParcel);
+
+// How long mail that waits for room may keep a worker that leaves: as long as workers of other hosts are heard out.
+constexpr int64_t kLastMailNs = 500'000'000;
 
 // Tells the receiver that there is not enough room. True: by now there may be, so try again.
 bool WaitForRoom(MailRing& ring) {
@@ -23,6 +31,39 @@ ShmMail::ShmMail(Peers& peers)
     : peers_(peers),
       outgoing_(static_cast<size_t>(peers.size())),
       incoming_(static_cast<size_t>(peers.size())) {}
+
+// Nobody posts or takes any more. Receivers say when there is room again, as always.
+ShmMail::~ShmMail() {
+  const int bell = peers_.mail_bell();
+  const int64_t deadline_ns = peers_.clock().NowNs() + kLastMailNs;
+  while (bell >= 0 && !IsLost(peers_.board(), peers_.rank()) && FillAll()) {
+    const int64_t left_ns = deadline_ns - peers_.clock().NowNs();
+    if (left_ns <= 0) return;
+    // The loss of a receiver rings no bell that this thread hears.
+    constexpr int64_t kLookNs = 10'000'000;
+    pollfd ready = {.fd = bell, .events = POLLIN, .revents = 0};
+    if (poll(&ready, 1, static_cast<int>(std::min(left_ns, kLookNs) / 1'000'000 + 1)) < 0 &&
+        errno != EINTR) {
+      return;
+    }
+    peers_.TakeMailFrom();
+  }
+}
+
+bool ShmMail::FillAll() {
+  MutexLock lock(&mutex_);
+  bool waits = false;
+  for (int to = 0; to < peers_.size(); ++to) {
+    const Outgoing& outgoing = outgoing_[static_cast<size_t>(to)];
+    const auto any = [&] {
+      return !outgoing.waiting[kMessages].empty() || !outgoing.waiting[kParcels].empty();
+    };
+    if (!any() || IsLost(peers_.board(), to)) continue;
+    Fill(to);
+    waits = waits || any();
+  }
+  return waits;
+}
 
 absl::Status ShmMail::Post(int to, MailKind kind, std::string bytes) {
   if (const absl::Status fit = CheckMail(to, peers_.size(), kind, bytes); !fit.ok()) return fit;

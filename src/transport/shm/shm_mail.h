@@ -1,6 +1,7 @@
 // The mail (transport/mail.h) of a worker whose whole job is on this host. For each pair there are two
 // rings in the receiver's control memory, one for messages and one for parts of parcels, so that no
-// message waits behind a parcel. What does not fit into a ring waits at the sender.
+// message waits behind a parcel. What does not fit into a ring waits at the sender, which does not leave before
+// it is in the ring, unless nobody reads there.
 //
 // Post() may be called from any thread, Take() by one thread at a time.
 #ifndef SYNCOPATE_TRANSPORT_SHM_SHM_MAIL_H_
@@ -22,6 +23,9 @@ namespace syncopate::transport::shm {
 class ShmMail {
  public:
   explicit ShmMail(Peers& peers);
+  // Waits until all that was posted is in the rings, for half a second at most.
+  ~ShmMail();
+  ShmMail(const ShmMail&) = delete;
 
   absl::Status Post(int to, MailKind kind, std::string bytes);
   void Take(std::vector<Mail>& mail);
@@ -44,6 +48,8 @@ class ShmMail {
   void Fill(int to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool FillMessages(int to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool FillParcels(int to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Fills the rings of all; false: nothing waits any more.
+  bool FillAll();
   // Takes all that is in the rings from `from`.
   void Empty(int from, std::vector<Mail>& mail);
   void TakeOwn(std::vector<Mail>& mail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -150,7 +150,44 @@ TEST_F(ShmSessionTest, GroupsOneAfterTheOtherUseTheSameEntry) {
     if (entry == nullptr) entry = own.entry;
     ASSERT_EQ(own.entry, entry);
     EXPECT_FALSE(ShmGroupPort::Make(*contexts_[0], mixed, {0, 1}).ok()) << "its key is in use";
+    // Each key had its own place in one of 32 pages, which all workers of the host came to map.
+    const auto* index = reinterpret_cast<const std::byte*>(peers_[0]->own().index);
+    EXPECT_LT(reinterpret_cast<const std::byte*>(own.key) - index, 4096);
   }
+}
+
+TEST_F(ShmSessionTest, TheLowestFreeEntryIsTheNext) {
+  Control& control = peers_[1]->control(0);
+  const auto entry_of = [&](uint64_t key) {
+    return FindEntry(control, key).entry - control.groups;
+  };
+  std::vector<std::unique_ptr<ShmGroupPort>> ports;
+  for (uint64_t key = 1; key <= 9; ++key) {
+    ports.push_back(*ShmGroupPort::Make(*contexts_[0], key, {0, 1}));
+    ASSERT_EQ(entry_of(key), static_cast<ptrdiff_t>(key - 1));
+  }
+  for (const size_t let_go : {2, 7, 4}) ports[let_go].reset();
+  for (const uint64_t key : {11, 12, 13}) {
+    ports.push_back(*ShmGroupPort::Make(*contexts_[0], key, {0, 1}));
+  }
+  EXPECT_EQ(entry_of(11), 2);
+  EXPECT_EQ(entry_of(12), 4);
+  EXPECT_EQ(entry_of(13), 7);
+}
+
+// However many are alive, all are found.
+TEST_F(ShmSessionTest, AllEntriesCanBeInUse) {
+  std::vector<std::unique_ptr<ShmGroupPort>> ports;
+  for (uint64_t key = 1; key <= kGroupsMax; ++key) {
+    auto port = ShmGroupPort::Make(*contexts_[0], key * 0x9e3779b97f4a7c15u | 1, {0, 1});
+    ASSERT_TRUE(port.ok()) << key << ": " << port.status();
+    ports.push_back(*std::move(port));
+  }
+  for (uint64_t key = 1; key <= kGroupsMax; ++key) {
+    ASSERT_NE(FindEntry(peers_[1]->control(0), key * 0x9e3779b97f4a7c15u | 1).entry, nullptr);
+  }
+  EXPECT_EQ(ShmGroupPort::Make(*contexts_[0], 4711, {0, 1}).status().code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace
