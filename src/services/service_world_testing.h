@@ -26,62 +26,10 @@
 #include "services/sample_holder.h"
 #include "services/sample_ranges.h"
 #include "services/service_host.h"
+#include "services/service_world_checks_testing.h"
+#include "services/service_world_options_testing.h"
 
 namespace syncopate::services {
-
-// A fault happens before or after a worker in a role sends a message of a name, the `times`-th time
-// that any worker does.
-struct WorldFault {
-  std::string kind;     // "death", "expulsion" (it runs on for a while), "leave"
-  std::string role;     // "host", "standby", "asker"
-  std::string message;  // "request", "event", "ack", "answer", "state"
-  bool after = false;
-  int times = 1;
-
-  std::string Name() const {
-    return absl::StrCat(kind, " of ", role, after ? " after " : " before ", message);
-  }
-};
-
-struct WorldOptions {
-  uint64_t seed = 0;
-  int workers = 4;
-  int servers = 0;  // of them, the last ranks: they ask, and never host
-  int joiners = 0;
-  uint64_t samples = 40;  // of an epoch
-  uint64_t epochs = 2;
-  bool counter_rebuilds = true;
-  double bad_digests = 0;  // the chance that a worker computes another digest
-  std::vector<WorldFault> faults;
-};
-
-inline WorldOptions DrawWorld(uint64_t seed) {
-  Random random(seed * 2 + 1);
-  WorldOptions options = {.seed = seed, .faults = {}};
-  options.workers = static_cast<int>(random.Between(2, 6));
-  options.servers = options.workers > 2 && random.Below(4) == 0 ? 1 : 0;
-  options.joiners = random.Below(5) == 0 ? 1 : 0;
-  options.samples = static_cast<uint64_t>(random.Between(20, 60));
-  options.counter_rebuilds = random.Below(4) != 0;
-  options.bad_digests = random.Below(4) == 0 ? 0.2 : 0;
-  const int candidates = options.workers - options.servers;
-  // One that may host always stays.
-  const int faults = static_cast<int>(random.Below(static_cast<uint64_t>(std::min(candidates, 4))));
-  const std::vector<std::string> kinds = {"death", "death", "expulsion", "leave"};
-  const std::vector<std::pair<std::string, std::string>> steps = {
-      {"asker", "request"}, {"host", "event"}, {"host", "answer"},
-      {"standby", "ack"},   {"host", "state"}, {"standby", "request"}};
-  for (int i = 0; i < faults; ++i) {
-    const auto& [role, message] = steps[random.Below(steps.size())];
-    options.faults.push_back(
-        {.kind = kinds[random.Below(kinds.size())],
-         .role = role,
-         .message = message,
-         .after = random.Below(2) == 0,
-         .times = static_cast<int>(message == "state" ? 1 : random.Between(1, 40))});
-  }
-  return options;
-}
 
 class ServiceWorld {
  public:
@@ -110,7 +58,10 @@ class ServiceWorld {
       if (++counts_.events > 200'000) Fail("the job does not come to an end");
       Handle(event);
     }
-    if (fault_.empty()) Check();
+    if (fault_.empty()) {
+      fault_ =
+          WorldChecks(options_, workers_, changes_.size(), counts_.joined > 0, rebuilt_).Check();
+    }
     return fault_;
   }
 
@@ -134,32 +85,7 @@ class ServiceWorld {
       return std::tie(a.time, a.number) > std::tie(b.time, b.number);
     }
   };
-  struct Worker {
-    std::unique_ptr<ServiceHost> host;
-    AgreementMember member;
-    SampleHolder holder;
-    bool runs = true;    // its code is executed
-    bool in_job = true;  // no change has said that it is gone
-    bool leaving = false, joined = false;
-    bool over = false;  // there are no more samples
-    bool blocked = false;
-    bool rebuilt = false;
-    std::optional<absl::Status> ended;
-    int64_t position = 0;
-    int brief = 0;  // the kind that it uses for a while; it has let go of those before
-    std::vector<SampleRange> computing;
-    std::map<uint64_t, std::vector<SampleRange>> said;  // by tag, not answered yet
-    std::vector<SampleRange> counted;                   // said and answered
-    std::set<uint64_t> answered;                        // tickets
-    std::vector<AgreementMember::Adopt> adopted;
-    std::vector<std::tuple<int64_t, std::string, uint64_t>> used;  // position, kind, version
-    std::map<uint64_t, ValueTitle> proposed;
-    std::vector<std::pair<ValueTitle, int64_t>> settled;
-    std::vector<Counter::Sum> sums;
-    uint64_t additions = 0;
-    uint64_t largest_sum = 0;
-  };
-  static constexpr uint16_t kAgreement = 0, kSamples = 1, kCounter = 2;
+  using Worker = WorldWorker;
 
   void Fail(const std::string& what) {
     if (fault_.empty()) fault_ = absl::StrCat("at ", now_, ": ", what);
@@ -195,7 +121,7 @@ class ServiceWorld {
     if (!host.ok()) return Fail(host.status().ToString());
     worker.host = *std::move(host);
     Schedule(now_ + random_.Between(0, 20), {.what = Event::kAct, .to = rank});
-    Ask(rank, kSamples, worker.holder.Take(BatchOf(rank)));
+    Ask(rank, kWorldSamples, worker.holder.Take(BatchOf(rank)));
   }
 
   // Clocks of workers have nothing in common.
@@ -396,11 +322,11 @@ class ServiceWorld {
 
   void OnAnswer(int rank, const Answered& answered) {
     Worker& self = worker(rank);
-    if (answered.service == kAgreement) {
+    if (answered.service == kWorldAgreement) {
       self.member.Answered(answered.tag, answered.code, answered.bytes);
       return;
     }
-    if (answered.service == kCounter) {
+    if (answered.service == kWorldCounter) {
       const auto sum = Counter::Read(answered.bytes);
       if (answered.code != absl::StatusCode::kOk || !sum.ok()) return Fail("no sum");
       self.sums.push_back(*sum);
@@ -414,7 +340,7 @@ class ServiceWorld {
       self.counted.insert(self.counted.end(), said.mapped().begin(), said.mapped().end());
     }
     self.over = grant->over;
-    if (self.over) return ReleaseBriefs(rank, kBriefs);
+    if (self.over) return ReleaseBriefs(rank, kWorldBriefs);
     self.computing = std::move(grant->ranges);
     Schedule(now_ + random_.Between(1, 10) * (rank % 3 + 1), {.what = Event::kAct, .to = rank});
   }
@@ -422,7 +348,7 @@ class ServiceWorld {
   void Do(int rank, AgreementMember::Command command) {
     Worker& self = worker(rank);
     if (auto* ask = std::get_if<AgreementMember::Ask>(&command)) {
-      Ask(rank, kAgreement, *ask);
+      Ask(rank, kWorldAgreement, *ask);
     } else if (auto* check = std::get_if<AgreementMember::Check>(&command)) {
       Digest digest = DigestOf(check->value);
       if (random_.Unit() < options_.bad_digests) digest.low ^= 1;
@@ -450,7 +376,7 @@ class ServiceWorld {
     if (self.computing.empty() || self.blocked) return;
     if (random_.Below(6) == 0) {
       ++self.additions;
-      Ask(rank, kCounter, SampleHolder::Ask{.tag = 0, .bytes = Counter::Add(1)});
+      Ask(rank, kWorldCounter, SampleHolder::Ask{.tag = 0, .bytes = Counter::Add(1)});
     }
     if (random_.Below(12) == 0) ProposeSomething(rank);
     Proceed(rank);
@@ -459,7 +385,7 @@ class ServiceWorld {
   void ProposeSomething(int rank) {
     Worker& self = worker(rank);
     std::string kind = random_.Below(2) == 0 ? "schedule" : "topology";
-    if (random_.Below(2) == 0 && self.brief < kBriefs) kind = BriefKind(self.brief);
+    if (random_.Below(2) == 0 && self.brief < kWorldBriefs) kind = WorldBriefKind(self.brief);
     uint64_t version = 1;
     for (const auto& adopted : self.adopted) {
       if (adopted.title.kind == kind) version = adopted.title.version + 1;
@@ -478,17 +404,11 @@ class ServiceWorld {
     self.proposed[*number] = title;
   }
 
-  // Kinds that workers use one after the other, each for some positions, and let go of, as those of
-  // synchronizers that end. Workers are at different ones at a time.
-  static constexpr int kBriefs = 3;
-  static constexpr int64_t kBriefPositions = 60;
-  static std::string BriefKind(int number) { return absl::StrCat("brief ", number); }
-
   // Lets go of those below `end`.
   void ReleaseBriefs(int rank, int end) {
     Worker& self = worker(rank);
     for (; self.brief < end; ++self.brief) {
-      self.member.Release(BriefKind(self.brief));
+      self.member.Release(WorldBriefKind(self.brief));
       ++counts_.released;
     }
   }
@@ -498,8 +418,8 @@ class ServiceWorld {
     Worker& self = worker(rank);
     const int64_t next = self.position + 5 + (rank * 3 + self.position) % 41;
     int64_t limit = std::min(self.member.Limit("schedule"), self.member.Limit("topology"));
-    for (int each = self.brief; each < kBriefs; ++each) {
-      limit = std::min(limit, self.member.Limit(BriefKind(each)));
+    for (int each = self.brief; each < kWorldBriefs; ++each) {
+      limit = std::min(limit, self.member.Limit(WorldBriefKind(each)));
     }
     if (next > limit) {
       counts_.blocked += !self.blocked;
@@ -509,8 +429,9 @@ class ServiceWorld {
     self.blocked = false;
     self.position = next;
     for (const char* kind : {"schedule", "topology"}) self.member.Reached(kind, next);
-    ReleaseBriefs(rank, static_cast<int>(std::min<int64_t>(next / kBriefPositions, kBriefs)));
-    for (int each = self.brief; each < kBriefs; ++each) self.member.Reached(BriefKind(each), next);
+    ReleaseBriefs(rank, static_cast<int>(std::min<int64_t>(next / kBriefPositions, kWorldBriefs)));
+    for (int each = self.brief; each < kWorldBriefs; ++each)
+      self.member.Reached(WorldBriefKind(each), next);
     std::map<std::string, uint64_t> versions;
     for (const auto& adopted : self.adopted) {
       if (adopted.from <= next) versions[adopted.title.kind] = adopted.title.version;
@@ -523,179 +444,7 @@ class ServiceWorld {
     self.holder.Use(ids);
     const SampleHolder::Ask ask = self.holder.Take(BatchOf(rank));
     self.said[ask.tag] = std::exchange(self.computing, {});
-    Ask(rank, kSamples, ask);
-  }
-
-  void Check() {
-    bool ended = false;
-    for (const auto& [rank, worker] : workers_) ended |= worker.in_job && worker.ended.has_value();
-    if (ended) return CheckEnd();
-    for (const auto& [rank, worker] : workers_) {
-      if (worker.in_job) CheckSurvivor(rank, worker);
-    }
-    CheckAgreement();
-    CheckCounter();
-    CheckSamples();
-    CheckReplicas();
-  }
-
-  // A job may only end because the counter cannot be rebuilt, and then for all.
-  void CheckEnd() {
-    if (options_.counter_rebuilds) Fail("the job has ended though all can be rebuilt");
-    for (const auto& [rank, worker] : workers_) {
-      // One that joins a job that has ended learns that from the others' going.
-      if (!worker.in_job || (worker.joined && !worker.ended.has_value())) continue;
-      if (!worker.ended.has_value()) {
-        Fail(absl::StrCat("rank ", rank, " does not know that the job has ended"));
-      } else if (worker.ended->code() != absl::StatusCode::kUnavailable ||
-                 worker.ended->message().find("lost together") == std::string::npos ||
-                 worker.ended->message().find("counter") == std::string::npos) {
-        Fail(worker.ended->ToString());
-      }
-    }
-  }
-
-  void CheckSurvivor(int rank, const Worker& worker) {
-    const std::string who = absl::StrCat("rank ", rank);
-    if (!worker.member.status().ok())
-      Fail(absl::StrCat(who, ": ", worker.member.status().ToString()));
-    if (worker.host->order().changes().size() != changes_.size() && !worker.joined) {
-      Fail(absl::StrCat(who, " does not know all changes"));
-    }
-    if (worker.leaving) return Fail(absl::StrCat(who, " cannot leave"));
-    if (!worker.over) {
-      Fail(absl::StrCat(who, worker.blocked ? " waits at position " : " waits for samples at ",
-                        worker.position));
-    }
-    // The one with which it listens for the next round.
-    if (worker.host->open_tickets().size() != 1) {
-      Fail(absl::StrCat(who, " has ", worker.host->open_tickets().size(), " open tickets"));
-    }
-    for (int each = 0; each < kBriefs; ++each) {
-      if (!worker.member.Released(BriefKind(each)) ||
-          worker.member.Limit(BriefKind(each)) != INT64_MAX) {
-        Fail(absl::StrCat(who, " has not let go of ", BriefKind(each)));
-      }
-    }
-    if (worker.member.Limit("schedule") != INT64_MAX ||
-        worker.member.Limit("topology") != INT64_MAX) {
-      Fail(absl::StrCat(who, " still waits for an outcome"));
-    }
-    for (const auto& [id, range] : worker.holder.held()) {
-      Fail(absl::StrCat(who, " holds a range of epoch ", range.epoch));
-    }
-    if (worker.sums.size() != worker.additions) Fail(absl::StrCat(who, " lacks a sum"));
-  }
-
-  void CheckAgreement() {
-    // By kind and version: what it is and from where, as all survivors say (and, unless everything
-    // had to be rebuilt, all that are gone).
-    std::map<std::pair<std::string, uint64_t>, std::pair<Digest, int64_t>> agreed;
-    for (const auto& [rank, worker] : workers_) {
-      if (!worker.in_job && rebuilt_) continue;
-      for (const auto& adopt : worker.adopted) {
-        const std::pair<Digest, int64_t> what = {adopt.title.digest, adopt.from};
-        const auto [found, added] = agreed.insert({{adopt.title.kind, adopt.title.version}, what});
-        if (found->second != what)
-          Fail(absl::StrCat("rank ", rank, " has another ", Describe(adopt.title)));
-      }
-    }
-    for (const auto& [rank, worker] : workers_) {
-      if (!worker.in_job) continue;
-      // Of kinds that are let go of, a worker may miss the last values.
-      const auto kept = [](const std::string& kind) { return !absl::StartsWith(kind, "brief"); };
-      const auto wanted = std::count_if(agreed.begin(), agreed.end(),
-                                        [&](const auto& entry) { return kept(entry.first.first); });
-      const auto had = std::count_if(worker.adopted.begin(), worker.adopted.end(),
-                                     [&](const auto& adopt) { return kept(adopt.title.kind); });
-      if (!worker.joined && had != wanted) {
-        Fail(absl::StrCat("rank ", rank, " has ", had, " of ", wanted, " values"));
-      }
-      for (const auto& [position, kind, version] : worker.used) {
-        uint64_t right = 0;
-        for (const auto& [key, what] : agreed) {
-          if (key.first == kind && what.second <= position) right = std::max(right, key.second);
-        }
-        if (version != right && !worker.joined) {
-          Fail(absl::StrCat("rank ", rank, " uses ", kind, " ", version, " at ", position,
-                            " instead of ", right));
-        }
-      }
-      for (const auto& [title, from] : worker.settled) {
-        const auto found = agreed.find({title.kind, title.version});
-        if (found == agreed.end() && !kept(title.kind)) continue;  // let go of by all since
-        if (found == agreed.end() ||
-            found->second != std::pair<Digest, int64_t>{title.digest, from}) {
-          Fail(absl::StrCat(Describe(title), " is settled and not in force"));
-        }
-      }
-    }
-  }
-
-  void CheckCounter() {
-    std::set<ServiceId> ids;
-    std::set<uint64_t> totals;
-    uint64_t asked = 0, answered = 0;
-    for (const auto& [rank, worker] : workers_) {
-      asked += worker.additions;
-      for (const Counter::Sum& sum : worker.sums) {
-        ++answered;
-        if (!ids.insert(sum.id).second) Fail("an id was made twice");
-        if (!totals.insert(sum.total).second && !rebuilt_) Fail("a sum was given twice");
-      }
-    }
-    if (!rebuilt_ && !totals.empty() && (*totals.rbegin() > asked || *totals.rbegin() < answered)) {
-      Fail(absl::StrCat("the counter is at ", *totals.rbegin(), " after ", asked, " additions"));
-    }
-  }
-
-  void CheckSamples() {
-    std::vector<Intervals> seen(options_.epochs), perhaps(options_.epochs);
-    for (const auto& [rank, worker] : workers_) {
-      for (const SampleRange& range : worker.counted) {
-        Intervals& of_epoch = seen.at(range.epoch);
-        const uint64_t before = CountOf(of_epoch);
-        AddInterval(of_epoch, range.samples);
-        if (CountOf(of_epoch) != before + range.samples.count && !rebuilt_) {
-          Fail(absl::StrCat("samples from ", range.samples.first, " of epoch ", range.epoch,
-                            " are counted twice"));
-        }
-        AddInterval(perhaps.at(range.epoch), range.samples);
-      }
-      // Of one that is gone nobody knows whether what it said last was heard.
-      for (const auto& [tag, ranges] : worker.said) {
-        for (const SampleRange& range : ranges) AddInterval(perhaps.at(range.epoch), range.samples);
-      }
-    }
-    for (uint64_t epoch = 0; epoch < options_.epochs; ++epoch) {
-      if (CountOf(perhaps[epoch]) != options_.samples) {
-        Fail(absl::StrCat("epoch ", epoch, " has ", CountOf(perhaps[epoch]), " of ",
-                          options_.samples, " samples"));
-      }
-    }
-  }
-
-  // Host and standby are in the same state.
-  void CheckReplicas() {
-    for (const auto& [rank, worker] : workers_) {
-      if (!worker.in_job || !worker.host->hosts()) continue;
-      const int standby = worker.host->order().standby();
-      if (standby >= 0 &&
-          workers_.at(standby).host->machine().State() != worker.host->machine().State()) {
-        Fail("the standby is not in the state of the host");
-      }
-      // What all have let go of is forgotten: a job may use any number of kinds. But a joiner may let go of what
-      // the others did before it came, and a service that was rebuilt does not know who did so before: such
-      // kinds, without a value in force, are remembered.
-      if (rebuilt_ || counts_.joined > 0) continue;
-      const auto& agreement =
-          static_cast<const Agreement&>(worker.host->machine().service(kAgreement));
-      for (const std::string& kind : agreement.kinds()) {
-        if (absl::StartsWith(kind, "brief")) {
-          Fail(absl::StrCat("the host knows ", kind, ", which all have let go of"));
-        }
-      }
-    }
+    Ask(rank, kWorldSamples, ask);
   }
 
   WorldOptions options_;
