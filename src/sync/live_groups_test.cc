@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "model/strategy_message.h"
 #include "strategy/registry.h"
@@ -18,6 +20,7 @@
 #include "sync/assemble.h"
 #include "sync/synchronizer_testing.h"
 #include "syncopate/service.h"
+#include "syncopate/status.h"
 #include "worker/worker_testing.h"
 
 namespace syncopate::sync {
@@ -297,6 +300,85 @@ TEST(LiveGroupsTest, TheOthersGoOnWithoutAWorkerThatGoes) {
         }
         strategy::GroupAverage machine(info);
         ExpectSameDecisions(machine, memory.decisions());
+      },
+      options);
+}
+
+// Averages all parameters of both workers after each iteration, worker 1 not in the first one. The loop waits
+// for the end of an average, however it comes.
+class TwoThatAverage : public strategy::Strategy {
+ public:
+  explicit TwoThatAverage(const strategy::WorkerInfo& info) : info_(info) {}
+  std::string name() const override { return "two"; }
+  void Step(double, const Event& event, std::vector<Command>& commands) override {
+    if (const auto* e = std::get_if<strategy::IterationBegan>(&event)) iteration_ = e->iteration;
+    if (const auto* e = std::get_if<strategy::ForwardNeeds>(&event)) {
+      commands.push_back(strategy::Proceed{e->tensor});
+    }
+    if (std::holds_alternative<strategy::BackwardEnded>(event) &&
+        (info_.rank == 0 || iteration_ > 0)) {
+      under_way_ = true;
+      commands.push_back(strategy::StartTransfer{
+          .transfer = iteration_,
+          .content = strategy::Content::kParameters,
+          .last = info_.tensors - 1,
+          .members = {0, 1},
+          .key = {.maker = 1, .number = static_cast<uint64_t>(iteration_)}});
+    }
+    under_way_ = under_way_ && !std::holds_alternative<strategy::TransferDone>(event) &&
+                 !std::holds_alternative<strategy::TransferFailed>(event);
+    drains_ = drains_ || std::holds_alternative<strategy::Drain>(event);
+    if (!drains_ || under_way_) return;
+    drains_ = false;
+    commands.push_back(strategy::Drained{});
+  }
+
+ private:
+  const strategy::WorkerInfo info_;
+  int64_t iteration_ = 0;
+  bool under_way_ = false;
+  bool drains_ = false;
+};
+
+// A member that does not come before an average's time is up costs that average. It is not told to be lost, and
+// the next average with it succeeds.
+TEST(LiveGroupsTest, AMemberThatIsOnlyLateIsNotLost) {
+  const TensorTable table = Table();
+  std::atomic<bool> was_late{false};
+  Options options;
+  options.timeout = absl::Seconds(2);
+  worker::RunWorkers(
+      2,
+      [&](Worker& worker) {
+        NumberReplica replica(table, worker.rank());
+        Memory memory;
+        auto synchronizer =
+            Synchronizer::Make(worker, table, replica,
+                               std::make_unique<TwoThatAverage>(strategy::WorkerInfo{
+                                   worker.rank(), worker.size(), table.size()}),
+                               ParametersOnly(&memory));
+        ASSERT_TRUE(synchronizer.ok()) << synchronizer.status();
+        for (int64_t iteration = 0; iteration < 2; ++iteration) {
+          ASSERT_TRUE(TrainOnce(**synchronizer, replica, table.size(), iteration).ok());
+          ASSERT_TRUE((*synchronizer)->Finish().ok());
+          if (worker.rank() == 0) was_late = true;
+          while (!was_late) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        int failed = 0, done = 0;
+        for (const strategy::Decision& decision : memory.decisions()) {
+          EXPECT_FALSE(std::holds_alternative<strategy::WorkerLost>(decision.event))
+              << ToText(decision.event);
+          EXPECT_FALSE(std::holds_alternative<strategy::WorkerLeft>(decision.event));
+          done += std::holds_alternative<strategy::TransferDone>(decision.event) ? 1 : 0;
+          const auto* e = std::get_if<strategy::TransferFailed>(&decision.event);
+          if (e == nullptr) continue;
+          ++failed;
+          EXPECT_TRUE(absl::IsDeadlineExceeded(e->why)) << e->why;
+          EXPECT_EQ(GetSuspect(e->why), 1) << e->why;
+        }
+        EXPECT_EQ(failed, worker.rank() == 0 ? 1 : 0);
+        EXPECT_EQ(done, 1);
+        ASSERT_TRUE(worker.world().Barrier().ok());
       },
       options);
 }
