@@ -79,16 +79,21 @@ void Core::Tick(int64_t now_ns) {
   FlushAll();
 }
 
+// A key may stand there several times, since a group that is forgotten and asked for again is a new one; and
+// what is done here notes groups as well. So those that are at work are found first.
 void Core::FlushAll() {
-  std::erase_if(at_work_, [this](uint64_t key) {
+  std::vector<NetGroup*> groups;
+  for (const uint64_t key : std::exchange(at_work_, {})) {
     const auto found = groups_.find(key);
-    if (found == groups_.end()) return true;  // forgotten since
-    NetGroup& group = *found->second;
-    group.gates->Flush();
-    Pump(group);
-    group.at_work = !group.operations.empty();
-    return !group.at_work;
-  });
+    if (found != groups_.end() && std::exchange(found->second->at_work, false)) {
+      groups.push_back(found->second.get());
+    }
+  }
+  for (NetGroup* group : groups) {
+    group->gates->Flush();
+    Say(*group);
+    if (!group->operations.empty()) NoteWork(*group);
+  }
 }
 
 void Core::NoteWork(NetGroup& group) {

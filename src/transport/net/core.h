@@ -180,7 +180,10 @@ class Core final : public WireHandler, private PostOffice::Carrier {
   // false if there is none to take. The data is touched here only, by the thread that works on it.
   bool TakeResult(NetGroup& group, NetOperation& operation);
   // Sends what the gate protocols of the groups want to say.
-  void Pump(NetGroup& group);
+  void Pump(NetGroup& group) {
+    NoteWork(group);
+    Say(group);
+  }
   void FlushAll();
 
   // See Transport.
@@ -261,6 +264,7 @@ class Core final : public WireHandler, private PostOffice::Carrier {
   void ExpectShares();
   // The group has something that FlushAll() or ExpectShares() must see.
   void NoteWork(NetGroup& group);
+  void Say(NetGroup& group);  // what its gate protocol wants to say now
   void PeerHasBegun(NetOperation& operation, int peer);
   FrameHeader HeaderFor(FrameType type, uint64_t group, uint64_t sequence) const;
   uint32_t FragmentsOf(uint64_t size) const;  // of a message

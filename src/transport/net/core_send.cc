@@ -102,8 +102,7 @@ void Core::SendParcel(int to, uint64_t sequence, const std::string& bytes, uint6
   SendMessage(to, header, reinterpret_cast<const std::byte*>(bytes.data()), cookie);
 }
 
-void Core::Pump(NetGroup& group) {
-  NoteWork(group);
+void Core::Say(NetGroup& group) {
   for (GateProtocol::Outgoing& outgoing : group.gates->TakeMessages()) {
     const int rank = group.members[static_cast<size_t>(outgoing.to)];
     const std::string bytes = Encode(outgoing.message);

@@ -412,6 +412,36 @@ TEST_F(CoreTest, AClosedGroupStillTellsWhatHasPassed) {
   EXPECT_FALSE(report->items[1].entered_start);
 }
 
+// A group that is asked for was among those at work again each time, and going through these wrote into memory
+// that was given back meanwhile: after deaths, when many ask, workers ended with a broken heap.
+TEST_F(CoreTest, AClosedGroupMayBeAskedForAgainAndAgain) {
+  Make(3, {1, 2});
+  uint64_t asked = 0, answered = 0;
+  for (uint64_t key = 10; key < 50; ++key) {
+    core_->Renounce(key);
+    FrameHeader header = Header(FrameType::kGate);
+    header.group = key;
+    const auto ask = [&](uint64_t round, std::vector<GateMessage::Item> items) {
+      Write(1, Frame(header, GateMessage{.kind = GateMessage::Kind::kQuery,
+                                         .round = round,
+                                         .items = std::move(items),
+                                         .ranks = {1, 0, 2}}));
+      ++asked;
+    };
+    for (uint64_t round = 1; round < key; ++round) {
+      ask(round, {});
+      ASSERT_EQ(core_->groups(), key - 10) << "all is said, and only the key is kept";
+    }
+    ask(key, {{.sequence = 0}});  // this one is kept: the operation is to be decided
+    ASSERT_EQ(core_->groups(), key - 9);
+    core_->Tick(MonotonicClock().NowNs());
+    for (const auto& [sent, payload] : SentFrames(1)) {
+      if (sent.type == FrameType::kGate && sent.group == key) ++answered;
+    }
+  }
+  EXPECT_EQ(answered, asked);
+}
+
 TEST_F(CoreTest, WhatHasComeForAGroupThatIsNotMadeIsDropped) {
   Make(2, {1});
   Write(1, Frame(Header(FrameType::kData), "early"));
