@@ -51,6 +51,10 @@ void ControlThread::Add(int fd, Reason reason) {
   Control(epoll_.get(), EPOLL_CTL_ADD, fd, EPOLLIN, reason);
 }
 
+void ControlThread::AddBell(int fd, Reason reason) {
+  Control(epoll_.get(), EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLET, reason);
+}
+
 void ControlThread::Remove(int fd) { Control(epoll_.get(), EPOLL_CTL_DEL, fd, 0, 0); }
 
 void ControlThread::Arm(int fd, Reason reason) {

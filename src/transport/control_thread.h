@@ -50,6 +50,8 @@ class ControlThread {
 
   // Wakes the thread whenever `fd` is readable.
   void Add(int fd, Reason reason);
+  // Wakes it each time that `fd`, an eventfd, is written, and now if it is readable. It need not be read.
+  void AddBell(int fd, Reason reason);
   void Remove(int fd);
   // The same for one time; then it must be armed again. `fd` is the same each time.
   void Arm(int fd, Reason reason);

@@ -83,6 +83,33 @@ TEST(ControlThreadTest, EachReasonHasItsOwnEffect) {
   EXPECT_EQ(listens, 3);
 }
 
+// Nobody reads it: each ring is heard once, also one before it was added and one during the work.
+TEST(ControlThreadTest, ABellIsHeardEachTimeThatItRings) {
+  ControlThread thread(MonotonicClock());
+  const UniqueFd bell(eventfd(0, 0));
+  std::atomic<int> works{0};
+  thread.SetWork([&] {
+    if (++works == 3) Write(bell);
+  });
+  thread.Start([] { return MonotonicClock().NowNs() + kFarNs; });
+  ASSERT_TRUE(Eventually([&] { return works == 1; })) << "at its start";
+  Write(bell);
+  thread.AddBell(bell.get(), ControlThread::kWork);
+  ASSERT_TRUE(Eventually([&] { return works == 2; })) << "it had rung before";
+  Write(bell);
+  ASSERT_TRUE(Eventually([&] { return works == 4; })) << "it rang during the work";
+  for (int i = 5; i <= 100; ++i) {
+    Write(bell);
+    ASSERT_TRUE(Eventually([&] { return works == i; }));
+  }
+  thread.Remove(bell.get());
+  Write(bell);
+  thread.Wake(ControlThread::kWork);
+  ASSERT_TRUE(Eventually([&] { return works == 101; }));
+  thread.Stop();
+  EXPECT_EQ(works, 101) << "it is not heard any more";
+}
+
 TEST(ControlThreadTest, WorkIsDoneAtTheTimeThatItSays) {
   ControlThread thread(MonotonicClock());
   std::atomic<int> works{0};

@@ -104,7 +104,7 @@ void Mailbox::Work() {
   MutexLock lock(&mutex_);
   for (transport::Mail& mail : taken) {
     if (mail.kind == MailKind::kMessage || mail.kind == MailKind::kParcel) {
-      Keep(std::move(mail));
+      Take(std::move(mail));
       continue;
     }
     // All that came before it is handed out first.
@@ -138,6 +138,7 @@ void Mailbox::DoAt(int64_t when_ns, std::function<void()> task) {
 
 // Tasks that come meanwhile wake the thread again: they do not keep it from its other duties.
 void Mailbox::RunTasks() {
+  if (tasks_.empty() && timed_.empty()) return;
   const auto due = timed_.upper_bound(clock_.NowNs());
   for (auto task = timed_.begin(); task != due; ++task) tasks_.push_back(std::move(task->second));
   timed_.erase(timed_.begin(), due);
@@ -149,7 +150,7 @@ void Mailbox::RunTasks() {
   if (!timed_.empty()) transport_.WakeControlAt(timed_.begin()->first);
 }
 
-void Mailbox::Keep(transport::Mail mail) {
+void Mailbox::Take(transport::Mail mail) {
   const auto drop = [&](const auto&... why) {
     if (std::exchange(warned_, true)) return;
     Log(LogLevel::kWarn, "mail from worker ", mail.from, " is dropped: ", why...);
@@ -167,6 +168,12 @@ void Mailbox::Keep(transport::Mail mail) {
   Mail kept = {.from = mail.from,
                .kind = message ? Mail::Kind::kMessage : Mail::Kind::kParcel,
                .bytes = mail.bytes.substr(1 + length)};
+  // The usual one goes to its handler at once. What came before it goes first, and words of workers that are
+  // gone, which others may have still to hear.
+  if (found != topics_.end() && found->second.handler != nullptr && found->second.kept.empty() &&
+      found->second.told == gone_.size()) {
+    return Hand(found->second, std::move(kept));
+  }
   if (found == topics_.end() ||
       (found->second.handler == nullptr && kept_bytes_ + CostOf(kept) > kMailKeptBytesMax)) {
     return drop("too much waits for topics that nobody receives, such as \"", name, "\"");

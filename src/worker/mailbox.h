@@ -65,8 +65,8 @@ class Mailbox {
 
   // From now on the transport's thread calls Work().
   void Begin();
-  // Files a message or parcel under its topic.
-  void Keep(transport::Mail mail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Hands a message or parcel to the handler of its topic, or files it there until there is one.
+  void Take(transport::Mail mail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Hands out all that has come.
   void HandOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs the tasks that are due, without the mutex, and says when the next one is.

@@ -55,7 +55,8 @@ class Peers {
 
   // Tells `to` that there is something in its rings from `from`, or room again in those to it.
   void TellMail(int to, int from);
-  // The ranks, a bit for each, that TellMail() was called for since the last call. Empties mail_bell().
+  // The ranks, a bit for each, that TellMail() was called for since the last call. Empties mail_bell(), unless
+  // the control thread listens to it.
   uint64_t TakeMailFrom();
   // Readable when TakeMailFrom() would return something; -1 if the bell serves Transport::bell().
   int mail_bell() const {
@@ -111,7 +112,7 @@ class Peers {
   // The time from which the others' heartbeats are judged. When this worker itself was held up
   // (stopped, or on a machine that stood still), they get their full time again.
   int64_t since_ns_ = 0;
-  bool has_work_ = false;  // used by SetControlWork() alone
+  std::atomic<bool> has_work_{false};  // the control thread's: it listens to mail_bell()
   ControlThread sentry_;
 };
 

@@ -74,6 +74,12 @@ absl::Status ShmMail::Post(int to, MailKind kind, std::string bytes) {
   if (outgoing.ended || IsLost(peers_.board(), to)) return NobodyThere(to);
   const size_t k = static_cast<size_t>(kind);
   if (outgoing.waiting_cost[k] + cost > MailQueueBytesMax(kind)) return MailQueueFull(to, kind);
+  // The usual message: nothing waits before it, and there is room.
+  if (kind == MailKind::kMessage && to != peers_.rank() && outgoing.waiting[k].empty() &&
+      WriteRecord(peers_.control(to).messages[peers_.rank()], bytes.size(), bytes)) {
+    peers_.TellMail(to, peers_.rank());
+    return absl::OkStatus();
+  }
   outgoing.waiting_cost[k] += cost;
   if (to == peers_.rank()) {
     own_.push_back({.from = to, .kind = kind, .bytes = std::move(bytes)});
@@ -156,8 +162,11 @@ void ShmMail::Empty(int from, std::vector<Mail>& mail) {
         {.from = from, .kind = MailKind::kParcel, .bytes = std::exchange(incoming.parcel, {})});
   }
   for (MailRing* ring : {&messages, &parcels}) {
-    // Exchange: a sender that says so from now on sees the room that there is now.
-    if (ring->sender_waits.exchange(0) != 0) peers_.TellMail(from, peers_.rank());
+    // The reads above and this look are in the one order of all such accesses: a sender that says so later sees
+    // the room that there is now. To write there each time would take the line from the sender each time.
+    if (ring->sender_waits.load() != 0 && ring->sender_waits.exchange(0) != 0) {
+      peers_.TellMail(from, peers_.rank());
+    }
   }
 }
 
