@@ -104,7 +104,7 @@ def slow_case(name, network, host, factor):
 def fixed_cases():
     lab = two_racks()
     return [Case("unchanged", lab, [], lab), uplink_case("uplink", lab, "rack1", 50), nic_case("nic", lab, "h5", 100),
-            udp_case("udp", lab, "rack1", 100), tcp_case("tcp", lab, "rack1"), slow_case("slow", lab, "h3", 3)]
+            udp_case("udp", lab, "rack1", 100), tcp_case("tcp", lab, "rack1"), slow_case("slow", lab, "h3", 10)]
 
 
 def random_case(random, name):
@@ -129,7 +129,7 @@ def random_case(random, name):
         return udp_case(name, network, rack, round(uplinks[rack][1] * random.choice([0.3, 0.5, 0.7])))
     if kind == "tcp":
         return tcp_case(name, network, rack)
-    return slow_case(name, network, host, random.choice([2, 3, 5]))
+    return slow_case(name, network, host, random.choice([5, 10, 20]))
 
 
 CHANGE_IN_WORDS = re.compile(r"([\w.>-]+): (?:about )?([\d.]+) ([kMG]?)B/s -> ([\d.]+) ([kMG]?)B/s")
