@@ -7,8 +7,9 @@
 //     a request of 64 bytes to a service of rank 0 and its answer, asked by the last rank, beside a
 //     message to rank 0 and back, taken in turns; all workers are idle
 //   syncopate launch -n 4 -- mail_benchmark beside 104857600 10 10 1000
-//     10 pairs of 10 all-reduces of 100 MiB, without and with 1,000 messages a second of each worker:
-//     the ratio of their times, and beside it that of two such rounds without messages (A/A)
+//     10 turns of 10 all-reduces of 100 MiB alone, beside a thread of each worker that wakes up every
+//     millisecond, and beside such a thread that sends 1,000 messages a second: the ratios of their times,
+//     and beside them that of two rounds alone (A/A)
 //
 // The same on hosts: syncopate lab run LAB -- mail_benchmark ...
 #include <arpa/inet.h>
@@ -16,6 +17,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,6 +30,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -279,7 +282,7 @@ void Asking(Worker& worker, int rounds) {
   for (const char* topic : {"ping", "back", "end"}) Fatal(worker.Receive(topic, nullptr));
 }
 
-// Sends messages to the next worker at this rate, from a thread of its own, while it lives.
+// Wakes up every millisecond, in a thread of its own, and sends messages to the next worker at this rate.
 class Chatter {
  public:
   Chatter(Worker& worker, int per_second) {
@@ -308,7 +311,49 @@ class Chatter {
   std::thread thread_;
 };
 
-void Beside(Worker& worker, uint64_t bytes, int calls, int pairs, int per_second) {
+// What this process has taken so far.
+double ProcessorSeconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// What all-reduces run beside.
+enum Beside { kNothing, kThreads, kMessages, kNothingAgain, kBesides };
+struct Took {
+  double seconds = 0;    // of this worker's
+  double processor = 0;  // of all workers
+};
+
+void PrintRatios(const char* what, const std::vector<Took>& of, const std::vector<Took>& to) {
+  std::vector<double> seconds, processor;
+  for (size_t turn = 0; turn < of.size(); ++turn) {
+    seconds.push_back(of[turn].seconds / to[turn].seconds);
+    processor.push_back(of[turn].processor / to[turn].processor);
+  }
+  std::printf("%-20s median %.4f  (%.4f to %.4f), processor time %.4f\n", what,
+              Quantile(seconds, 0.5), Quantile(seconds, 0.1), Quantile(seconds, 0.9),
+              Quantile(processor, 0.5));
+}
+
+// Waits until all that the worker before this one has sent has come; a worker knows only what it has sent
+// itself. Returns how many all have sent, and how many have come.
+std::pair<double, double> AwaitMessages(Worker& worker, int64_t sent,
+                                        const std::atomic<int64_t>& came) {
+  double total[2] = {0, -1};
+  for (int i = 0; i < 6000 && total[1] < total[0]; ++i) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    total[0] = static_cast<double>(sent);
+    total[1] = static_cast<double>(came);
+    Fatal(worker.world().AllReduce(Array::Of(total, 2), ReduceOp::kSum));
+  }
+  return {total[0], total[1]};
+}
+
+void CallsBeside(Worker& worker, uint64_t bytes, int calls, int turns, int per_second) {
   std::atomic<int64_t> came{0};
   Fatal(worker.Receive("chatter", [&](Mail mail) {
     if (mail.kind == Mail::Kind::kMessage) ++came;
@@ -317,53 +362,47 @@ void Beside(Worker& worker, uint64_t bytes, int calls, int pairs, int per_second
   Fatal(buffer.status());
   std::fill_n(buffer->as<float>(), bytes / sizeof(float), 1.0F);
   int64_t sent = 0;
-  const auto seconds = [&](bool chat) {
+  const auto measure = [&](Beside beside) {
     Fatal(worker.world().Barrier());
     std::unique_ptr<Chatter> chatter;
-    if (chat) chatter = std::make_unique<Chatter>(worker, per_second);
+    if (beside == kThreads || beside == kMessages) {
+      chatter = std::make_unique<Chatter>(worker, beside == kMessages ? per_second : 0);
+    }
+    Took took;
+    const double processor = ProcessorSeconds();
     const int64_t begin_ns = MonotonicClock().NowNs();
     for (int i = 0; i < calls; ++i) {
       Fatal(worker.world().AllReduce(Array::Of(buffer->as<float>(), bytes / sizeof(float)),
                                      ReduceOp::kAverage));
     }
-    const double took = static_cast<double>(MonotonicClock().NowNs() - begin_ns) * 1e-9;
+    took.seconds = static_cast<double>(MonotonicClock().NowNs() - begin_ns) * 1e-9;
+    took.processor = ProcessorSeconds() - processor;
     if (chatter != nullptr) sent += chatter->Stop();
+    Fatal(worker.world().AllReduce(Array::Of(&took.processor, 1), ReduceOp::kSum));
     return took;
   };
   // Between hosts the plan is what counts, not the quick choice before it.
   Fatal(worker.world().AwaitPlan(
       {.data = Array::Of(buffer->as<float>(), bytes / sizeof(float)), .op = ReduceOp::kAverage}));
-  (void)seconds(false);
-  std::vector<double> plain, with;
-  for (int pair = 0; pair < pairs; ++pair) {
-    // The order changes with every pair.
-    const bool chat_first = pair % 2 == 1;
-    const double first = seconds(chat_first);
-    const double second = seconds(!chat_first);
-    with.push_back(chat_first ? first / second : second / first);
-    const double third = seconds(false);
-    const double fourth = seconds(false);
-    plain.push_back(third / fourth);
+  (void)measure(kNothing);
+  std::vector<Took> took[kBesides];
+  for (int turn = 0; turn < turns; ++turn) {
+    for (int i = 0; i < kBesides; ++i) {
+      // Each is first in some turns, and the order is reversed in every other one.
+      const int next = ((turn % 2 == 0 ? i : kBesides - 1 - i) + turn / 2) % kBesides;
+      took[next].push_back(measure(static_cast<Beside>(next)));
+    }
   }
-  // All that the one before has sent comes here; a worker knows only what it has sent itself.
-  double total[2] = {static_cast<double>(sent), 0};
-  for (int i = 0; i < 6000 && worker.world().AllReduce(Array::Of(total, 1), ReduceOp::kSum).ok();
-       ++i) {
-    total[1] = static_cast<double>(came);
-    Fatal(worker.world().AllReduce(Array::Of(total + 1, 1), ReduceOp::kSum));
-    if (total[1] >= total[0]) break;
-    total[0] = static_cast<double>(sent);
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  const auto [all_sent, all_came] = AwaitMessages(worker, sent, came);
   Fatal(worker.Receive("chatter", nullptr));
   if (worker.rank() != 0) return;
   std::printf("all-reduces of %llu bytes beside %d messages a second of each of %d workers\n",
               static_cast<unsigned long long>(bytes), per_second, worker.size());
-  std::printf("with / without   median %.4f  (%.4f to %.4f)\n", Quantile(with, 0.5),
-              Quantile(with, 0.1), Quantile(with, 0.9));
-  std::printf("A/A              median %.4f  (%.4f to %.4f)\n", Quantile(plain, 0.5),
-              Quantile(plain, 0.1), Quantile(plain, 0.9));
-  std::printf("messages: %.0f sent, %.0f came\n", total[0], total[1]);
+  PrintRatios("messages / threads", took[kMessages], took[kThreads]);
+  PrintRatios("threads / nothing", took[kThreads], took[kNothing]);
+  PrintRatios("messages / nothing", took[kMessages], took[kNothing]);
+  PrintRatios("nothing (A/A)", took[kNothingAgain], took[kNothing]);
+  std::printf("messages: %.0f sent, %.0f came\n", all_sent, all_came);
 }
 
 int Main(const std::vector<std::string>& arguments) {
@@ -379,7 +418,7 @@ int Main(const std::vector<std::string>& arguments) {
     std::fprintf(stderr,
                  "usage: mail_benchmark latency ROUNDS\n"
                  "       mail_benchmark ask ROUNDS\n"
-                 "       mail_benchmark beside BYTES CALLS PAIRS MESSAGES_PER_SECOND\n");
+                 "       mail_benchmark beside BYTES CALLS TURNS MESSAGES_PER_SECOND\n");
     return 2;
   }
   absl::StatusOr<std::unique_ptr<Worker>> worker = Worker::Start();
@@ -389,8 +428,8 @@ int Main(const std::vector<std::string>& arguments) {
   } else if (ask) {
     Asking(**worker, static_cast<int>(numbers[0]));
   } else {
-    Beside(**worker, numbers[0], static_cast<int>(numbers[1]), static_cast<int>(numbers[2]),
-           static_cast<int>(numbers[3]));
+    CallsBeside(**worker, numbers[0], static_cast<int>(numbers[1]), static_cast<int>(numbers[2]),
+                static_cast<int>(numbers[3]));
   }
   Fatal((*worker)->world().Barrier());
   return 0;
