@@ -130,7 +130,13 @@ void AgreementMember::Refused(uint64_t tag, const absl::Status& status) {
 }
 
 void AgreementMember::On(Settled&& answer, uint64_t tag) {
-  if (proposals_.erase(tag) > 0) commands_.push_back(Decided{tag, absl::OkStatus(), answer.from});
+  if (const auto proposal = proposals_.find(tag); proposal != proposals_.end()) {
+    // Whoever knows an outcome must report it: if host and standby are lost now, nobody else may have heard it.
+    const ValueTitle title = proposal->second.title;
+    TakeOver(title, answer.from, asked_);
+    proposals_.erase(proposal);
+    commands_.push_back(Decided{tag, absl::OkStatus(), answer.from});
+  }
   ReleaseNext();
 }
 
@@ -255,12 +261,11 @@ void AgreementMember::Use(Held value) {
   in_force_[kind] = std::move(value);
 }
 
-std::string AgreementMember::Report(bool full) const {
+std::string AgreementMember::Report() const {
   AgreementReport report;
   const auto add = [&](const ValueTitle& title, bool in_force, int64_t from,
                        const std::string& value) {
-    const bool with_value = full || value.size() <= kInlineValueBytesMax;
-    report.entries.push_back({title, in_force, from, with_value ? value : ""});
+    report.entries.push_back({title, in_force, from, value});
   };
   for (const auto& [kind, value] : in_force_) add(value.title, true, value.from, value.value);
   for (const auto& [kind, value] : missing_) add(value.title, true, value.from, "");

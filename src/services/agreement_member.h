@@ -75,8 +75,8 @@ class AgreementMember {
 
   std::vector<Command> TakeCommands();
 
-  // For ReportWanted; `full`: with the values' bytes, else with those of short ones.
-  std::string Report(bool full) const;
+  // For ReportWanted, with the values' bytes: the one that rebuilds may have let go of them, or not have them yet.
+  std::string Report() const;
 
   // Not OK: the service refuses this worker, and it hears of no more values. A limit that it has promised
   // stays for ever.

@@ -1,5 +1,7 @@
 // The state of the agreement service as bytes, and the service from what workers report.
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/limits.h"
@@ -131,34 +133,36 @@ absl::Status Agreement::Load(absl::string_view state) {
 absl::StatusOr<std::string> Agreement::Rebuild(const ServiceContext& context,
                                                const std::vector<ServiceReport>& reports) {
   *this = Agreement({});
-  std::map<std::pair<std::string, uint64_t>, std::string> values;  // by kind and version
+  // By kind and version.
+  std::map<std::pair<std::string, uint64_t>, InForce> known;
+  std::vector<AgreementReport::Entry> brought;  // with their bytes
   for (const ServiceReport& report : reports) {
     members_.insert(report.from);
-    SYNCOPATE_ASSIGN_OR_RETURN(AgreementReport known, DecodeReport(report.bytes));
-    for (AgreementReport::Entry& entry : known.entries) {
-      if (!entry.value.empty()) {
-        values[{entry.title.kind, entry.title.version}] = std::move(entry.value);
+    SYNCOPATE_ASSIGN_OR_RETURN(AgreementReport told, DecodeReport(report.bytes));
+    for (AgreementReport::Entry& entry : told.entries) {
+      const bool whole = entry.value.size() == entry.title.bytes;
+      if (entry.in_force) {
+        const auto [found, fresh] =
+            known.insert({{entry.title.kind, entry.title.version}, {entry.title, "", entry.from}});
+        const InForce& value = found->second;
+        if (value.title != entry.title || value.from != entry.from) {
+          return absl::InternalError(absl::StrCat(
+              "rank ", report.from, " uses ", Describe(entry.title), " from ", entry.from,
+              " on, others ", Describe(value.title), " from ", value.from, " on"));
+        }
       }
-      if (!entry.in_force) continue;
-      const auto found = in_force_.find(entry.title.kind);
-      if (found == in_force_.end() || found->second.title.version < entry.title.version) {
-        in_force_[entry.title.kind] = {entry.title, "", entry.from};
-      } else if (found->second.title.version == entry.title.version &&
-                 (found->second.title != entry.title || found->second.from != entry.from)) {
-        return absl::InternalError(absl::StrCat(
-            "rank ", report.from, " uses ", Describe(entry.title), " from ", entry.from,
-            " on, others ", Describe(found->second.title), " from ", found->second.from, " on"));
-      }
+      if (whole) brought.push_back(std::move(entry));
     }
   }
-  for (auto& [kind, value] : in_force_) {
-    if (value.title.bytes == 0) continue;
-    const auto found = values.find({kind, value.title.version});
-    if (found == values.end() || found->second.size() != value.title.bytes) {
-      return absl::DataLossError(
-          absl::StrCat("no live worker has brought the bytes of ", Describe(value.title)));
-    }
-    value.value = std::move(found->second);
+  // The newest of each kind. One of which no live worker has the bytes is used by none: those that used it are
+  // lost or have let go of its kind, and those that fetch it go on without it.
+  for (auto& [name, value] : known) {
+    const auto with_bytes =
+        std::find_if(brought.begin(), brought.end(),
+                     [&value = value](const auto& entry) { return entry.title == value.title; });
+    if (with_bytes == brought.end()) continue;
+    value.value = with_bytes->value;
+    in_force_[name.first] = std::move(value);
   }
   // A round that was under way is over without an outcome that anybody has heard. Who had answered is
   // told what is in force, and proposers that live ask again.

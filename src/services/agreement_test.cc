@@ -93,7 +93,7 @@ class Members {
   // The service and its host are lost with all that was under way; open requests come again.
   void Rebuild() {
     std::vector<ServiceReport> reports;
-    for (auto& [rank, member] : members_) reports.push_back({rank, member.Report(rank == 0)});
+    for (auto& [rank, member] : members_) reports.push_back({rank, member.Report()});
     ++incarnation_;
     const auto rebuilt = service_.Rebuild({.now_ns = 0, .incarnation = incarnation_}, reports);
     ASSERT_TRUE(rebuilt.ok()) << rebuilt.status();
@@ -483,9 +483,65 @@ TEST(AgreementTest, ReportsThatContradictEachOtherAreNotBelieved) {
   const auto rebuilt = service.Rebuild({}, {{0, EncodeReport(one)}, {1, EncodeReport(two)}});
   EXPECT_THAT(rebuilt.status().message(),
               AllOf(HasSubstr(DigestOf("a").ToString()), HasSubstr(DigestOf("b").ToString())));
-  one.entries[0].value.clear();
-  EXPECT_EQ(service.Rebuild({}, {{0, EncodeReport(one)}}).status().code(),
-            absl::StatusCode::kDataLoss);
+}
+
+// It was a fault that ended the job.
+TEST(AgreementTest, AValueThatNobodyHasTheBytesOfIsInForceNoMore) {
+  Agreement service({});
+  AgreementReport fetches = {{{Title("schedule", 2, "bb"), true, 30, ""}}};
+  AgreementReport late = {{{Title("schedule", 1, "a"), true, 10, "a"}}};
+  const auto rebuilt = service.Rebuild({}, {{0, EncodeReport(fetches)}, {1, EncodeReport(late)}});
+  ASSERT_TRUE(rebuilt.ok()) << rebuilt.status();
+  ServiceStep step = service.Step({}, Asked{0, 1, EncodeRequest(Fetch{"schedule", 2})});
+  ASSERT_THAT(step.answers, SizeIs(1));
+  EXPECT_EQ(step.answers[0].code, absl::StatusCode::kNotFound);
+  step = service.Step({}, Asked{0, 2, EncodeRequest(Fetch{"schedule", 1})});
+  ASSERT_THAT(step.answers, SizeIs(1));
+  EXPECT_EQ(step.answers[0].code, absl::StatusCode::kOk);
+}
+
+// Others brought only short ones, and the job ended.
+TEST(AgreementTest, ALongValueStaysThoughTheNextHostHasLetGoOfIt) {
+  Members members(3);
+  const std::string value(5000, 'v');
+  members.Propose(2, "schedule", 1, value);
+  members[0].Release("schedule");
+  members.Settle();
+  members.Rebuild();
+  members.Step(Joined{3});
+  members.members_[3];
+  members.Settle();
+  ASSERT_THAT(members.adopted_[3], SizeIs(1));
+  EXPECT_EQ(members.adopted_[3][0].value, value);
+}
+
+// The proposer is told by two answers, of which either may be lost with the host.
+TEST(AgreementTest, WhatOnlyItsProposerWasToldStaysWhenHostAndStandbyAreLost) {
+  Members members(3);
+  members.held_ = {2};
+  members[1].Reached("schedule", 40);
+  members.Propose(0, "schedule", 1, "value");
+  members[2].Checked(members.checks_.at(2).round, DigestOf("value"));
+  auto commands = members[2].TakeCommands();
+  ASSERT_THAT(commands, SizeIs(1));
+  auto step =
+      members.service_.Step({}, Asked{2, 1000, std::get<AgreementMember::Ask>(commands[0]).bytes});
+  std::erase_if(step.answers, [&](const services::Answer& answer) {
+    return answer.to != 0 || members.tags_.at({0, answer.ticket}) == 0;
+  });
+  ASSERT_THAT(step.answers, SizeIs(1));
+  members.Send(step);
+  members.Settle();
+  ASSERT_THAT(members.decided_[0], SizeIs(1));
+  EXPECT_EQ(members.decided_[0][0].from, 105);
+  members.Rebuild();
+  members.Relisten();
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_THAT(members.adopted_[rank], SizeIs(1)) << rank;
+    EXPECT_EQ(members.adopted_[rank][0].from, 105);
+    EXPECT_EQ(members.adopted_[rank][0].value, "value");
+    EXPECT_EQ(members[rank].Limit("schedule"), INT64_MAX);
+  }
 }
 
 TEST(AgreementTest, TooMuchIsRefused) {

@@ -226,8 +226,7 @@ void ServiceHost::FollowHost() {
 void ServiceHost::AnswerReportWanted() {
   if (report_wanted_ == 0 || report_wanted_ > order_.incarnation()) return;
   if (report_wanted_ == order_.incarnation()) {
-    commands_.push_back(
-        ReportWanted{.incarnation = report_wanted_, .hosts = order_.host() == rank_});
+    commands_.push_back(ReportWanted{.incarnation = report_wanted_});
   }
   report_wanted_ = 0;
 }

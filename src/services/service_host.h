@@ -72,11 +72,9 @@ struct Answered {
   absl::StatusCode code = absl::StatusCode::kOk;
   std::string bytes;  // the text of an error, if it is one
 };
-// Call GiveReports() with what this worker knows of each service. `hosts`: the report stays here, so
-// that it may be as long as it likes.
+// Call GiveReports() with what this worker knows of each service.
 struct ReportWanted {
   uint64_t incarnation = 0;
-  bool hosts = false;
 };
 // The worker may leave, and must: if it hosts it takes nothing more on.
 struct MayLeave {};

@@ -100,8 +100,11 @@ class WorldChecks {
 
   // A job may only end because the counter cannot be rebuilt, and then for all.
   void CheckEnd() {
-    if (options_.counter_rebuilds) Fail("the job has ended though all can be rebuilt");
     for (const auto& [rank, worker] : workers_) {
+      if (options_.counter_rebuilds && worker.ended.has_value()) {
+        Fail(absl::StrCat("the job has ended though all can be rebuilt: rank ", rank, ": ",
+                          worker.ended->ToString()));
+      }
       // One that joins a job that has ended learns that from the others' going.
       if (!worker.in_job || (worker.joined && !worker.ended.has_value())) continue;
       if (!worker.ended.has_value()) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,12 +12,13 @@
 
 namespace syncopate::services {
 
-// A fault happens before or after a worker in a role sends a message of a name, the `times`-th time
-// that any worker does.
+// A fault meets the worker that has a role in a request, whoever sends the message: before or after any worker
+// sends one of a name, the `times`-th time that there is such a worker.
 struct WorldFault {
-  std::string kind;     // "death", "expulsion" (it runs on for a while), "leave"
-  std::string role;     // "host", "standby", "asker"
-  std::string message;  // "request", "event", "ack", "answer", "state"
+  std::string kind;  // "death", "expulsion" (it runs on for a while), "leave"
+  std::string role;  // "host", "standby", "asker"
+  std::string
+      message;  // "request", "event", "ack", "answer", "state": the steps of a request, and of a takeover
   bool after = false;
   int times = 1;
 
@@ -52,11 +52,11 @@ inline WorldOptions DrawWorld(uint64_t seed) {
   // One that may host always stays.
   const int faults = static_cast<int>(random.Below(static_cast<uint64_t>(std::min(candidates, 4))));
   const std::vector<std::string> kinds = {"death", "death", "expulsion", "leave"};
-  const std::vector<std::pair<std::string, std::string>> steps = {
-      {"asker", "request"}, {"host", "event"}, {"host", "answer"},
-      {"standby", "ack"},   {"host", "state"}, {"standby", "request"}};
+  const std::vector<std::string> roles = {"host", "standby", "asker"};
+  const std::vector<std::string> messages = {"request", "event", "ack", "answer", "state"};
   for (int i = 0; i < faults; ++i) {
-    const auto& [role, message] = steps[random.Below(steps.size())];
+    const std::string& role = roles[random.Below(roles.size())];
+    const std::string& message = messages[random.Below(messages.size())];
     options.faults.push_back(
         {.kind = kinds[random.Below(kinds.size())],
          .role = role,

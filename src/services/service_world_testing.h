@@ -26,6 +26,7 @@
 #include "services/sample_holder.h"
 #include "services/sample_ranges.h"
 #include "services/service_host.h"
+#include "services/service_message.h"
 #include "services/service_world_checks_testing.h"
 #include "services/service_world_options_testing.h"
 
@@ -69,7 +70,7 @@ class ServiceWorld {
 
  private:
   struct Event {
-    enum What { kMail, kChange, kAct, kChecked, kDie, kJoin };
+    enum What { kMail, kChange, kAct, kChecked, kDie, kJoin, kLeave };
     What what = kAct;
     int to = -1;
     int from = -1;
@@ -207,35 +208,56 @@ class ServiceWorld {
     int others = 0;
     for (int i = 0; i < options_.workers - options_.servers; ++i) {
       const Worker& each = workers_.at(i);
-      others += i != rank && each.in_job && !each.leaving;
+      others += i != rank && each.in_job && !each.leaving && !leave_soon_.contains(i);
     }
     return others > 0;
   }
 
-  std::string RoleOf(int rank) const {
-    const HostOrder& order = workers_.at(rank).host->order();
-    return order.host() == rank ? "host" : order.standby() == rank ? "standby" : "asker";
+  // Whose request a message is about; -1: nobody's. Of a state it is any worker that only asks.
+  int AskerOf(int from, int to, const ServiceMessage& message) {
+    if (std::holds_alternative<RequestMessage>(message.body)) return from;
+    if (std::holds_alternative<AnswerMessage>(message.body)) return to;
+    if (const auto* event = std::get_if<EventMessage>(&message.body)) {
+      const auto* request = std::get_if<LoggedRequest>(&event->event);
+      const int asker = request == nullptr ? -1 : request->from;
+      askers_[{message.incarnation, event->sequence}] = asker;
+      return asker;
+    }
+    if (const auto* ack = std::get_if<AckMessage>(&message.body)) {
+      const auto found = askers_.find({message.incarnation, ack->sequence});
+      return found == askers_.end() ? -1 : found->second;
+    }
+    int last = -1;
+    for (const auto& [rank, worker] : workers_) last = worker.in_job ? rank : last;
+    return last;
   }
 
-  // Whether a fault meets the worker right now, in its course of sending `message`.
-  void MeetFaults(int rank, const std::string& message, bool after) {
-    for (size_t i = 0; i < options_.faults.size(); ++i) {
-      WorldFault& fault = options_.faults[i];
-      if (fault.times <= 0 || fault.message != message || fault.after != after ||
-          fault.role != RoleOf(rank)) {
-        continue;
-      }
-      if (--fault.times > 0 || !worker(rank).runs || !MayGo(rank)) continue;
+  // The worker in this role as the sender sees it; -1: there is none that is still there.
+  int VictimOf(const std::string& role, int from, int asker) const {
+    const HostOrder& order = workers_.at(from).host->order();
+    int victim = role == "host" ? order.host() : role == "standby" ? order.standby() : asker;
+    if (role == "asker" && (victim == order.host() || victim == order.standby())) victim = -1;
+    if (victim < 0) return -1;
+    const Worker& worker = workers_.at(victim);
+    return worker.runs && worker.in_job && !worker.leaving ? victim : -1;
+  }
+
+  void MeetFaults(int from, int asker, const std::string& message, bool after) {
+    for (WorldFault& fault : options_.faults) {
+      if (fault.times <= 0 || fault.message != message || fault.after != after) continue;
+      const int victim = VictimOf(fault.role, from, asker);
+      if (victim < 0 || --fault.times > 0 || !MayGo(victim)) continue;
       ++counts_.faults[fault.Name()];
       if (fault.kind == "leave") {
-        leave_soon_.insert(rank);  // not inside of a step
+        leave_soon_.insert(victim);  // not inside of a step
+        Schedule(now_, {.what = Event::kLeave, .to = victim});
       } else {
         if (fault.kind == "death") {
-          worker(rank).runs = false;
+          worker(victim).runs = false;
         } else {
-          Schedule(now_ + random_.Between(0, 100), {.what = Event::kDie, .to = rank});
+          Schedule(now_ + random_.Between(0, 100), {.what = Event::kDie, .to = victim});
         }
-        Gone(rank, Change::Kind::kLost);
+        Gone(victim, Change::Kind::kLost);
       }
     }
   }
@@ -244,8 +266,9 @@ class ServiceWorld {
     const auto message = DecodeMessage(bytes);
     if (!message.ok()) return Fail(message.status().ToString());
     const std::string name(NameOf(*message));
+    const int asker = AskerOf(from, to, *message);
     if (parcel != (bytes.size() > limits::kMailBytesMax)) Fail("a parcel for a short message");
-    MeetFaults(from, name, /*after=*/false);
+    MeetFaults(from, asker, name, /*after=*/false);
     if (!worker(from).runs) return;
     ++(parcel ? counts_.parcels : counts_.messages);
     int64_t& last = last_mail_[{from, to, parcel}];
@@ -254,7 +277,7 @@ class ServiceWorld {
       last = std::max(last, not_before->second + 1);
     }
     Schedule(last, {.what = Event::kMail, .to = to, .from = from, .bytes = std::move(bytes)});
-    MeetFaults(from, name, /*after=*/true);
+    MeetFaults(from, asker, name, /*after=*/true);
   }
 
   template <typename Request>
@@ -300,10 +323,10 @@ class ServiceWorld {
       if (!self.answered.insert(answered->ticket).second) Fail("a ticket is answered twice");
       OnAnswer(rank, *answered);
     } else if (auto* wanted = std::get_if<ReportWanted>(&command)) {
-      self.host->GiveReports(wanted->incarnation,
-                             {self.member.Report(wanted->hosts), self.holder.Report(),
-                              Counter::Report(self.largest_sum)},
-                             now_ + Skew(rank));
+      self.host->GiveReports(
+          wanted->incarnation,
+          {self.member.Report(), self.holder.Report(), Counter::Report(self.largest_sum)},
+          now_ + Skew(rank));
     } else if (std::holds_alternative<MayLeave>(command)) {
       ++counts_.left;
       Schedule(now_ + random_.Between(0, 30), {.what = Event::kDie, .to = rank});
@@ -463,6 +486,8 @@ class ServiceWorld {
   std::map<int, int64_t> learnt_;                      // rank: when it learns its last change
   std::map<std::pair<int, uint64_t>, int64_t> knows_;
   std::set<int> leave_soon_;
+  std::map<std::pair<uint64_t, uint64_t>, int>
+      askers_;  // incarnation, number of an event: who asked
 };
 
 }  // namespace syncopate::services

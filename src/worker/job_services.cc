@@ -56,12 +56,10 @@ absl::Status JobServices::Add(std::unique_ptr<Service> service, std::function<st
     return refuse(absl::ResourceExhaustedError(absl::StrCat(
         "there are ", most, owner ? " services of strategies" : " services", " already")));
   }
-  LiveService::Report reporter;
-  if (report) reporter = [report = std::move(report)](bool /*whole*/) { return report(); };
   LiveService::Options options = options_;
   options.name = name;
   absl::StatusOr<std::unique_ptr<LiveService>> live =
-      LiveService::Start(mailbox_, clock_, options, std::move(service), std::move(reporter));
+      LiveService::Start(mailbox_, clock_, options, std::move(service), std::move(report));
   if (!live.ok()) return refuse(live.status());
   added_[name] = *std::move(live);
   owned_ += owner ? 1 : 0;

@@ -25,12 +25,11 @@ absl::StatusOr<std::unique_ptr<LiveAgreement>> LiveAgreement::Start(
   auto live = std::unique_ptr<LiveAgreement>(new LiveAgreement(mailbox, clock));
   LiveAgreement* const self = live.get();
   SYNCOPATE_ASSIGN_OR_RETURN(
-      live->service_,
-      LiveService::Start(mailbox, clock, options, std::make_unique<services::Agreement>(everyone),
-                         [self](bool whole) {
-                           MutexLock lock(&self->mutex_);
-                           return self->member_.Report(whole);
-                         }));
+      live->service_, LiveService::Start(mailbox, clock, options,
+                                         std::make_unique<services::Agreement>(everyone), [self] {
+                                           MutexLock lock(&self->mutex_);
+                                           return self->member_.Report();
+                                         }));
   // The member listens from its beginning.
   mailbox.Do([self] { self->Carry(); });
   return live;

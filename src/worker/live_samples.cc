@@ -16,12 +16,11 @@ absl::StatusOr<std::unique_ptr<LiveSamples>> LiveSamples::Start(
   auto live = std::unique_ptr<LiveSamples>(new LiveSamples(clock));
   LiveSamples* const self = live.get();
   SYNCOPATE_ASSIGN_OR_RETURN(
-      live->service_,
-      LiveService::Start(mailbox, clock, options, std::make_unique<services::SampleRanges>(ranges),
-                         [self](bool /*whole*/) {
-                           MutexLock lock(&self->mutex_);
-                           return self->holder_.Report();
-                         }));
+      live->service_, LiveService::Start(mailbox, clock, options,
+                                         std::make_unique<services::SampleRanges>(ranges), [self] {
+                                           MutexLock lock(&self->mutex_);
+                                           return self->holder_.Report();
+                                         }));
   return live;
 }
 

@@ -262,8 +262,7 @@ void LiveService::Carry(services::Answered& command) {
 }
 
 void LiveService::Carry(services::ReportWanted& command) {
-  host_->GiveReports(command.incarnation, {report_ ? report_(command.hosts) : std::string()},
-                     clock_.NowNs());
+  host_->GiveReports(command.incarnation, {report_ ? report_() : std::string()}, clock_.NowNs());
 }
 
 void LiveService::Carry(services::MayLeave& /*command*/) {

@@ -40,9 +40,8 @@ class LiveService {
     std::string name = {};             // by which workers know it; empty: the service's own
   };
   using Answered = std::function<void(absl::StatusOr<std::string>)>;
-  // What this worker knows of the service, for its rebuilding; `whole`: it may be as long as it likes.
-  // On the control thread.
-  using Report = std::function<std::string(bool whole)>;
+  // What this worker knows of the service, for its rebuilding. On the control thread.
+  using Report = std::function<std::string()>;
 
   // The mailbox and the clock must outlive it, and the mailbox must be stopped before its end.
   static absl::StatusOr<std::unique_ptr<LiveService>> Start(Mailbox& mailbox, const Clock& clock,

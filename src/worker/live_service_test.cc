@@ -50,9 +50,7 @@ class Job {
       worker.mailbox = std::make_unique<Mailbox>(*worker.transport, network_.clock());
       worker.counter = *LiveService::Start(
           *worker.mailbox, network_.clock(), options, std::make_unique<Counter>(rebuilds),
-          [&worker](bool) {
-            return Counter::Report(worker.sums.empty() ? 0 : *worker.sums.rbegin());
-          });
+          [&worker] { return Counter::Report(worker.sums.empty() ? 0 : *worker.sums.rbegin()); });
       worker.agreement = *LiveAgreement::Start(*worker.mailbox, network_.clock(), options);
       EXPECT_TRUE(
           worker.agreement
