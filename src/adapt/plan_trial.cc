@@ -24,9 +24,9 @@ double PlanTrial::Usual() const {
 void PlanTrial::Iteration(Plan had, std::optional<double> seconds) {
   if (over_) return;
   const Turn& turn = Turns()[turn_];
-  if (had != turn.plan) {
+  if (had != turn.plan || (!seconds && !changing_)) {
     if (++waited_ > kChangeMost) {
-      Stop(absl::StrCat("plans did not change within ", kChangeMost, " iterations"));
+      Stop(absl::StrCat(kChangeMost, " iterations of a turn say nothing"));
     }
     return;
   }
@@ -34,7 +34,6 @@ void PlanTrial::Iteration(Plan had, std::optional<double> seconds) {
     if (turn.iterations == 0) NextTurn();
     return;
   }
-  if (!seconds) return;
   if (turn.counts) {
     (turn.plan == Plan::kNew ? new_ : old_).push_back(*seconds);
   } else {

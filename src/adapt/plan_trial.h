@@ -23,10 +23,11 @@ class PlanTrial {
  public:
   enum class Plan { kOld, kNew };
 
-  static constexpr int kTurn = 3;         // iterations of a turn that count
-  static constexpr int kUsual = 8;        // of the old plan before the first one that counts
-  static constexpr double kFarOff = 2;    // times the old plan's median ends a turn of the new one
-  static constexpr int kChangeMost = 50;  // iterations until a change that was wanted is in force
+  static constexpr int kTurn = 3;       // iterations of a turn that count
+  static constexpr int kUsual = 5;      // of the old plan before the first one that counts
+  static constexpr double kFarOff = 2;  // times the old plan's median ends a turn of the new one
+  // Iterations of a turn that do not count, among them those until a change is in force.
+  static constexpr int kChangeMost = 50;
   // A new plan that is better by less than this part is not: there is as much noise.
   static constexpr double kBetterBy = 0.02;
 
@@ -68,7 +69,7 @@ class PlanTrial {
   bool over_ = false;
   size_t turn_ = 0;
   int seen_ = 0;          // iterations of this turn
-  int waited_ = 0;        // iterations for a change
+  int waited_ = 0;        // iterations of this turn that do not count
   bool changing_ = true;  // the first iteration of this turn is one in which plans change
   std::vector<double> usual_, old_, new_;
   Outcome outcome_;

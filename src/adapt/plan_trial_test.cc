@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using Plan = PlanTrial::Plan;
 
 // A job in which a change is in force `delay` iterations after it was wanted.
-struct Job {
+struct TriedJob {
   int delay = 2;
   // The seconds of an iteration with a plan; `change`: it is the first one with it.
   std::function<std::optional<double>(Plan plan, bool change)> seconds;
@@ -45,9 +45,9 @@ struct Job {
 TEST(PlanTrialTest, ABetterPlanStays) {
   for (const int delay : {0, 1, 5}) {
     PlanTrial trial;
-    Job job{.delay = delay, .seconds = [](Plan plan, bool change) {
-              return (plan == Plan::kNew ? 0.08 : 0.1) * (change ? 10 : 1);
-            }};
+    TriedJob job{.delay = delay, .seconds = [](Plan plan, bool change) {
+                   return (plan == Plan::kNew ? 0.08 : 0.1) * (change ? 10 : 1);
+                 }};
     job.Run(trial);
     ASSERT_TRUE(trial.over());
     EXPECT_EQ(trial.wanted(), Plan::kNew);
@@ -61,7 +61,7 @@ TEST(PlanTrialTest, ABetterPlanStays) {
 
 TEST(PlanTrialTest, AWorsePlanGoes) {
   PlanTrial trial;
-  Job job{.seconds = [](Plan plan, bool) { return plan == Plan::kNew ? 0.11 : 0.1; }};
+  TriedJob job{.seconds = [](Plan plan, bool) { return plan == Plan::kNew ? 0.11 : 0.1; }};
   job.Run(trial);
   ASSERT_TRUE(trial.over());
   EXPECT_EQ(trial.wanted(), Plan::kOld);
@@ -70,7 +70,7 @@ TEST(PlanTrialTest, AWorsePlanGoes) {
 
 TEST(PlanTrialTest, APlanThatIsAlikeIsNotWorthAChange) {
   PlanTrial trial;
-  Job job{.seconds = [](Plan plan, bool) { return plan == Plan::kNew ? 0.099 : 0.1; }};
+  TriedJob job{.seconds = [](Plan plan, bool) { return plan == Plan::kNew ? 0.099 : 0.1; }};
   job.Run(trial);
   EXPECT_EQ(trial.wanted(), Plan::kOld);
 }
@@ -79,8 +79,8 @@ TEST(PlanTrialTest, APlanThatIsAlikeIsNotWorthAChange) {
 TEST(PlanTrialTest, AMuchWorsePlanIsLeftAtOnce) {
   const auto tried = [](double seconds) {
     PlanTrial trial;
-    Job job{.delay = 0,
-            .seconds = [=](Plan plan, bool) { return plan == Plan::kNew ? seconds : 0.1; }};
+    TriedJob job{.delay = 0,
+                 .seconds = [=](Plan plan, bool) { return plan == Plan::kNew ? seconds : 0.1; }};
     job.Run(trial);
     EXPECT_EQ(trial.wanted(), Plan::kOld);
     return job.with_new;
@@ -97,7 +97,7 @@ TEST(PlanTrialTest, SingleSlowIterationsDecideNothing) {
     for (const double factor : {0.8, 1.25}) {
       PlanTrial trial;
       int of_turn = 0;
-      Job job{.seconds = [&](Plan plan, bool) {
+      TriedJob job{.seconds = [&](Plan plan, bool) {
         // One iteration in seven is slow, whichever plan it has; all have noise of 8 %.
         const double noise = 0.92 + 0.16 * random.Unit();
         const double slow = ++of_turn % 7 == 0 ? 1.9 : 1;
@@ -112,7 +112,7 @@ TEST(PlanTrialTest, SingleSlowIterationsDecideNothing) {
 // The network becomes four times as slow in the middle: both plans have turns after that as before it.
 TEST(PlanTrialTest, AChangeBetweenTurnsMeetsBothPlans) {
   PlanTrial trial;
-  Job job;
+  TriedJob job;
   job.delay = 0;
   job.seconds = [&](Plan plan, bool) {
     const double slower = job.iterations > 4 + PlanTrial::kUsual + 2 * PlanTrial::kTurn ? 4 : 1;
@@ -125,7 +125,7 @@ TEST(PlanTrialTest, AChangeBetweenTurnsMeetsBothPlans) {
 TEST(PlanTrialTest, IterationsThatSomethingElseTookPartInDoNotCount) {
   PlanTrial trial;
   int number = 0;
-  Job job{.seconds = [&](Plan plan, bool) -> std::optional<double> {
+  TriedJob job{.seconds = [&](Plan plan, bool) -> std::optional<double> {
     if (++number % 2 == 0) return std::nullopt;
     return plan == Plan::kNew ? 0.08 : 0.1;
   }};
@@ -137,7 +137,8 @@ TEST(PlanTrialTest, IterationsThatSomethingElseTookPartInDoNotCount) {
 TEST(PlanTrialTest, ALossInMidTrialLeavesTheOldPlan) {
   for (int after = 0; after < 40; ++after) {
     PlanTrial trial;
-    Job job{.delay = 1, .seconds = [](Plan plan, bool) { return plan == Plan::kNew ? 0.05 : 0.1; }};
+    TriedJob job{.delay = 1,
+                 .seconds = [](Plan plan, bool) { return plan == Plan::kNew ? 0.05 : 0.1; }};
     while (!trial.over() && job.iterations < after) job.Step(trial);
     if (trial.over()) continue;
     trial.Stop("worker 2 is lost");

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "base/figures.h"
 #include "base/median.h"
 #include "base/status.h"
 #include "schedule/timeline.h"
@@ -18,6 +19,7 @@ constexpr size_t kIterationsKept = 32;    // the newest count
 constexpr double kUnknown = 1e30;         // of a transfer that this worker has not seen
 constexpr char kRefused[] = "refused: ";  // rank 0 could not plan; a schedule begins otherwise
 constexpr char kUntilProfiled[] = "bucket";
+constexpr int kRefusedMost = 10;  // trials in a row that each double the time until the next
 
 // The smallest table that a planner takes, to try one with before there is a profile.
 TensorTable OneTensor() {
@@ -86,7 +88,7 @@ absl::StatusOr<std::unique_ptr<ScheduleKeeper>> ScheduleKeeper::Make(
                                 .status());
   std::unique_ptr<ScheduleKeeper> keeper(new ScheduleKeeper(
       exchange, std::move(table), std::move(planner), std::move(costs), std::move(policy)));
-  if (!keeper->costs_known_ && !keeper->policy_.measure) {
+  if (!keeper->costs_known_ && !keeper->policy_.measure && keeper->policy_.upkeep) {
     return absl::InvalidArgumentError(absl::StrCat(
         "schedule keeper: ", keeper->planner_,
         " plans by costs, which are neither given nor is there a way to measure them"));
@@ -139,8 +141,9 @@ absl::StatusOr<cost::CommunicationCosts> ScheduleKeeper::Measure(double budget_s
 // It depends on the iteration alone, so all workers look after the same ones without a message.
 bool ScheduleKeeper::LooksAfter(int64_t iteration) const {
   const int64_t after = iteration + 1 - policy_.first_look;
-  if (after == 0) return true;
-  return after > 0 && after % policy_.look_every == 0 && schedule::PlansByMeasurements(planner_);
+  if (after == 0) return policy_.upkeep || policy_.measure_first;
+  return after > 0 && after % policy_.look_every == 0 && policy_.upkeep &&
+         schedule::PlansByMeasurements(planner_);
 }
 
 // Rank 0 plans alone, since another processor may round differently. A refusal is sent as text in
@@ -188,7 +191,7 @@ void ScheduleKeeper::Keep(const IterationTimes& times, absl::Span<const EndedTra
   }
 }
 
-absl::StatusOr<std::optional<Schedule>> ScheduleKeeper::AfterIteration(
+absl::StatusOr<ScheduleKeeper::News> ScheduleKeeper::AfterIteration(
     int64_t iteration, const IterationTimes& times, absl::Span<const EndedTransfer> transfers,
     const std::shared_ptr<const Schedule>& used) {
   const size_t tensors = static_cast<size_t>(table_.size());
@@ -196,11 +199,31 @@ absl::StatusOr<std::optional<Schedule>> ScheduleKeeper::AfterIteration(
     return absl::InvalidArgumentError(absl::StrCat(
         "schedule keeper: times of ", times.backward.size(), " tensors for a table of ", tensors));
   }
+  const std::optional<double> seconds = SecondsOf(iteration);
   if (used != nullptr && *used != schedule_) Used(*used);
   // The first iteration sets things up; its times say nothing about the others.
   if (iteration > 0 || policy_.first_look == 1) Keep(times, transfers);
-  if (!LooksAfter(iteration)) return std::nullopt;
+  News news;
+  if (trial_) GoOnTrying(iteration, seconds, news);
+  if (LooksAfter(iteration)) {
+    SYNCOPATE_RETURN_IF_ERROR(Look(iteration, news));
+  } else if (plans_later_) {
+    PlanNext(iteration, news);
+  }
+  ended_ns_ = policy_.clock->NowNs();
+  return news;
+}
 
+// An iteration in which all transfers were waited for was longer, and the one after it is shorter.
+std::optional<double> ScheduleKeeper::SecondsOf(int64_t iteration) {
+  const int64_t outside_ns = policy_.outside_ns ? policy_.outside_ns() : 0;
+  const bool disturbed =
+      std::exchange(outside_ns_, outside_ns) != outside_ns || LooksAfter(iteration);
+  if (std::exchange(disturbed_, disturbed) || disturbed || !ended_ns_) return std::nullopt;
+  return static_cast<double>(policy_.clock->NowNs() - *ended_ns_) * 1e-9;
+}
+
+absl::Status ScheduleKeeper::Look(int64_t iteration, News& news) {
   // From here on every decision rests on `profile`, which all workers have agreed on: all of them
   // measure and return early together, or the exchanges below would not match.
   SYNCOPATE_ASSIGN_OR_RETURN(const Profile profile, Exchange());
@@ -211,7 +234,7 @@ absl::StatusOr<std::optional<Schedule>> ScheduleKeeper::AfterIteration(
   SYNCOPATE_ASSIGN_OR_RETURN(const bool known, KnowCosts(profile, iteration));
   if (!known) {
     reason_ = PutOff(profile.elapsed);
-    return std::nullopt;
+    return absl::OkStatus();
   }
   const double change = profiled_ ? ChangeOf(table) : 1;
   std::string put_off;
@@ -221,7 +244,7 @@ absl::StatusOr<std::optional<Schedule>> ScheduleKeeper::AfterIteration(
     reason_ = absl::StrFormat(
         "times changed by %.0f %%, %s", 100 * change,
         put_off.empty() ? "costs did not" : absl::StrCat("costs may have; ", put_off));
-    return std::nullopt;
+    return absl::OkStatus();
   }
   reason_ = !profiled_      ? "first profile"
             : costs_changed ? "costs changed"
@@ -231,28 +254,60 @@ absl::StatusOr<std::optional<Schedule>> ScheduleKeeper::AfterIteration(
   table_ = table;
   // Another schedule has other errors of prediction: the ratio must be learned anew.
   usual_ratio_ = 1;
-  return PlanNext();
+  PlanNext(iteration, news);
+  return absl::OkStatus();
 }
 
-bool ScheduleKeeper::PlansAgain() const { return schedule::PlansByMeasurements(planner_); }
+bool ScheduleKeeper::PlansAgain() const {
+  return schedule::PlansByMeasurements(planner_) && (policy_.upkeep || policy_.measure_first);
+}
 
 // Rank 0 plans alone, since another processor may round differently. A plan that cannot be made leaves
 // everything as it is.
-std::optional<Schedule> ScheduleKeeper::PlanNext() {
-  if (exchange_.rank() != 0) return std::nullopt;
+void ScheduleKeeper::PlanNext(int64_t iteration, News& news) {
+  if (exchange_.rank() != 0) return;
+  // What stayed after the last trial may still be on its way.
+  plans_later_ = trial_ || iteration < next_trial_ || (policy_.trials && schedule_ != planned_);
+  if (plans_later_) return;
   absl::StatusOr<Schedule> schedule =
       schedule::MakeSchedule(planner_, table_, costs_, policy_.planning);
   if (!schedule.ok()) {
     absl::StrAppend(&reason_, "; it cannot be planned: ", schedule.status().message());
-    return std::nullopt;
+    return;
   }
-  // What was planned last may still be on its way.
   if (DigestOf(*schedule) == DigestOf(planned_)) {
     absl::StrAppend(&reason_, "; the plan is the same");
-    return std::nullopt;
+    return;
+  }
+  news.event = absl::StrCat("planned ", planner_, ": ",
+                            CountOf(schedule->transfers.size(), "transfer"), "; ", reason_);
+  if (policy_.trials && !std::exchange(trusts_, false)) {
+    trial_ = Trial{.before = planned_, .fresh = *std::move(schedule)};
+    trial_->asked = trial_->turns.wanted();
+    news.next = trial_->fresh;
+    absl::StrAppend(&news.event, "; it is tried");
+    return;
   }
   planned_ = *std::move(schedule);
-  return planned_;
+  news.next = planned_;
+}
+
+void ScheduleKeeper::GoOnTrying(int64_t iteration, std::optional<double> seconds, News& news) {
+  PlanTrial& turns = trial_->turns;
+  turns.Iteration(schedule_ == trial_->fresh ? PlanTrial::Plan::kNew : PlanTrial::Plan::kOld,
+                  seconds);
+  const bool fresh = turns.wanted() == PlanTrial::Plan::kNew;
+  if (std::exchange(trial_->asked, turns.wanted()) != turns.wanted()) {
+    news.next = fresh ? trial_->fresh : trial_->before;
+  }
+  if (!turns.over()) return;
+  news.event =
+      absl::StrCat("tried ", planner_, ": ", CountOf(trial_->fresh.transfers.size(), "transfer"),
+                   "; ", turns.outcome().why);
+  planned_ = fresh ? trial_->fresh : trial_->before;
+  refused_ = fresh ? 0 : std::min(refused_ + 1, kRefusedMost);
+  next_trial_ = iteration + (policy_.look_every << refused_);
+  trial_.reset();
 }
 
 // How long the transfers of another schedule took says nothing.

@@ -8,6 +8,10 @@
 // of the keeper's: it is told which schedule an iteration had. Whether transfers take as long as the
 // plan says is looked at too: if not, the costs are measured again.
 //
+// A new schedule is tried, not trusted: rank 0 lets it take turns with the one in use (plan_trial.h), by
+// its own times of iterations, which are those of all where all wait for each other. One that lost is
+// tried again only after twice as many iterations as the time before.
+//
 // Training stands still while costs are measured. All measurements together, the first one
 // included, take at most a small part of the time since the keeper was made (KeeperPolicy): a
 // measurement that does not fit yet is put off to a later look. Until costs are known nothing is
@@ -28,6 +32,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "adapt/job_exchange.h"
+#include "adapt/plan_trial.h"
 #include "base/clock.h"
 #include "cost/communication_costs.h"
 #include "model/iteration_times.h"
@@ -52,6 +57,14 @@ struct KeeperPolicy {
   double measure_seconds_min = 0.25;
   // Measure in Make(), with first_measure_seconds_max, whatever part of the time that is.
   bool measure_first = false;
+  // Let new schedules take turns with the one in use. The first one after measure_first is trusted.
+  bool trials = true;
+  // false: nothing is measured, planned or tried while the job runs, but for measure_first and the plan
+  // that follows it.
+  bool upkeep = true;
+  // How long this worker has done what is no part of an iteration so far, such as evaluation; null: it
+  // does nothing like that.
+  std::function<int64_t()> outside_ns = nullptr;
   // Measures the costs within `budget_seconds`, on all workers at once, after iteration `iteration`
   // (-1: before the first). Not set: costs that are given stay, and others cannot be known.
   std::function<absl::StatusOr<cost::CommunicationCosts>(double budget_seconds, int64_t iteration)>
@@ -79,12 +92,18 @@ class ScheduleKeeper {
   // is called: the training loop waits for its transfers first.
   bool LooksAfter(int64_t iteration) const;
 
+  // What there is to be done and to be told on rank 0 after an iteration.
+  struct News {
+    std::optional<Schedule> next =
+        {};                  // the schedule that is to come next, if there is another one
+    std::string event = {};  // for people; empty: nothing
+  };
   // After every iteration, from 0: its times, the transfers that ended since the last call, and the
-  // schedule that it had (null: schedule()), the same on all workers. On rank 0 the schedule that is to
-  // come next, if there is another one.
-  absl::StatusOr<std::optional<Schedule>> AfterIteration(
-      int64_t iteration, const IterationTimes& times, absl::Span<const EndedTransfer> transfers,
-      const std::shared_ptr<const Schedule>& used);
+  // schedule that it had (null: schedule()), the same on all workers. The time from the end of one call to
+  // the begin of the next one is that of the iteration.
+  absl::StatusOr<News> AfterIteration(int64_t iteration, const IterationTimes& times,
+                                      absl::Span<const EndedTransfer> transfers,
+                                      const std::shared_ptr<const Schedule>& used);
   // Whether it may ever plan another schedule than the first.
   bool PlansAgain() const;
 
@@ -118,8 +137,20 @@ class ScheduleKeeper {
 
   // Rank 0's plan to begin with, on all workers.
   absl::StatusOr<Schedule> PlanFirst(absl::string_view planner);
+  // A schedule against the one in use, on rank 0.
+  struct Trial {
+    PlanTrial turns = {};
+    Schedule before, fresh;
+    PlanTrial::Plan asked = PlanTrial::Plan::kOld;  // last, of the job
+  };
+
+  // What the iteration took, by the time since the last call; nothing: something else had a part of that.
+  std::optional<double> SecondsOf(int64_t iteration);
+  absl::Status Look(int64_t iteration, News& news);
   // On rank 0: what is to come next, if it is another one.
-  std::optional<Schedule> PlanNext();
+  void PlanNext(int64_t iteration, News& news);
+  // On rank 0, in a trial: takes the turns, and what comes of them.
+  void GoOnTrying(int64_t iteration, std::optional<double> seconds, News& news);
   // The iteration had this schedule.
   void Used(const Schedule& schedule);
   void Keep(const IterationTimes& times, absl::Span<const EndedTransfer> transfers);
@@ -149,8 +180,19 @@ class ScheduleKeeper {
   const int64_t begin_ns_;
   double measuring_seconds_ = 0;  // the workers agree on it at each look
   Schedule schedule_;
-  Schedule planned_;  // on rank 0: the last one
+  Schedule planned_;  // on rank 0: the last one, unless a trial was lost
   bool profiled_ = false;
+  // On rank 0.
+  std::optional<Trial> trial_;
+  bool trusts_ = policy_.measure_first;  // the next plan
+  bool plans_later_ = false;             // there is a reason to plan, but it cannot be tried now
+  int refused_ = 0;                      // trials in a row that were lost
+  int64_t next_trial_ = 0;               // the iteration from which on another one may begin
+  // When AfterIteration() ended last, what outside_ns said then, and whether that iteration was disturbed,
+  // so that the next one is as well.
+  std::optional<int64_t> ended_ns_;
+  int64_t outside_ns_ = 0;
+  bool disturbed_ = true;
   double usual_ratio_ = 1;  // of measured to predicted transfer times
   std::string reason_;
   // Since the last look: times by iteration, and the seconds of transfers by their first tensor.

@@ -43,6 +43,7 @@ KeeperPolicy Policy() {
   KeeperPolicy policy;
   policy.first_look = 3;
   policy.look_every = 5;
+  policy.trials = false;  // but for tests of them
   return policy;
 }
 
@@ -150,9 +151,9 @@ std::vector<int64_t> NewSchedules(
                                                   TransfersAt(**keeper, costs(now)), used);
       ASSERT_TRUE(made.ok()) << made.status();
       EXPECT_TRUE(used == nullptr || (*keeper)->schedule() == *used);
-      if (!*made) continue;
+      if (!made->next) continue;
       EXPECT_TRUE((*keeper)->LooksAfter(now));
-      course.Propose(**made);
+      course.Propose(*made->next);
       log.Plan(worker.rank(), now);
     }
   });
@@ -219,8 +220,8 @@ TEST(ScheduleKeeperTest, CostsThatProveToBeTheSameAreMeasuredOnlyOnce) {
       const auto made = (*keeper)->AfterIteration(i, Times(1e-3), TransfersAt(**keeper, slow),
                                                   course.Begin(i, &log));
       ASSERT_TRUE(made.ok()) << made.status();
-      if (!*made) continue;
-      course.Propose(**made);
+      if (!made->next) continue;
+      course.Propose(*made->next);
       log.Plan(worker.rank(), i);
     }
   });
@@ -309,7 +310,7 @@ class MeasuringJob {
       const auto made = (*keeper)->AfterIteration(now, Times(1e-3), TransfersAt(**keeper, costs()),
                                                   course.Begin(now));
       EXPECT_TRUE(made.ok()) << made.status();
-      if (made.ok() && *made) course.Propose(**made);
+      if (made.ok() && made->next) course.Propose(*made->next);
       if (worker.rank() == 0) look(now, static_cast<double>(own.NowNs()) * 1e-9, **keeper);
     }
     return measurings;
@@ -413,6 +414,99 @@ TEST(KeeperMeasuringTest, RefusesALeastAboveTheMost) {
   });
 }
 
+// ---- trials
+
+// 200 iterations in which those with another schedule than the first take `factor` times as long.
+struct TriedSchedules {
+  std::vector<std::string> events;  // of rank 0
+  std::string last;                 // the planner of the schedule in use in the end
+  int with_other = 0;               // iterations
+};
+
+TriedSchedules TrySchedules(double factor, KeeperPolicy policy, int64_t outside_every = 0) {
+  policy.trials = true;
+  policy.look_every = 25;
+  TriedSchedules result;
+  AgreedValues agreed(kWorkers, /*further=*/1);
+  RunRanks(kWorkers, [&](JobExchange& worker) {
+    Course course(agreed, worker.rank());
+    KeeperPolicy own = policy;
+    ManualClock clock;
+    own.clock = &clock;
+    int64_t outside_ns = 0;
+    own.outside_ns = [&] { return outside_ns; };
+    const auto keeper = ScheduleKeeper::Make(worker, Sizes(), "search", Costs(), own);
+    ASSERT_TRUE(keeper.ok()) << keeper.status();
+    for (int64_t i = 0; i < 200; ++i) {
+      ASSERT_TRUE(TextsOfAll(worker, "gradients", "").ok());  // nobody runs ahead
+      const std::shared_ptr<const Schedule> used = course.Begin(i);
+      const bool other = used != nullptr && used->planner == "search";
+      clock.AdvanceNs(static_cast<int64_t>(1e8 * (other ? factor : 1)));
+      if (outside_every > 0 && i % outside_every == 0) {
+        // An evaluation; the iteration after it finds all transfers ended.
+        outside_ns += 1'000'000'000;
+        clock.AdvanceNs(1'000'000'000);
+      }
+      const auto made =
+          (*keeper)->AfterIteration(i, Times(1e-3), TransfersAt(**keeper, Costs()), used);
+      ASSERT_TRUE(made.ok()) << made.status();
+      EXPECT_TRUE(worker.rank() == 0 || (!made->next && made->event.empty()));
+      if (made->next) course.Propose(*made->next);
+      if (worker.rank() != 0) continue;
+      if (!made->event.empty()) result.events.push_back(made->event);
+      result.with_other += other ? 1 : 0;
+      result.last = (*keeper)->schedule().planner;
+    }
+  });
+  return result;
+}
+
+TEST(KeeperTrialTest, ABetterScheduleStaysAndIsSaid) {
+  const TriedSchedules tried = TrySchedules(0.8, Policy());
+  EXPECT_EQ(tried.last, "search");
+  ASSERT_EQ(tried.events.size(), 2u);
+  EXPECT_THAT(tried.events[0], HasSubstr("planned search: "));
+  EXPECT_THAT(tried.events[0], HasSubstr("; it is tried"));
+  EXPECT_THAT(tried.events[1], HasSubstr("80 ms an iteration instead of 100 ms: it stays"));
+}
+
+TEST(KeeperTrialTest, AWorseScheduleIsTakenBack) {
+  const TriedSchedules tried = TrySchedules(1.2, Policy());
+  EXPECT_EQ(tried.last, "bucket");
+  ASSERT_EQ(tried.events.size(), 2u);
+  EXPECT_THAT(tried.events[1], HasSubstr("the one before stays"));
+  // Each of the three turns has the iterations that it needs, and those until it ends everywhere.
+  EXPECT_LE(tried.with_other, 2 * PlanTrial::kTurn + 3 * 4);
+}
+
+TEST(KeeperTrialTest, EvaluationsBetweenIterationsDoNotCount) {
+  for (const double factor : {0.8, 1.2}) {
+    const TriedSchedules tried = TrySchedules(factor, Policy(), /*outside_every=*/3);
+    EXPECT_EQ(tried.last, factor < 1 ? "search" : "bucket");
+  }
+}
+
+TEST(KeeperTrialTest, TheFirstScheduleAfterMeasuringFirstIsTrusted) {
+  KeeperPolicy policy = Policy();
+  policy.measure_first = true;
+  const TriedSchedules tried = TrySchedules(1.2, policy);
+  EXPECT_EQ(tried.last, "search");
+  ASSERT_EQ(tried.events.size(), 1u);
+  EXPECT_THAT(tried.events[0], Not(HasSubstr("tried")));
+}
+
+TEST(KeeperTrialTest, WithoutUpkeepNothingIsMeasuredPlannedOrTried) {
+  KeeperPolicy policy = Policy();
+  policy.upkeep = false;
+  policy.measure = [](double, int64_t) -> absl::StatusOr<cost::CommunicationCosts> {
+    ADD_FAILURE() << "measured";
+    return Costs();
+  };
+  const TriedSchedules tried = TrySchedules(0.5, policy);
+  EXPECT_EQ(tried.last, "bucket");
+  EXPECT_TRUE(tried.events.empty());
+}
+
 TEST(ScheduleKeeperTest, ATableWithTimesIsPlannedAtOnce) {
   TensorTable table = Sizes();
   for (TensorInfo& tensor : table.tensors) tensor.backward_seconds = 1e-3;
@@ -432,7 +526,7 @@ TEST(ScheduleKeeperTest, PlannersWithoutTimesLookOnceForTheProfile) {
       EXPECT_EQ((*keeper)->LooksAfter(i), i == 2);
       const auto made = (*keeper)->AfterIteration(i, Times(2e-3), {}, nullptr);
       ASSERT_TRUE(made.ok()) << made.status();
-      EXPECT_FALSE(made->has_value());
+      EXPECT_FALSE(made->next.has_value());
     }
     EXPECT_NEAR((*keeper)->table().backward_seconds(), kTensors * 2e-3, 1e-9);
     EXPECT_NEAR((*keeper)->table().forward_seconds(), kTensors * 1e-3, 1e-9);

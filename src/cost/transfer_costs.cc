@@ -84,11 +84,11 @@ double WeightedMedian(std::vector<std::pair<double, double>> values) {
 // a and b of a line through classes that went alone: the median of the slopes between sizes that are
 // far enough apart (Theil and Sen), and of what is left then. A class that is wrong moves them little.
 // Nothing: no two sizes are far enough apart.
-struct Line {
+struct LeastLine {
   double a = 0;
   double b = 0;
 };
-std::optional<Line> LineThrough(const std::vector<TransferClass>& alone) {
+std::optional<LeastLine> LineThrough(const std::vector<TransferClass>& alone) {
   std::vector<std::pair<double, double>> slopes, rests;
   for (const TransferClass& small : alone) {
     for (const TransferClass& large : alone) {
@@ -98,7 +98,7 @@ std::optional<Line> LineThrough(const std::vector<TransferClass>& alone) {
     }
   }
   if (slopes.empty()) return std::nullopt;
-  Line line;
+  LeastLine line;
   line.b = std::max(0.0, WeightedMedian(std::move(slopes)));
   // What is left of a small one is known better.
   for (const TransferClass& one : alone) {
@@ -156,7 +156,7 @@ void ReadOneSize(const std::vector<TransferClass>& alone, double now, KnownCosts
 
 void ReadAlone(const std::vector<TransferClass>& alone, double now, KnownCosts& known) {
   if (alone.empty()) return;
-  const std::optional<Line> line = LineThrough(alone);
+  const std::optional<LeastLine> line = LineThrough(alone);
   if (!line) return ReadOneSize(alone, now, known);
   const auto matters = [&](const std::function<double(const TransferClass&)>& part) {
     return std::any_of(alone.begin(), alone.end(), [&](const TransferClass& one) {

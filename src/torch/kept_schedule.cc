@@ -1,11 +1,12 @@
 #include "torch/kept_schedule.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "ATen/Parallel.h"
+#include "base/environment.h"
 #include "base/status.h"
+#include "base/switch.h"
 #include "sync/cost_probe.h"
 #include "sync/exchange.h"
 
@@ -15,6 +16,13 @@ absl::StatusOr<std::unique_ptr<adapt::ScheduleKeeper>> MakeKeeper(Worker& worker
                                                                   const std::string& planner,
                                                                   const KeeperOptions& options) {
   adapt::KeeperPolicy policy;
+  SYNCOPATE_ASSIGN_OR_RETURN(policy.upkeep,
+                             IsOn(ProcessEnvironment(), "SYNCOPATE_UPKEEP", /*otherwise=*/true));
+  if (options.recorder != nullptr) {
+    policy.outside_ns = [recorder = options.recorder] {
+      return recorder->TotalNs(SpanKind::kEvaluate) + recorder->TotalNs(SpanKind::kCheckpoint);
+    };
+  }
   policy.planning.overlap_forward = options.overlap_forward;
   policy.measure_first = options.measure_first;
   policy.measure = [&worker, options](
@@ -33,21 +41,21 @@ absl::StatusOr<std::unique_ptr<adapt::ScheduleKeeper>> MakeKeeper(Worker& worker
                                      /*costs=*/std::nullopt, policy);
 }
 
-absl::StatusOr<std::optional<Schedule>> KeepSchedule(adapt::ScheduleKeeper& keeper,
-                                                     sync::Synchronizer& synchronizer) {
+absl::StatusOr<adapt::ScheduleKeeper::News> KeepSchedule(adapt::ScheduleKeeper& keeper,
+                                                         sync::Synchronizer& synchronizer) {
   const int64_t iteration = synchronizer.iterations() - 1;
   if (keeper.LooksAfter(iteration)) {
     SYNCOPATE_RETURN_IF_ERROR(synchronizer.Finish());
     if (keeper.PlansAgain()) synchronizer.AgreeOnSchedules();
   }
   SYNCOPATE_ASSIGN_OR_RETURN(
-      std::optional<Schedule> next,
+      adapt::ScheduleKeeper::News news,
       keeper.AfterIteration(iteration, synchronizer.times(), synchronizer.TakeTransfers(),
                             synchronizer.schedule()));
-  if (next) {
-    SYNCOPATE_RETURN_IF_ERROR(synchronizer.Propose(std::make_shared<const Schedule>(*next)));
+  if (news.next) {
+    SYNCOPATE_RETURN_IF_ERROR(synchronizer.Propose(std::make_shared<const Schedule>(*news.next)));
   }
-  return next;
+  return news;
 }
 
 }  // namespace syncopate::torch

@@ -4,7 +4,6 @@
 #define SYNCOPATE_TORCH_KEPT_SCHEDULE_H_
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,7 +23,8 @@ struct KeeperOptions {
   // Measure communication costs in MakeKeeper(), however long that takes. Otherwise the job begins
   // with buckets, and measuring is put off until it fits within a small part of the job's time.
   bool measure_first = false;
-  // Gets a span for each measurement; null: none. It must outlive the keeper.
+  // Gets a span for each measurement, and knows what evaluations and checkpoints took; null: none. It must
+  // outlive the keeper.
   observe::Recorder* recorder = nullptr;
   int64_t first_iteration = 0;  // the number that the synchronizer's first iteration has there
 };
@@ -36,10 +36,10 @@ absl::StatusOr<std::unique_ptr<adapt::ScheduleKeeper>> MakeKeeper(Worker& worker
                                                                   const std::string& planner,
                                                                   const KeeperOptions& options);
 
-// To be called after each iteration of the synchronizer. On rank 0 a new plan, if there is one: it has
-// been proposed to all workers, which use it from an iteration on that they agree on.
-absl::StatusOr<std::optional<Schedule>> KeepSchedule(adapt::ScheduleKeeper& keeper,
-                                                     sync::Synchronizer& synchronizer);
+// To be called after each iteration of the synchronizer, and what follows it. What comes next by rank 0's
+// news has been proposed to all workers, which use it from an iteration on that they agree on.
+absl::StatusOr<adapt::ScheduleKeeper::News> KeepSchedule(adapt::ScheduleKeeper& keeper,
+                                                         sync::Synchronizer& synchronizer);
 
 }  // namespace syncopate::torch
 

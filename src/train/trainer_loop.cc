@@ -194,15 +194,13 @@ absl::Status Trainer::Report() {
   return absl::OkStatus();
 }
 
-// Rank 0 plans.
+// Rank 0 plans, and says so.
 absl::Status Trainer::KeepSchedule() {
-  SYNCOPATE_ASSIGN_OR_RETURN(const std::optional<Schedule> planned,
+  SYNCOPATE_ASSIGN_OR_RETURN(adapt::ScheduleKeeper::News news,
                              torch::KeepSchedule(*keeper_, *synchronizer_));
-  if (!planned) return absl::OkStatus();
+  if (news.event.empty()) return absl::OkStatus();
   LedgerReport report = OwnReport();
-  report.event =
-      absl::StrCat("planned ", options_.schedule, ": ",
-                   CountOf(planned->transfers.size(), "transfer"), "; ", keeper_->reason());
+  report.event = std::move(news.event);
   return seat_->Post(std::move(report));
 }
 
