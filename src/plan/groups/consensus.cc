@@ -306,6 +306,10 @@ absl::StatusOr<Consensus> ConsensusOf(const Pattern& pattern) {
   return Consensus{Sigma2(rounds), Lambda(rounds), VarianceOf(rounds, pattern.workers)};
 }
 
+double VarianceOf(const Pattern& pattern) {
+  return VarianceOf(GroupRounds(pattern), pattern.workers);
+}
+
 double LambdaOf(const Pattern& pattern) {
   return CheckConnected(pattern).ok() ? Lambda(GroupRounds(pattern)) : 1;
 }

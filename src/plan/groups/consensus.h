@@ -38,6 +38,9 @@ absl::Status CheckConnected(const Pattern& pattern);
 // `pattern` must be valid. The error of CheckConnected(), if there is one.
 absl::StatusOr<Consensus> ConsensusOf(const Pattern& pattern);
 
+// Its variance alone. It must be connected.
+double VarianceOf(const Pattern& pattern);
+
 // Its lambda alone, which takes a small part of the time; 1 if it is not connected.
 double LambdaOf(const Pattern& pattern);
 
