@@ -126,6 +126,41 @@ TEST_P(UcxWireTest, AWorkerThatEndsAtItsFirstMessagesEndsNobodyElse) {
   }
 }
 
+// For a message of several parts UCX must know what its peer calls the connection, and it asked for that when the
+// first such message was sent. A peer that took nothing more by then and ended took this process along.
+TEST_P(UcxWireTest, AWorkerThatIsSilentBeforeTheFirstLargeMessageToItEndsNobodyElse) {
+  constexpr size_t kOnePart = 4 << 10, kManyParts = 30 << 10;
+  for (const size_t last : {kManyParts, size_t{kFragmentBytes}}) {
+    SCOPED_TRACE(last);
+    workers_.clear();
+    addresses_.clear();
+    ucx_addresses_.clear();
+    Make(3);
+    ConnectAll();
+    const auto drive = [&](int rank) {
+      for (int i = 0; i < 100; ++i) wire(rank).Progress();
+    };
+    drive(2);  // for a while it takes nothing now
+    const std::string some = Noise(7, kOnePart), large = Noise(8, last);
+    int frames = 0;
+    while (wire(0).Flushed(2)) {
+      ASSERT_LT(++frames, 20'000) << "the fault did not happen";
+      wire(0).Send(2, Header(FrameType::kGate, 1, some.size()), Bytes(some), 0);
+      drive(0);
+    }
+    wire(0).Send(2, Header(FrameType::kData, 1, large.size()), Bytes(large), 1);
+    drive(0);
+    while (wire(2).Progress()) {  // so that there is room again for what it will not take any more
+    }
+    workers_[2]->wire.reset();
+    ASSERT_TRUE(
+        Until([&] { return collector(0).closed.count(2) + collector(1).closed.count(2) == 2; }));
+    wire(0).Send(1, Header(FrameType::kData, 2, large.size()), Bytes(large), 2);
+    ASSERT_TRUE(Until([&] { return collector(1).frames.size() == 1; }));
+    EXPECT_EQ(collector(1).frames.front().payload, large);
+  }
+}
+
 // UCX's port was taken to be whatever had begun to listen while UCX started, so that ports of other
 // threads, such as those of other workers in this process, let nobody in.
 TEST_P(UcxWireTest, PortsThatOtherThreadsOpenMeanwhileStayOpen) {
