@@ -5,8 +5,10 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/parse.h"
 #include "base/status.h"
 #include "base/units.h"
@@ -18,20 +20,58 @@ constexpr double kDelaySecondsMax = 3600;
 constexpr double kRateLeast = 1e-3, kRateMax = 1e9;  // samples a second
 constexpr double kSlowMax = 1000;
 
+// One entry of a list, with its place for messages.
 struct Entry {
-  std::optional<int> rank;  // nothing: for all
+  std::string place;
+  std::optional<std::vector<int>> ranks;  // nothing: for all that no other entry is for
   std::string value;
 };
 
-absl::StatusOr<Entry> SplitEntry(const std::string& text, int size) {
-  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
-  if (text.find(':') == std::string::npos) return Entry{.rank = {}, .value = text};
-  const absl::StatusOr<int64_t> rank = ParseInt(parts.first, 0, size - 1);
-  if (!rank.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", parts.first, "\" is no rank of ", size, " workers"));
+absl::StatusOr<std::vector<Entry>> SplitEntries(absl::string_view option,
+                                                const std::vector<std::string>& texts, int size) {
+  std::vector<Entry> entries;
+  for (const std::string& text : texts) {
+    for (const absl::string_view part : absl::StrSplit(text, ';')) {
+      const absl::string_view each = absl::StripAsciiWhitespace(part);
+      Entry entry{.place = absl::StrCat(option, " ", each), .ranks = {}, .value = ""};
+      const size_t colon = each.find(':');
+      if (colon == absl::string_view::npos) {
+        entry.value = std::string(each);
+      } else {
+        const absl::string_view named = each.substr(0, colon);
+        const absl::StatusOr<std::vector<int>> ranks = ParseRanks(named, size);
+        if (!ranks.ok() || ranks->empty()) {
+          return At(entry.place,
+                    absl::InvalidArgumentError(absl::StrCat("\"", named, "\" names no ranks of ",
+                                                            size, " workers, such as 3 or 0-3,6")));
+        }
+        entry.ranks = *ranks;
+        entry.value = std::string(each.substr(colon + 1));
+      }
+      entries.push_back(std::move(entry));
+    }
   }
-  return Entry{.rank = static_cast<int>(*rank), .value = parts.second};
+  return entries;
+}
+
+// Which workers have an entry so far.
+class Told {
+ public:
+  // Whether there was none for these workers; now there is.
+  bool Add(const Entry& entry) {
+    if (!entry.ranks) return !std::exchange(others_, true);
+    return std::all_of(entry.ranks->begin(), entry.ranks->end(),
+                       [&](int rank) { return ranks_.insert(rank).second; });
+  }
+  bool Contains(int rank) const { return ranks_.contains(rank); }
+
+ private:
+  std::set<int> ranks_;
+  bool others_ = false;
+};
+
+bool IsOf(const Entry& entry, int rank) {
+  return entry.ranks && std::binary_search(entry.ranks->begin(), entry.ranks->end(), rank);
 }
 
 struct Pace {
@@ -43,7 +83,7 @@ absl::StatusOr<Pace> ParsePace(const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, ',');
   if (parts.size() != 2) {
     return absl::InvalidArgumentError(
-        "expected DELAY,RATE or RANK:DELAY,RATE, such as 20ms,800 or 3:20ms,400");
+        "expected DELAY,RATE or RANKS:DELAY,RATE, such as 20ms,800 or 0-3,6:20ms,400");
   }
   SYNCOPATE_ASSIGN_OR_RETURN(const double delay, ParseSeconds(parts[0]));
   if (delay > kDelaySecondsMax) {
@@ -58,36 +98,33 @@ absl::StatusOr<Pace> ParsePace(const std::string& text) {
 
 absl::StatusOr<ComputePace> ComputePace::Make(const PaceOptions& options, int rank, int size) {
   ComputePace pace;
-  std::set<std::optional<int>> told;  // ranks that have entries of their own; nothing: all others
-  for (const std::string& text : options.pace) {
-    const std::string place = absl::StrCat("--pace ", text);
-    const absl::StatusOr<Entry> entry = SplitEntry(text, size);
-    if (!entry.ok()) return At(place, entry.status());
-    const absl::StatusOr<Pace> each = ParsePace(entry->value);
-    if (!each.ok()) return At(place, each.status());
-    if (!told.insert(entry->rank).second) {
-      return At(place, absl::InvalidArgumentError("there is another pace for the same workers"));
+  Told paced, slowed;
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<Entry> paces,
+                             SplitEntries("--pace", options.pace, size));
+  for (const Entry& entry : paces) {
+    const absl::StatusOr<Pace> each = ParsePace(entry.value);
+    if (!each.ok()) return At(entry.place, each.status());
+    if (!paced.Add(entry)) {
+      return At(entry.place,
+                absl::InvalidArgumentError("there is another pace for the same workers"));
     }
-    const bool own = entry->rank == rank;
-    if (own || (!entry->rank && !told.contains(rank))) {
+    if (IsOf(entry, rank) || (!entry.ranks && !paced.Contains(rank))) {
       pace.delay_seconds_ = each->delay_seconds;
       pace.rate_ = each->rate;
     }
   }
-  told.clear();
-  for (const std::string& text : options.slow) {
-    const std::string place = absl::StrCat("--slow ", text);
-    const absl::StatusOr<Entry> entry = SplitEntry(text, size);
-    if (!entry.ok()) return At(place, entry.status());
-    if (!entry->rank) {
-      return At(place, absl::InvalidArgumentError("expected RANK:K, such as 3:2"));
+  SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<Entry> slows,
+                             SplitEntries("--slow", options.slow, size));
+  for (const Entry& entry : slows) {
+    if (!entry.ranks) {
+      return At(entry.place, absl::InvalidArgumentError("expected RANKS:K, such as 3:2 or 0-1:2"));
     }
-    const absl::StatusOr<double> factor = ParseDouble(entry->value, 0, kSlowMax);
-    if (!factor.ok()) return At(place, factor.status());
-    if (!told.insert(entry->rank).second) {
-      return At(place, absl::InvalidArgumentError("that worker is slowed twice"));
+    const absl::StatusOr<double> factor = ParseDouble(entry.value, 0, kSlowMax);
+    if (!factor.ok()) return At(entry.place, factor.status());
+    if (!slowed.Add(entry)) {
+      return At(entry.place, absl::InvalidArgumentError("one of these workers is slowed twice"));
     }
-    if (*entry->rank == rank) pace.slow_ = *factor;
+    if (IsOf(entry, rank)) pace.slow_ = *factor;
   }
   return pace;
 }

@@ -3,7 +3,7 @@
 //
 //     t = (1 + k) * max(computed, delay + samples / rate)
 //
-// `--pace DELAY,RATE` gives the delay in front of every iteration and the samples a second, `--slow RANK:K`
+// `--pace DELAY,RATE` gives the delay in front of every iteration and the samples a second, `--slow RANKS:K`
 // the factor k: as much as k iterations without communication is slept in addition. Time in which the
 // worker could not compute, since it waited for others, does not count as computed.
 #ifndef SYNCOPATE_MODEL_COMPUTE_PACE_H_
@@ -18,8 +18,9 @@
 
 namespace syncopate {
 
-// As on the command line: entries of `pace` are DELAY,RATE for all workers that no other entry is for, or
-// RANK:DELAY,RATE; entries of `slow` are RANK:K.
+// As on the command line. Each text is an entry or a list of entries divided by semicolons. Entries of `pace`
+// are DELAY,RATE for all workers that no other entry is for, or RANKS:DELAY,RATE; entries of `slow` are RANKS:K.
+// RANKS are one or several, as 3 or 0-3,6; each has the device to itself.
 struct PaceOptions {
   std::vector<std::string> pace = {};
   std::vector<std::string> slow = {};

@@ -37,6 +37,24 @@ TEST(ComputePaceTest, AWorkersOwnEntryGoesBeforeThatOfAllInWhateverOrder) {
   EXPECT_FALSE(Of({.pace = {"3:0s,100"}}, 0).waits()) << "others are as quick as they compute";
 }
 
+// A device of its own for each worker, by a list.
+TEST(ComputePaceTest, AListHasAnEntryForEachWorkerOrForSeveral) {
+  const std::string list = "0:20ms,800; 1,3:0s,100;10ms,50";
+  for (const PaceOptions& options :
+       {PaceOptions{.pace = {list}},
+        PaceOptions{.pace = {"10ms,50", "0:20ms,800", "1,3:0s,100"}}}) {
+    EXPECT_DOUBLE_EQ(Of(options, 0).Seconds(0, 8), 0.03);
+    EXPECT_DOUBLE_EQ(Of(options, 1).Seconds(0, 8), 0.08);
+    EXPECT_DOUBLE_EQ(Of(options, 2).Seconds(0, 8), 0.17);
+    EXPECT_DOUBLE_EQ(Of(options, 3).Seconds(0, 8), 0.08);
+  }
+  const PaceOptions slow{.slow = {"0-1:1;3:2"}};
+  EXPECT_EQ(Of(slow, 0).slow(), 1);
+  EXPECT_EQ(Of(slow, 1).slow(), 1);
+  EXPECT_EQ(Of(slow, 2).slow(), 0);
+  EXPECT_EQ(Of(slow, 3).slow(), 2);
+}
+
 // "k times slower" is k times the iteration without communication, added.
 TEST(ComputePaceTest, ASlowWorkerSleepsForItsFactorInAddition) {
   EXPECT_DOUBLE_EQ(Of({.slow = {"1:2"}}, 1).Seconds(0.1, 16), 0.3);
@@ -54,10 +72,14 @@ TEST(ComputePaceTest, RefusesWhatItCannotReadAndNamesIt) {
   EXPECT_THAT(why({.pace = {"20,800"}}), HasSubstr("--pace 20,800"));
   EXPECT_THAT(why({.pace = {"20ms,0"}}), HasSubstr("--pace 20ms,0"));
   EXPECT_THAT(why({.pace = {"2h,800"}}), HasSubstr("--pace 2h,800"));
-  EXPECT_THAT(why({.pace = {"4:20ms,800"}}), HasSubstr("\"4\" is no rank of 4 workers"));
+  EXPECT_THAT(why({.pace = {"4:20ms,800"}}), HasSubstr("\"4\" names no ranks of 4 workers"));
   EXPECT_THAT(why({.pace = {"20ms,800", "10ms,900"}}), HasSubstr("another pace"));
   EXPECT_THAT(why({.pace = {"1:20ms,800", "1:10ms,900"}}), HasSubstr("another pace"));
-  EXPECT_THAT(why({.slow = {"2"}}), HasSubstr("expected RANK:K"));
+  EXPECT_THAT(why({.pace = {"0-2:20ms,800;2:10ms,900"}}), HasSubstr("--pace 2:10ms,900: there is"));
+  EXPECT_THAT(why({.pace = {"0:20ms,800;"}}), HasSubstr("expected DELAY,RATE"));
+  EXPECT_THAT(why({.pace = {":20ms,800"}}), HasSubstr("names no ranks"));
+  EXPECT_THAT(why({.slow = {"2"}}), HasSubstr("expected RANKS:K"));
+  EXPECT_THAT(why({.slow = {"0-2:1;1:3"}}), HasSubstr("slowed twice"));
   EXPECT_THAT(why({.slow = {"9:2"}}), HasSubstr("--slow 9:2"));
   EXPECT_THAT(why({.slow = {"1:-1"}}), HasSubstr("--slow 1:-1"));
   EXPECT_THAT(why({.slow = {"1:2", "1:3"}}), HasSubstr("slowed twice"));

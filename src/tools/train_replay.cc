@@ -398,17 +398,17 @@ void AddPaceOptions(CLI::App& command, PaceOptions& pace) {
       .add_option(
           "--pace", pace.pace,
           "Experiments on few cores: each iteration of a worker takes DELAY and its samples "
-          "at RATE a second, waiting where computing is quicker; for one worker "
-          "RANK:DELAY,RATE, may be repeated; a replay's batch is one sample, and its "
-          "predictions do not count it")
-      ->type_name("[RANK:]DELAY,RATE")
+          "at RATE a second, waiting where computing is quicker; a list gives workers paces of "
+          "their own, as \"20ms,800;3:20ms,400;4-6:0s,90\", and may be repeated; a replay's "
+          "batch is one sample, and its predictions do not count it")
+      ->type_name("[RANKS:]DELAY,RATE[;...]")
       ->allow_extra_args(false);
   command
       .add_option(
           "--slow", pace.slow,
-          "Experiments: the worker sleeps in each iteration K times as long as it computes; "
-          "may be repeated")
-      ->type_name("RANK:K")
+          "Experiments: these workers sleep in each iteration K times as long as they compute; a "
+          "list as \"0-1:1;3:2\", may be repeated")
+      ->type_name("RANKS:K[;...]")
       ->allow_extra_args(false);
 }
 
