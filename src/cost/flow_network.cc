@@ -58,6 +58,21 @@ void FlowNetwork::Cancel(double now, int flow) {
   Remove(flow);
 }
 
+void FlowNetwork::SetCapacity(double now, int resource, double capacity) {
+  now_ = now;
+  resources_[resource].capacity = capacity;
+  SetDirty(resource);
+}
+
+double FlowNetwork::Usage(int resource) {
+  Settle();
+  double usage = 0;
+  for (const auto& [flow, share] : resources_[resource].flows) {
+    usage += flows_[flow].rate * flows_[flow].shares[share].weight;
+  }
+  return usage;
+}
+
 void FlowNetwork::Remove(int index) {
   for (const Share& share : flows_[index].shares) {
     Resource& resource = resources_[share.resource];

@@ -39,6 +39,12 @@ class FlowNetwork {
   // Ends a flow that has not completed; its tag does not come back.
   void Cancel(double now, int flow);
 
+  // A resource has another capacity from now on, which is positive.
+  void SetCapacity(double now, int resource, double capacity);
+
+  // What all flows together draw from a resource.
+  double Usage(int resource);
+
   // When the next flow completes; infinity if there is none.
   double NextCompletion();
 

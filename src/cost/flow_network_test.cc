@@ -57,6 +57,25 @@ TEST(FlowNetworkTest, WhatOneFlowLeavesGoesToTheOthers) {
   EXPECT_THAT(network.Complete(2.5), ElementsAre(1, 2));
 }
 
+TEST(FlowNetworkTest, ACapacityThatChangesCountsFromThenOn) {
+  FlowNetwork network({2, 10});
+  network.Start(0, 4, {{{0, 1}, {1, 2}}}, 0);
+  EXPECT_DOUBLE_EQ(network.NextCompletion(), 2);
+  EXPECT_DOUBLE_EQ(network.Usage(0), 2);
+  EXPECT_DOUBLE_EQ(network.Usage(1), 4);
+  network.SetCapacity(1, 0, 8);  // 2 units left, of which the other resource lets 5 through
+  EXPECT_DOUBLE_EQ(network.Usage(0), 5);
+  EXPECT_DOUBLE_EQ(network.NextCompletion(), 1.4);
+  network.Start(1.2, 2.25, {{{0, 1}}}, 1);  // 1 unit left of the first
+  EXPECT_DOUBLE_EQ(network.Usage(0), 8);
+  network.SetCapacity(1.2, 0, 1);
+  EXPECT_DOUBLE_EQ(network.Usage(0), 1);
+  EXPECT_DOUBLE_EQ(network.NextCompletion(), 3.2);
+  EXPECT_THAT(network.Complete(3.2), ElementsAre(0));
+  EXPECT_DOUBLE_EQ(network.NextCompletion(), 4.45);
+  EXPECT_EQ(network.Usage(1), 0);
+}
+
 TEST(FlowNetworkTest, ALimitedFlowLeavesTheRestToOthers) {
   FlowNetwork network({4});
   network.Start(0, 2, {{{0, 1}}}, 0, 1);  // at 1 of its fair 2

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "lab/forwarding.h"
 #include "lab/lab.h"
+#include "lab/wiring.h"
 
 namespace syncopate::lab {
 namespace {
@@ -109,6 +110,21 @@ Topology DeclaredTopology(const Spec& whole) {
     }
   }
   return topology;
+}
+
+std::vector<DeclaredBurst> DeclaredBursts(const Spec& whole) {
+  std::vector<DeclaredBurst> bursts;
+  for (const Link& link : WithoutBystanders(whole).links) {
+    for (const int64_t rate : {link.rate_forward, link.rate_back}) {
+      DeclaredBurst burst;
+      if (rate > 0) {
+        burst.bytes = static_cast<double>(BurstBytes(rate)) * kPayloadShare;
+        burst.bandwidth = std::max(PayloadBytes(rate), PayloadBytes(0));
+      }
+      bursts.push_back(burst);
+    }
+  }
+  return bursts;
 }
 
 }  // namespace syncopate::lab

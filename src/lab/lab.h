@@ -69,6 +69,13 @@ std::vector<int> SpreadSlots(int hosts, int workers, int per_host);
 inline constexpr double kPayloadShare = 0.956;
 Topology DeclaredTopology(const Spec& spec);
 
+// What the shaper of a link lets through after a pause, by link of DeclaredTopology(), in payload.
+struct DeclaredBurst {
+  double bytes = 0;      // at once; 0: the link is not shaped
+  double bandwidth = 0;  // bytes a second meanwhile
+};
+std::vector<DeclaredBurst> DeclaredBursts(const Spec& spec);
+
 // Puts the calling process on a host: its network, its name, its view of /sys and /etc/hosts, its
 // limit of CPU time, its core. For a process that is about to become another program.
 absl::Status BecomeHost(const std::string& lab, const std::string& host);

@@ -63,6 +63,26 @@ TEST(DeclaredTopologyTest, NamesTheRoutesWhereThereAreSeveralWays) {
   EXPECT_EQ(topology.routes.size(), 6u);
 }
 
+TEST(DeclaredTopologyTest, TellsWhatShapersLetThroughAfterAPause) {
+  const Spec spec = TwoRacksAndBystander();
+  const Topology topology = DeclaredTopology(spec);
+  const std::vector<DeclaredBurst> bursts = DeclaredBursts(spec);
+  ASSERT_EQ(bursts.size(), topology.links.size());
+  for (size_t i = 0; i < bursts.size(); ++i) {
+    EXPECT_DOUBLE_EQ(bursts[i].bytes, 140'000 * kPayloadShare);
+    EXPECT_GT(bursts[i].bandwidth, 10 * topology.links[i].bandwidth);
+  }
+  const Spec open = Read(R"(
+[[switch]]
+name = "s"
+[[host]]
+name = "h"
+count = 2
+switch = "s"
+)");
+  for (const DeclaredBurst& burst : DeclaredBursts(open)) EXPECT_EQ(burst.bytes, 0);
+}
+
 TEST(SlotsTest, AreSpreadEvenly) {
   EXPECT_THAT(SpreadSlots(3, 0, 2), ElementsAre(2, 2, 2));
   EXPECT_THAT(SpreadSlots(3, 5, 1), ElementsAre(2, 2, 1));

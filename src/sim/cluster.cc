@@ -37,8 +37,10 @@ std::unique_ptr<Bandwidth> MakeBandwidth(const VirtualOptions& options) {
   if (options.topology == nullptr) {
     return std::make_unique<GammaBandwidth>(options.costs, options.workers);
   }
-  return std::make_unique<FluidBandwidth>(std::make_unique<GroupFlows>(
-      options.topology, options.placement, options.table.bytes(), options.planned));
+  return std::make_unique<FluidBandwidth>(
+      std::make_unique<GroupFlows>(options.topology, options.placement, options.table.bytes(),
+                                   options.planned),
+      options.buckets);
 }
 
 }  // namespace

@@ -7,8 +7,11 @@
 
 namespace syncopate::sim {
 
-FluidBandwidth::FluidBandwidth(std::unique_ptr<GroupFlows> flows)
-    : flows_(std::move(flows)), network_(flows_->capacities()), link_bytes_(flows_->links(), 0) {}
+FluidBandwidth::FluidBandwidth(std::unique_ptr<GroupFlows> flows,
+                               const std::vector<CapacityBucket>& buckets)
+    : flows_(std::move(flows)), network_(flows_->capacities()), link_bytes_(flows_->links(), 0) {
+  if (!buckets.empty()) buckets_.emplace(buckets, flows_->topology());
+}
 
 absl::StatusOr<double> FluidBandwidth::Add(int transfer, const Travel& travel) {
   if (transfers_.size() <= static_cast<size_t>(transfer)) {
@@ -30,27 +33,39 @@ void FluidBandwidth::Begin(double now, int transfer) {
     instant_at_ = now;
     return;
   }
-  moving.number =
-      network_.Start(now, moving.bytes, moving.flow->draws, transfer, 1 / moving.flow->b);
+  double b = moving.flow->b;
+  if (buckets_) b = buckets_->QuickestSeconds(b, moving.bytes, moving.flow->draws);
+  moving.number = network_.Start(now, moving.bytes, moving.flow->draws, transfer, 1 / b);
+  Changed(now);
 }
 
 void FluidBandwidth::Cancel(double now, int transfer) {
   Moving& moving = transfers_[static_cast<size_t>(transfer)];
   if (moving.number >= 0) {
     network_.Cancel(now, moving.number);
+    Changed(now);
   } else {
     std::erase(instant_, transfer);
   }
   moving = {};
 }
 
+void FluidBandwidth::Changed(double now) {
+  now_ = now;
+  settled_ = false;
+}
+
 double FluidBandwidth::NextEnd() {
-  const double next = network_.NextCompletion();
+  if (buckets_ && !std::exchange(settled_, true)) {
+    bucket_changes_ = buckets_->Settle(now_, network_);
+  }
+  const double next = std::min(network_.NextCompletion(), bucket_changes_);
   return instant_.empty() ? next : std::min(next, instant_at_);
 }
 
 std::vector<int> FluidBandwidth::TakeEnded(double now) {
   std::vector<int> ended = network_.Complete(now);
+  Changed(now);
   ended.insert(ended.end(), instant_.begin(), instant_.end());
   instant_.clear();
   for (const int transfer : ended) {

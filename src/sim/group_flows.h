@@ -80,6 +80,7 @@ class GroupFlows {
   // Of the resources that flows draw on: links, capacities, the time of each node, all cores.
   std::vector<double> capacities() const { return capacities_; }
   size_t links() const { return topology_->links.size(); }
+  const Topology& topology() const { return *topology_; }
 
   // Groups that were priced so far, those alike once for each size class.
   uint64_t priced() const { return priced_; }

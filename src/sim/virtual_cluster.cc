@@ -23,7 +23,26 @@ double Noise(uint64_t seed, uint64_t a, uint64_t b, uint64_t c) {
 // Memory for real gradients: this many numbers a worker.
 constexpr uint64_t kRealElementsMax = uint64_t{1} << 24;
 
+absl::Status CheckBuckets(const VirtualOptions& options) {
+  std::set<int> known;
+  for (const CapacityBucket& each : options.buckets) {
+    const bool is_capacity =
+        options.topology != nullptr && each.capacity >= 0 &&
+        static_cast<size_t>(each.capacity) < options.topology->capacities.size();
+    if (is_capacity && known.insert(each.capacity).second && each.burst > 0 &&
+        each.line_rate >=
+            options.topology->capacities[static_cast<size_t>(each.capacity)].bandwidth) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        "a token bucket is of a capacity of the topology, the only one there, has a burst, and "
+        "lets no less through than the capacity's bandwidth");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckNetwork(const VirtualOptions& options) {
+  SYNCOPATE_RETURN_IF_ERROR(CheckBuckets(options));
   if (options.topology == nullptr) return absl::OkStatus();
   SYNCOPATE_RETURN_IF_ERROR(Validate(*options.topology));
   const std::vector<int> devices = Devices(*options.topology);

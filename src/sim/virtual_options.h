@@ -17,6 +17,7 @@
 #include "model/tensor_table.h"
 #include "model/topology.h"
 #include "sim/group_flows.h"
+#include "sim/token_buckets.h"
 #include "strategy/record.h"
 #include "strategy/registry.h"
 #include "strategy/strategy.h"
@@ -49,6 +50,8 @@ struct VirtualOptions {
   // null: they cost `costs`.
   std::shared_ptr<const Topology> topology;
   std::vector<int> placement;
+  // Capacities of it whose rates are kept by token buckets.
+  std::vector<CapacityBucket> buckets;
   // What averages of all ranks run on it; null: what they would run at once.
   std::shared_ptr<const PlannedAverage> planned;
   // Seconds of a message to another worker, those of the service among them. If it is not given, messages

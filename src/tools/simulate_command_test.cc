@@ -276,6 +276,47 @@ TEST_F(SimulateCommandTest, QuotasOfALabsHostsCount) {
   EXPECT_NEAR(p50("cores = 0.5\n", "10s,32") / paced, 1, 1e-3);
 }
 
+// A lab's links make up for pauses, those of a topology do not. The same lab gives the same digest.
+TEST_F(SimulateCommandTest, ShapersOfALabMakeUpForPauses) {
+  const std::string path = absl::StrCat(folder_.path(), "/shaped.toml");
+  const auto set_lab = [&](const std::string& flow) {
+    EXPECT_TRUE(WriteFile(path, absl::StrCat("[lab]\nname = \"shaped\"\nnic = \"200mbit\"\n"
+                                             "[[switch]]\nname = \"s\"\n"
+                                             "[[host]]\nname = \"h\"\ncount = 3\n"
+                                             "switch = \"s\"\n",
+                                             flow))
+                    .ok());
+  };
+  SimulateArguments arguments = Small();
+  arguments.model.costs = "";
+  arguments.model.scale_bytes = "0.02";
+  arguments.json = true;
+  arguments.lab = path;
+  const auto run = [&]() {
+    EXPECT_EQ(Run(arguments), kDone);
+    return nlohmann::json::parse(out_);
+  };
+  set_lab("");
+  const auto network = NetworkOf(arguments);
+  ASSERT_TRUE(network.ok()) << network.status();
+  EXPECT_EQ(network->buckets.size(), network->topology->capacities.size());
+  const auto in_lab = run();
+  EXPECT_EQ(run()["digest"], in_lab["digest"]);
+  arguments.lab = "";
+  arguments.topology = absl::StrCat(folder_.path(), "/network.json");
+  ASSERT_TRUE(WriteFile(arguments.topology, ToJson(*network->topology)).ok());
+  const auto on_topology = run();
+  EXPECT_NE(on_topology["digest"], in_lab["digest"]);
+  const double seconds = in_lab["seconds"], without = on_topology["seconds"];
+  EXPECT_LT(seconds, 0.99 * without);
+  EXPECT_GT(seconds, 0.5 * without);
+  // Traffic in the background takes what the pauses leave.
+  set_lab("[[flow]]\nfrom = \"h0\"\nto = \"h1\"\n");
+  arguments.topology = "";
+  arguments.lab = path;
+  EXPECT_EQ(NetworkOf(arguments)->buckets.size(), network->buckets.size() - 2);
+}
+
 // A strategy that goes on without workers, and with those who come later.
 TEST_F(SimulateCommandTest, WorkersComeAndGo) {
   static const absl::Status added =

@@ -79,6 +79,22 @@ absl::StatusOr<AllWorkers> PriceAll(const std::shared_ptr<const Topology>& topol
   return all;
 }
 
+// What the lab's shapers let through after a pause. Where traffic in the background crosses a link there is
+// none: it takes all that is left.
+std::vector<sim::CapacityBucket> BucketsOf(const lab::Spec& spec, const Topology& loaded) {
+  const Topology declared = lab::DeclaredTopology(spec);
+  const std::vector<lab::DeclaredBurst> bursts = lab::DeclaredBursts(spec);
+  std::vector<sim::CapacityBucket> buckets;
+  for (size_t i = 0; i < bursts.size(); ++i) {
+    if (bursts[i].bytes == 0 || loaded.links[i].bandwidth < declared.links[i].bandwidth) continue;
+    // In the declared network a direction of a link has a capacity of its own.
+    buckets.push_back({.capacity = declared.links[i].capacities.front(),
+                       .burst = bursts[i].bytes,
+                       .line_rate = bursts[i].bandwidth});
+  }
+  return buckets;
+}
+
 // How long each worker computes: by its table, and as much longer as its host has less than a core; or by the
 // line of a pace that is slower, so that batches that change count; times its slowness.
 absl::Status SetPaces(const SimulateArguments& arguments, const std::vector<double>& core_shares,
@@ -193,15 +209,19 @@ absl::StatusOr<SimulatedNetwork> NetworkOf(const SimulateArguments& arguments) {
     SYNCOPATE_ASSIGN_OR_RETURN(const lab::Spec spec, lab::ReadLab(arguments.lab));
     // As the jobs of the lab on this machine plan by it: its hosts share the cores.
     const int cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-    return SimulatedNetwork{std::make_shared<const Topology>(bench::LoadedTopology(spec, cores)),
-                            bench::CoreShares(spec)};
+    auto topology = std::make_shared<const Topology>(bench::LoadedTopology(spec, cores));
+    return SimulatedNetwork{.topology = topology,
+                            .buckets = BucketsOf(spec, *topology),
+                            .core_shares = bench::CoreShares(spec)};
   }
   if (arguments.topology.empty()) return SimulatedNetwork{};
   SYNCOPATE_ASSIGN_OR_RETURN(const std::string text,
                              ReadFile(arguments.topology, limits::kTopologyTextBytesMax));
   absl::StatusOr<Topology> topology = ParseTopology(text);
   if (!topology.ok()) return At(arguments.topology, topology.status());
-  return SimulatedNetwork{std::make_shared<const Topology>(*std::move(topology)), {}};
+  SimulatedNetwork network;
+  network.topology = std::make_shared<const Topology>(*std::move(topology));
+  return network;
 }
 
 absl::StatusOr<std::vector<int>> WorkersOf(const SimulateArguments& arguments,
@@ -244,6 +264,7 @@ absl::StatusOr<SimulatedRun> Simulate(const SimulateArguments& arguments,
     SYNCOPATE_ASSIGN_OR_RETURN(options.placement, PlaceInOrder(*run.topology, workers));
     SYNCOPATE_ASSIGN_OR_RETURN(const AllWorkers all, PriceAll(run.topology, options.placement));
     options.planned = all.planned;
+    options.buckets = network.buckets;
     costs = all.costs;
   }
   // A layer's next forward waits for its own tensors only, so schedules are planned for that.

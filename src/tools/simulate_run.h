@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "model/compute_pace.h"
 #include "model/topology.h"
+#include "sim/token_buckets.h"
 #include "sim/virtual_cluster.h"
 #include "strategy/registry.h"
 #include "tools/plan_schedule.h"
@@ -57,6 +58,7 @@ struct SimulatedRun {
 // What workers run on.
 struct SimulatedNetwork {
   std::shared_ptr<const Topology> topology;  // null: transfers cost what the costs say
+  std::vector<sim::CapacityBucket> buckets;  // of its links
   // By device, in order: the part of a core that computing there gets; empty: all of one.
   std::vector<double> core_shares;
 };
