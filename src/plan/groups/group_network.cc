@@ -211,6 +211,21 @@ void GroupNetwork::VisitCrossed(const Pattern::Group& group, std::vector<int>& b
   }
 }
 
+std::vector<int> GroupNetwork::Leaving(int from, int to) const {
+  std::vector<int> above;
+  for (int up = worker_uplink_[static_cast<size_t>(to)]; up >= 0;
+       up = uplinks_[static_cast<size_t>(up)].parent) {
+    above.push_back(up);
+  }
+  std::vector<int> leaving;
+  for (int up = worker_uplink_[static_cast<size_t>(from)]; up >= 0;
+       up = uplinks_[static_cast<size_t>(up)].parent) {
+    if (std::find(above.begin(), above.end(), up) != above.end()) break;
+    leaving.push_back(up);
+  }
+  return leaving;
+}
+
 std::vector<double> GroupNetwork::UplinkBytes(const Pattern::Round& round, double bytes) const {
   std::vector<double> loads(uplinks_.size(), 0);
   std::vector<int> below(uplinks_.size(), 0);

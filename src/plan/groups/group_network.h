@@ -44,6 +44,8 @@ class GroupNetwork {
   // Whether some place holds several workers, but not all.
   bool has_racks() const;
 
+  // The uplinks by which what `from` sends to `to` leaves places.
+  std::vector<int> Leaving(int from, int to) const;
   // The bytes that cross each uplink each way.
   std::vector<double> UplinkBytes(const Pattern::Round& round, double bytes) const;
   double RoundSeconds(const Pattern::Round& round, double bytes) const;
