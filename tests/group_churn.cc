@@ -19,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/random.h"
+#include "base/status.h"
 #include "syncopate/syncopate.h"
 #include "tests/host_workers.h"
 #include "tests/worker_processes.h"
@@ -84,19 +85,26 @@ class Churner {
       if (number == options_.first_mark) told_.bytes_first = MemoryBytes();
       const std::vector<int>& members = groups_[number];
       if (!std::binary_search(members.begin(), members.end(), worker_.rank())) continue;
-      if (const absl::Status status = Meet(number, members); !status.ok()) {
-        std::fprintf(stderr, "rank %d, group %d {%s}: %s\n", worker_.rank(),
-                     static_cast<int>(number), absl::StrJoin(members, ",").c_str(),
-                     status.ToString().c_str());
+      if (Failed(Meet(number, members),
+                 absl::StrCat("group ", number, " {", absl::StrJoin(members, ","), "}"))) {
         return 12;
       }
     }
     told_.bytes_last = MemoryBytes();
     // Nobody begins to take more memory, or leaves, before all that live have come so far.
-    return AwaitLiving(1) && Time() && AwaitLiving(2) ? 0 : 13;
+    if (Failed(AwaitLiving(1), "all that live")) return 13;
+    if (Failed(Time(), "new groups beside an old one")) return 14;
+    return Failed(AwaitLiving(2), "all that live, at the end") ? 15 : 0;
   }
 
  private:
+  bool Failed(const absl::Status& status, const std::string& what) const {
+    if (status.ok()) return false;
+    std::fprintf(stderr, "rank %d, %s: %s\n", worker_.rank(), what.c_str(),
+                 status.ToString().c_str());
+    return true;
+  }
+
   // Averages in one group; OK also if it failed for a member that dies.
   absl::Status Meet(uint64_t number, const std::vector<int>& members) {
     float sum = 0;
@@ -135,42 +143,46 @@ class Churner {
   }
 
   // 1 MiB on new groups and on one that stays, in turns, by the first workers alone.
-  bool Time() {
+  absl::Status Time() {
     std::vector<int> members;
     for (int rank = 0; rank < std::min(kTimedMembers, worker_.size()); ++rank)
       members.push_back(rank);
     if (options_.timed_rounds == 0 || worker_.rank() >= static_cast<int>(members.size()))
-      return true;
+      return absl::OkStatus();
     absl::StatusOr<Buffer> buffer = worker_.Allocate(kTimedElements * sizeof(float));
+    if (!buffer.ok()) return buffer.status();
     absl::StatusOr<Group> cached = worker_.NewGroup(members, {.maker = kTimed, .number = 0});
-    if (!buffer.ok() || !cached.ok()) return false;
+    if (!cached.ok()) return cached.status();
     const Array array = Array::Of(buffer->as<float>(), kTimedElements);
     std::fill_n(buffer->as<float>(), kTimedElements, 0.0f);
     std::vector<int64_t> cached_ns, fresh_ns;
     for (int round = 1; round <= options_.timed_rounds; ++round) {
-      if (!cached->Barrier().ok()) return false;
+      SYNCOPATE_RETURN_IF_ERROR(cached->Barrier());
       int64_t begin_ns = NowNs();
-      if (!cached->AllReduce(array, ReduceOp::kSum).ok()) return false;
+      SYNCOPATE_RETURN_IF_ERROR(cached->AllReduce(array, ReduceOp::kSum));
       cached_ns.push_back(NowNs() - begin_ns);
-      if (!cached->Barrier().ok()) return false;
+      SYNCOPATE_RETURN_IF_ERROR(cached->Barrier());
       begin_ns = NowNs();
       absl::StatusOr<Group> fresh =
           worker_.NewGroup(members, {.maker = kTimed, .number = static_cast<uint64_t>(round)});
-      if (!fresh.ok() || !fresh->AllReduce(array, ReduceOp::kSum).ok()) return false;
+      if (!fresh.ok()) return fresh.status();
+      SYNCOPATE_RETURN_IF_ERROR(fresh->AllReduce(array, ReduceOp::kSum));
       fresh_ns.push_back(NowNs() - begin_ns);
     }
     told_.cached_ns = MedianNs(std::move(cached_ns));
     told_.fresh_ns = MedianNs(std::move(fresh_ns));
-    return true;
+    return absl::OkStatus();
   }
 
-  bool AwaitLiving(uint64_t number) {
+  absl::Status AwaitLiving(uint64_t number) {
     std::vector<int> living;
     for (int rank = 0; rank < worker_.size(); ++rank) {
       if (deaths_[static_cast<size_t>(rank)] == UINT64_MAX) living.push_back(rank);
     }
     absl::StatusOr<Group> group = worker_.NewGroup(living, {.maker = kEnd, .number = number});
-    return group.ok() && group->Barrier().ok();
+    if (!group.ok()) return group.status();
+    // Some come late: those that time groups, on a machine that may be busy or stand still meanwhile.
+    return group->Run({.collective = Collective::kBarrier, .timeout = options_.limit});
   }
 
   const ChurnOptions& options_;

@@ -6,7 +6,9 @@
 //
 // It prints each worker's memory (RSS and memory files) after 1,000 groups and after all, and the median
 // time of 1 MiB on a new group and on an old one. The exit code is 1 if a worker did not meet the others
-// where it should, if memory grew by more than 2 %, or if a new group takes more than 3 times as long.
+// where it should, if memory grew by more than 2 %, or if a new group takes more than 3 times as long. Where
+// workers die in shared memory, the others begin to look into each other's tables of groups that they will not
+// make (32 KiB each), which may be added once.
 #include <cstdio>
 
 #include "CLI/CLI.hpp"
@@ -43,6 +45,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   bool ok = true;
+  const double tables =
+      options.death_every > 0 && !options.tcp ? options.workers / 32.0 : 0;  // MiB
   std::printf("rank  groups met  lost to deaths  MiB at %5llu  MiB at %5llu  ratio\n",
               static_cast<unsigned long long>(options.first_mark),
               static_cast<unsigned long long>(options.groups));
@@ -55,7 +59,7 @@ int main(int argc, char** argv) {
                 static_cast<unsigned long long>(worker.met),
                 static_cast<unsigned long long>(worker.lost), first, last);
     std::printf(ended ? "%5.3f\n" : " died\n", ended ? last / first : 0);
-    ok = ok && (!ended || last <= 1.02 * first);
+    ok = ok && (!ended || last <= 1.02 * first + tables);
   }
   const syncopate::ChurnOfWorker& timed = report->workers[0];
   const double ratio = static_cast<double>(timed.fresh_ns) / static_cast<double>(timed.cached_ns);
