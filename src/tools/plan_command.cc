@@ -378,8 +378,67 @@ absl::Status PlanSchedule(const PlanArguments& arguments, std::ostream& out) {
               out);
 }
 
+absl::StatusOr<GroupRequest> MakeGroupRequest(const PlanArguments& arguments) {
+  if (arguments.topology.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--strategy ", arguments.algorithm,
+        " needs to know the network: measure it with syncopate probe -H node1,node2 --topology-out "
+        "net.json, then give --topology net.json"));
+  }
+  if (arguments.collective != "all-reduce" || arguments.active || arguments.pieces > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--strategy ", arguments.algorithm,
+                     " averages the models of all workers; leave out --collective, --active and "
+                     "--pieces"));
+  }
+  if (!arguments.export_form.empty() && arguments.export_form != "text") {
+    return absl::InvalidArgumentError(absl::StrCat("--export: \"", arguments.export_form,
+                                                   "\" is not a form of a pattern; choose text"));
+  }
+  GroupRequest request;
+  request.strategy = arguments.algorithm;
+  request.options = arguments.groups;
+  const absl::StatusOr<DataType> type = ParseDataType(arguments.type);
+  if (!type.ok()) return At("--type", type.status());
+  request.type = *type;
+  const absl::StatusOr<uint64_t> bytes = ParseBytes(arguments.bytes, kBytesMax);
+  if (!bytes.ok()) return At("--bytes", bytes.status());
+  request.bytes = *bytes / SizeOf(*type) * SizeOf(*type);
+  if (arguments.workers < 0 || arguments.workers > limits::kWorkersMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "-n: ", arguments.workers, " is not a number of workers from 1 to ", limits::kWorkersMax));
+  }
+  request.workers = arguments.workers;
+  std::optional<AssumedHost> host;
+  SYNCOPATE_ASSIGN_OR_RETURN(request.topology, LoadTopology(arguments, host));
+  return request;
+}
+
+absl::Status PlanGroups(const PlanArguments& arguments, std::ostream& out) {
+  SYNCOPATE_ASSIGN_OR_RETURN(const GroupRequest request, MakeGroupRequest(arguments));
+  absl::StatusOr<GroupsReport> made = MakeGroupsReport(request);
+  if (absl::IsFailedPrecondition(made.status())) {  // more workers than devices
+    return absl::InvalidArgumentError(
+        absl::StrCat(arguments.topology, ": ", made.status().message()));
+  }
+  SYNCOPATE_RETURN_IF_ERROR(made.status());
+  const GroupsReport& report = *made;
+  return Show(arguments,
+              {.exported = [&] { return ToText(report.pattern()); },
+               .svg = [&] { return GroupsToSvg(report); },
+               .json = [&] { return GroupsReportToJson(report); },
+               .summary = [&] { return FormatGroupsSummary(report); },
+               .explanation = [&] { return FormatGroupsExplanation(report); }},
+              out);
+}
+
 absl::Status Plan(const PlanArguments& arguments, std::ostream& out) {
   if (arguments.schedule.asked()) return PlanSchedule(arguments, out);
+  if (IsGroupStrategy(arguments.algorithm)) return PlanGroups(arguments, out);
+  if (arguments.groups != GroupArguments()) {
+    return absl::InvalidArgumentError(
+        "--slow and --optimize are for groups; use them with --strategy ds-sync");
+  }
   SYNCOPATE_RETURN_IF_ERROR(CheckForms(arguments));
   SYNCOPATE_ASSIGN_OR_RETURN(const PlanReport report, MakeReport(arguments));
   return Show(arguments,
@@ -398,8 +457,10 @@ constexpr char kPlanExamples[] =
     "  syncopate plan --collective broadcast -n 8 --active 0-3,6 --root 2 --bytes 64K\n"
     "  syncopate plan -n 4 --algorithm ring --pieces 4 --export msccl -o ring.xml\n"
     "  syncopate plan --topology net.json --strategy forest --explain --svg net.svg\n"
+    "  syncopate plan --topology net.json --strategy ds-sync --bytes 144M --slow rack1 --explain\n"
     "  syncopate plan --schedule all --model resnet-152 --costs 1.4ms,1.7ns,1.5 --svg lines.svg\n"
-    "A topology file is described in docs/topology.md, schedules in docs/asc-wfbp.md.";
+    "A topology file is described in docs/topology.md, schedules in docs/asc-wfbp.md, ds-sync in\n"
+    "docs/ds-sync.md.";
 
 }  // namespace
 
@@ -442,8 +503,10 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   plan->add_option("--target", arguments->target,
                    "send-receive: rank of the receiver (default: the last active worker)")
       ->check(WholeNumberFrom(0));
-  plan->add_option("--strategy,--algorithm", arguments->algorithm,
-                   "consider only this one: ring, forest, ... (auto: all)");
+  plan->add_option(
+      "--strategy,--algorithm", arguments->algorithm,
+      "consider only this one: ring, forest, ... (auto: all); or plan groups that average "
+      "parameters: ds-sync, gossip");
   plan->add_flag("--no-relays", arguments->forest.no_relays,
                  "forest: workers that are not active pass nothing on");
   plan->add_option("--trees", arguments->forest.trees,
@@ -467,13 +530,14 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
   plan->add_flag("--json", arguments->json, "print one JSON object");
   plan->add_option("--export", arguments->export_form,
                    "give out the program itself: text (docs/program.md) or msccl (XML); of a "
-                   "schedule: text, or the table of its tensors");
+                   "schedule: text, or the table of its tensors; of groups: text");
   plan->add_option("-o,--output", arguments->output,
                    "file for the exported program; without, standard output");
   plan->add_option("--svg", arguments->svg,
                    "file for a picture of the network, its loads and the trees, or of the "
                    "timelines of schedules");
   AddScheduleOptions(*plan, arguments->schedule);
+  AddGroupOptions(*plan, arguments->groups);
   plan->footer(kPlanExamples);
   plan->callback([arguments, &exit_code] {
     const InterruptLine interrupt("plan");

@@ -1,5 +1,6 @@
 // `syncopate plan`: which program a collective would run, how long the cost model says it takes,
-// and why it was chosen; or which transfers a schedule would make of a model's gradients.
+// and why it was chosen; or which transfers a schedule would make of a model's gradients;
+// or which workers would average with which.
 #ifndef SYNCOPATE_TOOLS_PLAN_COMMAND_H_
 #define SYNCOPATE_TOOLS_PLAN_COMMAND_H_
 
@@ -11,6 +12,7 @@
 #include "CLI/CLI.hpp"
 #include "tools/doctor/measured_host.h"
 #include "tools/plan_forest.h"
+#include "tools/plan_groups.h"
 #include "tools/plan_schedule.h"
 
 namespace syncopate::tools {
@@ -37,6 +39,7 @@ struct PlanArguments {
   std::string output;       // a file for the export; empty: `out`
   std::string svg;          // a file for a picture
   ScheduleArguments schedule;
+  GroupArguments groups;
 };
 
 // Does what the arguments say and returns the exit code: 0 done, 1 failed, 2 bad input. Errors are

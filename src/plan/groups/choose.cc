@@ -114,9 +114,9 @@ void Decide(GroupChoice& choice) {
   for (size_t i = 1; i < all.size(); ++i) {
     GroupCandidate& candidate = all[i];
     if (candidate.longest_seconds > enough) {
-      candidate.against =
-          absl::StrCat("its slowest round takes ", FormatSeconds(candidate.longest_seconds),
-                       ", not ", Fixed(100 * kWorthIsolating, 0), " % less than with nothing slow");
+      candidate.against = absl::StrCat(
+          "its slowest round takes ", FormatSeconds(candidate.longest_seconds), ", not ",
+          Fixed(100 * kWorthIsolating, 0), " % less than with nothing kept apart");
     } else if (candidate.seconds_and_variance() > plain.seconds_and_variance() * (1 + 1e-9)) {
       candidate.against = "its rounds are shorter, but more are needed: seconds times (1 + V) rise";
     } else if (candidate.seconds_and_variance() < all[best].seconds_and_variance() * (1 - 1e-9)) {
@@ -182,7 +182,7 @@ absl::StatusOr<GroupChoice> ChooseDsSync(const GroupNetwork& network, double byt
     for (const bool whole : {false, true}) {
       if (whole && names.empty()) continue;
       SYNCOPATE_ASSIGN_OR_RETURN(DsSyncPlan plan, PlanDsSync(network.PlacesWith(slow, whole)));
-      std::string name = names.empty() ? "nothing slow"
+      std::string name = names.empty() ? "nothing kept apart"
                                        : absl::StrCat(names, whole ? " not sent up" : " in pairs");
       if (!plan.variant.empty() && !whole) absl::StrAppend(&name, ", ", plan.variant);
       const bool known =

@@ -17,7 +17,7 @@ namespace syncopate::plan {
 inline constexpr double kWorthIsolating = 0.05;
 
 struct GroupCandidate {
-  std::string name;  // for people: "by places, nothing slow", "by places, device4 in pairs"
+  std::string name;  // for people: "nothing kept apart", "device4 in pairs"
   Pattern pattern;
   Consensus consensus;
   std::vector<double> seconds;  // by round, as GroupNetwork has it

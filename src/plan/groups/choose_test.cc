@@ -101,7 +101,7 @@ TEST(ChooseDsSyncTest, NothingSlowIsStatic) {
   const GroupChoice choice =
       ChooseOn(RackNetwork(RackTopology({{1, 1, 1, 1}, {1, 1, 1, 1}}, {1, 1})));
   EXPECT_EQ(choice.candidates.size(), 1u);
-  EXPECT_EQ(choice.winner().name, "nothing slow");
+  EXPECT_EQ(choice.winner().name, "nothing kept apart");
   EXPECT_NEAR(choice.winner().longest_seconds, 4. / 3 * kModelSeconds, 1e-6);
   EXPECT_THAT(choice.why, HasSubstr("no uplink is so slow"));
 }
@@ -118,7 +118,7 @@ TEST(ChooseDsSyncTest, ASlowHostIsKeptInPairs) {
 TEST(ChooseDsSyncTest, OneSlowUplinkOfThreeStaysWhole) {
   const std::vector<double> rack(4, 1);
   const GroupChoice choice = ChooseOn(RackNetwork(RackTopology({rack, rack, rack}, {0.5, 1, 1})));
-  EXPECT_EQ(choice.winner().name, "nothing slow");
+  EXPECT_EQ(choice.winner().name, "nothing kept apart");
   ASSERT_GE(choice.candidates.size(), 2u);
   EXPECT_THAT(choice.candidates[1].name, HasSubstr("rack0 in pairs"));
   EXPECT_THAT(choice.candidates[1].against, HasSubstr("(1 + V) rise"));
@@ -127,7 +127,7 @@ TEST(ChooseDsSyncTest, OneSlowUplinkOfThreeStaysWhole) {
 TEST(ChooseDsSyncTest, ASlightlySlowHostIsRegular) {
   const GroupChoice choice =
       ChooseOn(RackNetwork(RackTopology({{1, 1, 1, 0.97}, {1, 1, 1, 1}}, {1, 1})));
-  EXPECT_EQ(choice.winner().name, "nothing slow");
+  EXPECT_EQ(choice.winner().name, "nothing kept apart");
 }
 
 // Whatever the network, what a search finds is worse in neither.

@@ -96,11 +96,13 @@ double Slowest(const std::map<size_t, double>& parts) {
   return slowest;
 }
 
-// The slowest part that all ways from `inside` to `outside` and back have in common in a direction:
-// it belongs to the uplink. Where there is none, every way is its own, and the quickest one counts.
-absl::StatusOr<std::pair<double, double>> RateAndLatency(Ways& ways, const std::vector<int>& inside,
-                                                         const std::vector<int>& outside) {
-  double rate = 0, latency = 0;
+// What all ways from `inside` to `outside` and back have in common in a direction belongs to the
+// uplink, and its slowest part counts. Where there is none, every way is its own, and the quickest
+// one counts. Returns the latency.
+absl::StatusOr<double> MeasureUplink(Ways& ways, const std::vector<int>& inside,
+                                     const std::vector<int>& outside, int links,
+                                     GroupNetwork::Uplink& uplink) {
+  double latency = 0;
   for (const bool out : {true, false}) {
     std::map<size_t, double> common;
     double quickest = 0;
@@ -112,25 +114,30 @@ absl::StatusOr<std::pair<double, double>> RateAndLatency(Ways& ways, const std::
         const double its = Slowest(way.seconds_per_byte);
         quickest = first ? its : std::min(quickest, its);
         latency = std::max(latency, way.latency);
-        if (first) {
-          common = way.seconds_per_byte;
-        } else {
-          std::erase_if(
-              common, [&](const auto& part) { return !way.seconds_per_byte.contains(part.first); });
-        }
+        if (first) common = way.seconds_per_byte;
+        std::erase_if(common,
+                      [&](const auto& part) { return !way.seconds_per_byte.contains(part.first); });
         first = false;
       }
     }
-    rate = std::max(rate, common.empty() ? quickest : Slowest(common));
+    uplink.seconds_per_byte =
+        std::max(uplink.seconds_per_byte, common.empty() ? quickest : Slowest(common));
+    for (const auto& [part, seconds] : common) {
+      const int index = static_cast<int>(part);
+      (index < links ? uplink.links : uplink.capacities)
+          .push_back(index < links ? index : index - links);
+    }
   }
-  return std::pair(rate, latency);
+  return latency;
 }
 
 // Goes through a tree of places and finds their uplinks.
 class UplinkMeter {
  public:
   UplinkMeter(const Topology& topology, absl::Span<const int> placement)
-      : worker_uplink(placement.size(), -1), ways_(topology, placement) {}
+      : worker_uplink(placement.size(), -1),
+        ways_(topology, placement),
+        links_(static_cast<int>(topology.links.size())) {}
 
   // `elsewhere`: a worker outside of `place`; -1: there is none.
   absl::Status MeasureBelow(const Place& place, int parent, int depth, int elsewhere);
@@ -141,19 +148,26 @@ class UplinkMeter {
 
  private:
   Ways ways_;
+  const int links_;
 };
 
 absl::Status UplinkMeter::MeasureBelow(const Place& place, int parent, int depth, int elsewhere) {
   const size_t count = place.children.size();
   for (size_t i = 0; i < count; ++i) {
     const Place& child = place.children[i];
-    std::vector<int> outside = {FirstWorker(place.children[(i + 1) % count])};
+    std::vector<int> outside = Samples(place.children[(i + 1) % count]);
     if (count > 2) outside.push_back(FirstWorker(place.children[(i + count - 1) % count]));
     if (count == 2 && elsewhere >= 0) outside.push_back(elsewhere);
-    SYNCOPATE_ASSIGN_OR_RETURN(const auto rate, RateAndLatency(ways_, Samples(child), outside));
+    GroupNetwork::Uplink found;
+    found.name = child.name;
+    found.parent = parent;
+    found.of_worker = child.is_worker();
+    found.depth = depth;
+    SYNCOPATE_ASSIGN_OR_RETURN(const double latency,
+                               MeasureUplink(ways_, Samples(child), outside, links_, found));
     const int uplink = static_cast<int>(uplinks.size());
-    uplinks.push_back({child.name, parent, child.is_worker(), depth, rate.first});
-    latencies.push_back(rate.second);
+    uplinks.push_back(std::move(found));
+    latencies.push_back(latency);
     if (child.is_worker()) worker_uplink[static_cast<size_t>(child.worker)] = uplink;
     SYNCOPATE_RETURN_IF_ERROR(MeasureBelow(child, uplink, depth + 1, outside.front()));
   }
@@ -256,6 +270,14 @@ Place GroupNetwork::PlacesWith(const std::vector<bool>& slow, bool whole) const 
   size_t next = 0;
   CallSlow(places, slow, whole, next);
   return places;
+}
+
+Topology WithSlowUplink(Topology topology, const GroupNetwork::Uplink& uplink, double factor) {
+  for (const int link : uplink.links) topology.links[static_cast<size_t>(link)].bandwidth *= factor;
+  for (const int capacity : uplink.capacities) {
+    topology.capacities[static_cast<size_t>(capacity)].bandwidth *= factor;
+  }
+  return topology;
 }
 
 }  // namespace syncopate::plan

@@ -31,6 +31,10 @@ class GroupNetwork {
     bool of_worker = false;
     int depth = 0;                // how many places are above it, the first left out
     double seconds_per_byte = 0;  // of its slower direction
+    // What all ways from below it to places beside it have in common, both directions. None where
+    // every pair of workers has a way of its own.
+    std::vector<int> links;
+    std::vector<int> capacities;
   };
 
   // `topology` must be valid; worker i is on the device `placement[i]`. The places are those of the
@@ -66,6 +70,9 @@ class GroupNetwork {
   std::vector<double> latency_above_;  // by uplink: of a way from below it to a place beside it
   std::vector<int> worker_uplink_;     // by worker
 };
+
+// `topology` with the parts of that uplink multiplied by `factor`, as if others used the rest.
+Topology WithSlowUplink(Topology topology, const GroupNetwork::Uplink& uplink, double factor);
 
 }  // namespace syncopate::plan
 
