@@ -130,6 +130,7 @@ class Start final : public NetStart {
     auto local = StartShmTransport({.job = absl::StrCat(options_.job, "/", others.machine),
                                     .rank = static_cast<int>(self - ranks.begin()),
                                     .size = static_cast<int>(ranks.size()),
+                                    .names = ranks,
                                     .arena_bytes = options_.arena_bytes,
                                     .cores = options_.cores,
                                     .bell = true,

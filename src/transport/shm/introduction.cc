@@ -227,7 +227,7 @@ class Meeting {
         bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
       if (errno == EADDRINUSE) {
         return absl::AlreadyExistsError(
-            absl::StrCat("rank ", spec_.rank, " of job \"", spec_.job,
+            absl::StrCat("rank ", spec_.Name(spec_.rank), " of job \"", spec_.job,
                          "\" runs on this host already; give every "
                          "worker its own rank and every job its own id"));
       }
@@ -251,7 +251,8 @@ class Meeting {
       if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0) {
         absl::StatusOr<ucred> peer = CheckUser(fd.get());
         if (!peer.ok()) {
-          return At(absl::StrCat("the name of rank ", rank, " of job \"", spec_.job, "\" is taken"),
+          return At(absl::StrCat("the name of rank ", spec_.Name(rank), " of job \"", spec_.job,
+                                 "\" is taken"),
                     peer.status());
         }
         // The other side may have died, or lost its patience while this one was stopped: then try
@@ -345,14 +346,14 @@ class Meeting {
           "a worker says it is rank ", hello.rank, " of another job or beyond this one's size"));
     }
     if (hello.size != spec_.size) {
-      return absl::FailedPreconditionError(absl::StrCat("rank ", rank, " believes in a job of ",
-                                                        hello.size, " workers, rank ", spec_.rank,
-                                                        " in one of ", spec_.size));
+      return absl::FailedPreconditionError(
+          absl::StrCat("rank ", spec_.Name(rank), " believes in a job of ", hello.size,
+                       " workers, rank ", spec_.Name(spec_.rank), " in one of ", spec_.size));
     }
     const bool shares_memory = spec_.control_fd >= 0;
     if (hello.control_bytes != sizeof(Control) || (greeting.fds > 0) != shares_memory) {
       return absl::FailedPreconditionError(
-          absl::StrCat("rank ", rank, " runs another version of Syncopate"));
+          absl::StrCat("rank ", spec_.Name(rank), " runs another version of Syncopate"));
     }
     peers_[static_cast<size_t>(rank)] = std::move(greeting.introduction);
     met_.insert(rank);
@@ -376,11 +377,16 @@ class Meeting {
     std::erase_if(missing, [&](int rank) { return there.count(rank) > 0; });
     if (missing.empty()) return;  // they are just meeting
     Log(LogLevel::kWarn, "waiting for ", missing.size() == 1 ? "rank " : "ranks ",
-        FormatRanks(missing));
+        FormatRanks(Names(missing)));
+  }
+
+  std::vector<int> Names(std::vector<int> ranks) const {
+    for (int& rank : ranks) rank = spec_.Name(rank);
+    return ranks;
   }
 
   absl::Status TooLate() const {
-    const std::vector<int> missing = Missing();
+    const std::vector<int> missing = Names(Missing());
     return WithBlast(absl::DeadlineExceededError(
                          absl::StrCat("workers ", FormatRanks(missing), " of job \"", spec_.job,
                                       "\" did not come in time; were all ", spec_.size,

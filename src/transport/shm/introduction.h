@@ -35,12 +35,15 @@ struct IntroductionSpec {
   std::string job;
   int rank = 0;
   int size = 1;
+  std::vector<int> names = {};  // see ShmOptions
   // All three, or none: then only texts are exchanged, and the rest of an Introduction is empty.
   int control_fd = -1;
   int arena_fd = -1;
   int bell_fd = -1;
   uint64_t arena_bytes = 0;
   std::string text = {};  // for the others; at most kTextBytesMax
+
+  int Name(int of) const { return names.empty() ? of : names[static_cast<size_t>(of)]; }
 };
 
 // What every other worker brought, by rank (this worker's own place stays empty). Returns when all

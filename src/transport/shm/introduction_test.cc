@@ -23,7 +23,9 @@
 #include "base/digest.h"
 #include "base/pidfd.h"
 #include "base/unique_fd.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "syncopate/status.h"
 #include "transport/shm/shm_transport.h"
 
 namespace syncopate::transport::shm {
@@ -240,6 +242,21 @@ TEST(IntroductionTest, AFullQueueOfConnectionsIsWaitedForUntilTheDeadline) {
   ASSERT_EQ(errno, EAGAIN);
   const pid_t one = Fork([&] { return absl::IsDeadlineExceeded(Start(job, 1, kSecond)); });
   EXPECT_EQ(ExitCodeOf(one), 0);
+}
+
+// On a host beside others a worker was called by its place there: "worker 1" was rank 7.
+TEST(IntroductionTest, WorkersOfAHostBesideOthersAreCalledByTheirRanksInTheJob) {
+  const absl::Status status = StartShmTransport({.job = NewJob(),
+                                                 .rank = 0,
+                                                 .size = 3,
+                                                 .names = {4, 6, 7},
+                                                 .arena_bytes = 1 << 20,
+                                                 .start_timeout_ns = kSecond / 10},
+                                                MonotonicClock())
+                                  .status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("workers 6-7 of job"));
+  EXPECT_EQ(GetSuspect(status), 6);
 }
 
 }  // namespace

@@ -91,6 +91,7 @@ absl::Status Peers::Connect() {
   const IntroductionSpec spec = {.job = options_.job,
                                  .rank = options_.rank,
                                  .size = options_.size,
+                                 .names = options_.names,
                                  .control_fd = control_memory_.fd(),
                                  .arena_fd = arena_.memory().fd(),
                                  .bell_fd = bells_[self].get(),
@@ -147,15 +148,15 @@ absl::Status Peers::CheckFences(int64_t deadline_ns) {
     while (said.load() == 0) {
       const int64_t now_ns = clock_.NowNs();
       if (poll(&gone, 1, 0) == 1 || now_ns >= deadline_ns) {
-        return WithBlast(absl::UnavailableError(
-                             absl::StrCat("worker ", rank, " was lost while the job started")),
-                         BlastRadius::kJob, rank);
+        return WithBlast(absl::UnavailableError(absl::StrCat("worker ", Name(rank),
+                                                             " was lost while the job started")),
+                         BlastRadius::kJob, Name(rank));
       }
       FutexWait(said, 0, std::min(deadline_ns, now_ns + kLookNs));
     }
     if (said == kFencesAll || !refusal.ok()) continue;
     refusal = absl::FailedPreconditionError(
-        absl::StrCat("rank ", rank, " cannot end the process of another worker of its host (",
+        absl::StrCat("rank ", Name(rank), " cannot end the process of another worker of its host (",
                      std::strerror(static_cast<int>(said & ~kCannotFence)),
                      "), as in a PID namespace of its own, so they cannot share memory"));
     refusal.SetPayload(kCannotFencePayload, absl::Cord());
@@ -179,7 +180,7 @@ void Peers::Ring(int rank) {
   if (peer.bell.load(std::memory_order_relaxed) == 0) return;
   const uint64_t one = 1;
   if (write(bells_[static_cast<size_t>(rank)].get(), &one, sizeof(one)) < 0 && errno != EAGAIN) {
-    Log(LogLevel::kWarn, "cannot ring the bell of worker ", rank);
+    Log(LogLevel::kWarn, "cannot ring the bell of worker ", Name(rank));
   }
 }
 
@@ -190,7 +191,7 @@ void Peers::TellMail(int to, int from) {
   if ((control(to).mail_from.fetch_or(bit) & bit) != 0) return;
   const uint64_t one = 1;
   if (write(bells_[static_cast<size_t>(to)].get(), &one, sizeof(one)) < 0 && errno != EAGAIN) {
-    Log(LogLevel::kWarn, "cannot tell worker ", to, " that it has mail");
+    Log(LogLevel::kWarn, "cannot tell worker ", Name(to), " that it has mail");
   }
 }
 
@@ -227,13 +228,13 @@ bool Peers::Fence(int rank, Cause cause, const std::string& how) {
                        how.empty() ? WhyEnded(cause) : absl::StrCat(WhyEnded(cause), "; ", how));
   }
   if (SendSignal(process.unique(), SIGKILL) != 0 && errno != ESRCH) {
-    Log(LogLevel::kWarn, "worker ", rank, " cannot be ended: ", std::strerror(errno));
+    Log(LogLevel::kWarn, "worker ", Name(rank), " cannot be ended: ", std::strerror(errno));
     return false;
   }
   pollfd gone{.fd = process.get(), .events = POLLIN, .revents = 0};
   if (poll(&gone, 1, kFenceMs) != 1) {
-    Log(LogLevel::kWarn, "worker ", rank, " was killed and has not vanished within ", kFenceMs,
-        " ms", how.empty() ? "" : ": ", how);
+    Log(LogLevel::kWarn, "worker ", Name(rank), " was killed and has not vanished within ",
+        kFenceMs, " ms", how.empty() ? "" : ": ", how);
   }
   return true;
 }
@@ -247,7 +248,7 @@ void Peers::Expel(int rank, Cause cause) {
     if (!Fence(rank, cause, held.how)) return;
   }
   if (Pronounce(board(), rank, cause, options_.rank)) {
-    Log(LogLevel::kInfo, "worker ", rank, " ", Describe(cause));
+    Log(LogLevel::kInfo, "worker ", Name(rank), " ", Describe(cause));
   }
   RingAll();
 }
@@ -263,7 +264,7 @@ void Peers::Stuck(int rank) {
   for (int other = 0; other < options_.rank; ++other) {
     if (other != rank && !IsLost(board(), other)) return;
   }
-  Log(LogLevel::kWarn, "waiting for worker ", rank, ", which has no heartbeat",
+  Log(LogLevel::kWarn, "waiting for worker ", Name(rank), ", which has no heartbeat",
       held.how.empty() ? "" : ": ", held.how, " (SYNCOPATE_STUCK=kill ends such workers)");
 }
 

@@ -36,6 +36,10 @@ class Peers {
 
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
+  // What messages call a worker.
+  int Name(int rank) const {
+    return options_.names.empty() ? rank : options_.names[static_cast<size_t>(rank)];
+  }
   const ShmOptions& options() const { return options_; }
   const Clock& clock() const { return clock_; }
   Arena& arena() { return arena_; }

@@ -35,6 +35,7 @@ struct ShmOptions {
   std::string job;  // the same on all workers, different from other jobs of this user on this host
   int rank = 0;
   int size = 1;
+  std::vector<int> names = {};  // by rank, what messages call a worker; empty: by its rank
   uint64_t arena_bytes = 0;
   int cores = 1;                              // that the workers share
   std::string terms = {};                     // transport/terms.h
