@@ -2,7 +2,8 @@
 //
 //   syncopate launch -n 2 -- mail_benchmark latency 2000
 //     half a round trip of 64 bytes as messages, as send-receives, and as the plainest wake-ups of a
-//     sleeping thread (an eventfd, a TCP connection on the loopback), taken in turns, in microseconds
+//     sleeping thread (an eventfd, a TCP connection on the loopback), taken in turns, in microseconds.
+//     All of them between two cores: to wake a thread on one's own core takes a fraction of that
 //   syncopate launch -n 3 -- mail_benchmark ask 2000
 //     a request of 64 bytes to a service of rank 0 and its answer, asked by the last rank, beside a
 //     message to rank 0 and back, taken in turns; all workers are idle
@@ -16,6 +17,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -26,6 +28,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -69,6 +72,24 @@ void Measure(const std::function<void()>& round_trip, std::vector<double>& times
   }
 }
 
+// A thread, 0 for this one, and those that it makes run on one core from now on.
+void KeepToCore(pid_t thread, int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(static_cast<size_t>(core) % std::max(std::thread::hardware_concurrency(), 1u), &cores);
+  if (sched_setaffinity(thread, sizeof(cores), &cores) != 0) {
+    std::fprintf(stderr, "mail_benchmark: cannot keep to core %d\n", core);
+  }
+}
+
+// The same for all threads of this process.
+void KeepAllToCore(int core) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    pid_t thread = 0;
+    if (absl::SimpleAtoi(task.path().filename().string(), &thread)) KeepToCore(thread, core);
+  }
+}
+
 // A thread that sleeps in poll() and sends back what comes to it; in this process, so that only the
 // wake-ups differ from what a transport does.
 class Echo {
@@ -77,6 +98,7 @@ class Echo {
   Echo(UniqueFd in, UniqueFd out, UniqueFd there, UniqueFd back)
       : there_(std::move(there)), back_(std::move(back)) {
     thread_ = std::thread([in = std::move(in), out = std::move(out)] {
+      KeepToCore(0, 1);
       while (Pass(in, out)) {
       }
     });
@@ -149,6 +171,7 @@ void PrintRow(const char* what, const std::vector<double>& times) {
 // Both workers are idle while messages go back and forth: each is taken by a handler, which sends the
 // next one.
 void Latency(Worker& worker, int rounds) {
+  KeepAllToCore(worker.rank());
   std::mutex mutex;
   std::condition_variable changed;
   int batches = 0;  // that have ended
