@@ -308,8 +308,8 @@ class Worker {
   // and 8,192 with other hosts; ResourceExhausted beyond.
   absl::StatusOr<Group> NewGroup(std::vector<int> members, const GroupKey& key,
                                  uint64_t version = 0);
-  // The network as this worker knows it now. Changes are noticed from the traffic of all groups, in
-  // periods that calls of the world group make, and all workers come to the same versions, if not at the
+  // The network as this worker knows it now. Changes are noticed from the traffic of all groups,
+  // and all workers come to the same versions, if not at the
   // same moment. The world group's programs follow them, from the same call on for all; another group
   // keeps to the version that it was made with. With SYNCOPATE_UPKEEP=0 the first version stays.
   NetworkVersion Network() const;

@@ -35,8 +35,6 @@ constexpr size_t kUsualSamples = 20;
 constexpr double kSteady = 1.3;
 // An element has carried more than it now seems to.
 constexpr double kCarriesMore = 1.2;
-// A link that was idle lets about as many bytes through at any rate.
-constexpr double kBurstBytes = 160 << 10;
 // A change is certain when this many calls in a row name the same, with rates that differ by less than kAlike.
 constexpr int kCallsThatAgree = 3;
 constexpr double kAlike = 1.1;
@@ -227,9 +225,9 @@ void NetworkDetector::Add(int64_t slot, const Slot& cells) {
     const double busy = std::min(1.0, cell.busy_ns / static_cast<double>(kSlotNs));
     Sample sample = {.slot = slot,
                      .sustained = busy >= kBusyFull && series.full_slot == slot - 1,
-                     .busy_seconds = busy * kSlotSeconds,
                      .most = {},
-                     .least = {}};
+                     .least = {},
+                     .carried = {}};
     if (busy >= kBusyFull) series.full_slot = slot;
     const double bytes_min = sample.sustained ? kSustainedBytesMin : kBytesMin;
     if (cell.bytes < bytes_min || busy < kBusyMin || series.way.empty()) continue;
@@ -243,6 +241,7 @@ void NetworkDetector::Add(int64_t slot, const Slot& cells) {
         all += other->bytes;
         times += time * 1e-9;
       }
+      sample.carried.push_back(all / kSlotSeconds);
       sample.most.push_back(beside / (busy * kSlotSeconds));
       sample.least.push_back(std::min(all / std::min(times, kSlotSeconds), sample.most.back()));
     }
@@ -281,8 +280,15 @@ void NetworkDetector::Learn(Series& series, const Sample& sample) {
   if (nearest >= kLessThanKnown) elements_[static_cast<size_t>(which)].shown_ns = at_ns;
 }
 
-double NetworkDetector::Carried(const Sample& sample, size_t place) {
-  return sample.least[place] - (sample.sustained ? 0 : kBurstBytes / sample.busy_seconds);
+double NetworkDetector::Carried(const Series& series, size_t place, int64_t since) {
+  double sum = 0;
+  size_t count = 0;
+  for (auto sample = series.samples.rbegin();
+       sample != series.samples.rend() && count < kSamples && sample->slot >= since; ++sample) {
+    sum += sample->carried[place];
+    ++count;
+  }
+  return count < kAgree ? 0 : sum / static_cast<double>(count);
 }
 
 // ---- what has become slower
@@ -341,13 +347,7 @@ NetworkDetector::Explanation NetworkDetector::Explains(
     const auto found = std::find(series.way.begin(), series.way.end(), element);
     if (found == series.way.end()) continue;
     const size_t place = static_cast<size_t>(found - series.way.begin());
-    size_t more = 0, all = 0;
-    for (const Sample& sample : series.samples) {
-      if (sample.slot < since) continue;
-      ++all;
-      more += Carried(sample, place) >= kCarriesMore * rate ? 1 : 0;
-    }
-    if (steady && more >= 3 && 4 * more >= all) return {};
+    if (Carried(series, place, since) >= kCarriesMore * rate) return {};
   }
   return {.rate = rate, .steady = steady && (!measured_ || rate < kNamedBelow * known)};
 }
@@ -484,12 +484,17 @@ void NetworkDetector::FindFaster(NetworkFindings& findings) {
     for (size_t place = 0; place < series.way.size(); ++place) {
       const int element = series.way[place];
       const Element& known = elements_[static_cast<size_t>(element)];
+      // What is better than at first is not noticed: a link that was idle lets bytes through at any rate, and what
+      // was measured was measured while nothing else disturbed it, one hopes.
+      if (known.rate >= known.first / kAlike ||
+          Carried(series, place, 0) < kMoreThanKnown * known.rate) {
+        continue;
+      }
       std::vector<double> rates;
       size_t elsewhere = 0;  // it is held up by something else now
       for (size_t i = series.samples.size() - kSamples; i < series.samples.size(); ++i) {
         const Sample& sample = series.samples[i];
-        if (Carried(sample, place) < kMoreThanKnown * known.rate) continue;
-        rates.push_back(sample.least[place]);
+        if (sample.sustained) rates.push_back(sample.most[place]);
         bool held = false;
         for (size_t other = 0; other < series.way.size(); ++other) {
           const double rate = elements_[static_cast<size_t>(series.way[other])].rate;
@@ -497,10 +502,9 @@ void NetworkDetector::FindFaster(NetworkFindings& findings) {
         }
         elsewhere += held ? 1 : 0;
       }
-      if (rates.size() < kSamples / 2) continue;
-      const bool held_elsewhere = 2 * elsewhere >= rates.size();
-      double rate = Quantile(std::move(rates), 0.5);
-      if (rate < known.first && (held_elsewhere || rate >= kLessThanKnown * known.first)) {
+      double rate = std::max(Quantile(rates, 0.5), Carried(series, place, 0));
+      if (2 * elsewhere >= kSamples || rates.size() < kAgree / 2 ||
+          rate >= kLessThanKnown * known.first) {
         rate = known.first;
       }
       NetworkFindings::Change& change = faster[element];
@@ -526,8 +530,6 @@ void NetworkDetector::FindFaster(NetworkFindings& findings) {
   }
   for (auto& [element, change] : faster) {
     SetRate(element, change.after);
-    elements_[static_cast<size_t>(element)].first =
-        std::max(elements_[static_cast<size_t>(element)].first, change.after);
     findings.changes.push_back(std::move(change));
   }
 }

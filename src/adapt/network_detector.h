@@ -96,9 +96,9 @@ class NetworkDetector {
   struct Sample {
     int64_t slot = 0;
     bool sustained = false;  // it was in flight in all of this slot, and of the one before
-    double busy_seconds = 0;
-    // By element of its way: the most and the least that it carried, bytes/s, while this flow was in flight.
-    std::vector<double> most, least;
+    // By element of its way: the most and the least that it carried, bytes/s, while this flow was in flight, and what
+    // it carried by the clock.
+    std::vector<double> most, least, carried;
   };
   struct Series {
     std::vector<int> way;  // elements; see ElementId()
@@ -134,8 +134,9 @@ class NetworkDetector {
     const std::vector<double>& Best() const { return sustained.size() >= 4 ? sustained : all; }
   };
   Rates ShortRates(const Series& series, size_t place) const;
-  // What it certainly carries all the time.
-  static double Carried(const Sample& sample, size_t place);
+  // What the element at this place of the way carried by the clock since then, in the recent samples; 0: there are
+  // too few.
+  static double Carried(const Series& series, size_t place, int64_t since);
   // What `element` carries if the slow flows are held up by it; 0: it is not that. Where it is not steady, others
   // use it as well, or something else holds up these flows.
   struct Explanation {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
-#include "base/digest.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/units.h"
@@ -13,36 +13,76 @@
 namespace syncopate::adapt {
 namespace {
 
-// A record has for each peer its rank (-1: none), bytes and nanoseconds; then how many calls ran at
-// once, and the nanoseconds that were spent on calls.
-constexpr size_t kWordsPerPeer = 3;
-constexpr size_t kAtOnceWord = NetworkWatch::kPeersMax * kWordsPerPeer;
-constexpr size_t kRecordWords = kAtOnceWord + 2;
-// With many workers a period is longer, so that records stay below 1/256 of what they are about.
-constexpr uint64_t kRecordShare = 256;
-constexpr uint64_t kTracedBytesMin = 16 << 10;
-constexpr uint32_t kReasonBytesMax = 4096;
-constexpr int kDetector = 0;  // the rank that looks for changes
+// A message is kind:u8, then for kTraffic sent:i64 (by the clock of the sender) flows:u8 and for each of them
+// from:u32 begin:i64 slots:u8 list(bytes:u32 busy:u16), busy in kBusyUnitNs. kBegin has nothing behind it.
+enum class MessageKind : uint8_t { kTraffic = 1, kBegin = 2 };
+constexpr int64_t kBusyUnitNs = 1000;
+constexpr size_t kSlotsMax = 16;  // of a flow in a message: more than come in a tick
+constexpr uint64_t kSlotBytesMax = UINT32_MAX;
 
-uint64_t Combine(uint64_t kind, uint64_t digest) {
-  const uint64_t both[] = {kind, digest};
-  return DigestOf(absl::string_view(reinterpret_cast<const char*>(both), sizeof(both))).low;
+constexpr uint32_t kReasonBytesMax = 4096;
+// Slots are judged when all that came in them is known.
+constexpr int64_t kLagNs = 1'000'000'000;
+// The messages that tell how clocks differ: those of the last ten seconds.
+constexpr size_t kClocksRemembered = 20;
+constexpr size_t kComingMax = 4096;
+// How often it is said at most that something is slower and nobody knows what.
+constexpr int64_t kTellNs = 30'000'000'000;
+
+// The last kSlotsMax of them at most.
+void AppendFlow(std::string& out, int from, const transport::Traffic& traffic) {
+  const size_t skipped = traffic.slots.size() - std::min(traffic.slots.size(), kSlotsMax);
+  Append(out, static_cast<uint32_t>(from));
+  Append(out, traffic.begin_ns + static_cast<int64_t>(skipped) * transport::Traffic::kSlotNs);
+  Append(out, static_cast<uint8_t>(traffic.slots.size() - skipped));
+  for (size_t i = skipped; i < traffic.slots.size(); ++i) {
+    const transport::Traffic::Slot& slot = traffic.slots[i];
+    Append(out, static_cast<uint32_t>(std::min(slot.bytes, kSlotBytesMax)));
+    Append(out, static_cast<uint16_t>(std::min<int64_t>(slot.busy_ns / kBusyUnitNs, UINT16_MAX)));
+  }
 }
 
-// A record from another worker as it must be: peers are workers or none (-1), and nothing else is negative.
-absl::StatusOr<std::vector<int64_t>> DecodeRecord(absl::string_view text, size_t workers) {
-  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<int64_t> record, DecodeIntegers(text, kRecordWords));
-  for (size_t i = 0; i < NetworkWatch::kPeersMax; ++i) {
-    const int64_t* const peer = record.data() + i * kWordsPerPeer;
-    if (peer[0] < 0) continue;
-    if (static_cast<uint64_t>(peer[0]) >= workers || peer[1] < 0 || peer[2] < 0) {
-      return absl::InvalidArgumentError("no record of what came from other workers");
+// What came from the workers that sent most; empty: nothing.
+std::string EncodeTraffic(const std::vector<transport::Traffic>& traffic, int64_t now_ns) {
+  std::vector<std::pair<uint64_t, size_t>> peers;  // bytes, rank
+  for (size_t rank = 0; rank < traffic.size(); ++rank) {
+    if (traffic[rank].bytes > 0) peers.emplace_back(traffic[rank].bytes, rank);
+  }
+  if (peers.empty()) return "";
+  std::sort(peers.rbegin(), peers.rend());
+  peers.resize(std::min(peers.size(), NetworkWatch::kPeersMax));
+  std::string out;
+  Append(out, static_cast<uint8_t>(MessageKind::kTraffic));
+  Append(out, now_ns);
+  Append(out, static_cast<uint8_t>(peers.size()));
+  for (const auto& [bytes, rank] : peers) AppendFlow(out, static_cast<int>(rank), traffic[rank]);
+  return out;
+}
+
+// One for each flow, which begin at different times; nothing if it is no such message.
+std::vector<TrafficRecord> DecodeTraffic(absl::string_view message, int to, int64_t clocks_ns) {
+  ByteReader reader(message);
+  reader.Read<uint8_t>();
+  reader.Read<int64_t>();
+  const auto flows = reader.Read<uint8_t>();
+  std::vector<TrafficRecord> records;
+  for (uint8_t i = 0; i < flows && reader.ok(); ++i) {
+    const auto from = reader.Read<uint32_t>();
+    const auto begin_ns = reader.Read<int64_t>();
+    const auto slots = reader.Read<uint8_t>();
+    if (slots > kSlotsMax || from > INT32_MAX) return {};
+    TrafficRecord record = {.to = to, .begin_ns = begin_ns + clocks_ns, .flows = {}};
+    TrafficRecord::Flow flow = {.from = static_cast<int>(from), .slots = {}};
+    for (uint8_t slot = 0; slot < slots && reader.ok(); ++slot) {
+      const auto bytes = reader.Read<uint32_t>();
+      const auto busy = reader.Read<uint16_t>();
+      flow.slots.push_back({.bytes = bytes, .busy_ns = busy * kBusyUnitNs});
     }
+    record.flows.push_back(std::move(flow));
+    records.push_back(std::move(record));
   }
-  if (record[kAtOnceWord] < 0 || record.back() < 0) {
-    return absl::InvalidArgumentError("no record of how many calls there were and what they took");
-  }
-  return record;
+  if (!reader.ok() || reader.left() > 0) return {};
+  return records;
 }
 
 // A version on its way is reason:u32 as many bytes, then the topology.
@@ -64,6 +104,8 @@ absl::StatusOr<std::pair<std::string, Topology>> DecodeVersion(absl::string_view
   return std::make_pair(std::move(reason), std::move(topology));
 }
 
+static_assert(transport::Traffic::kSlotNs == NetworkDetector::kSlotNs);
+
 }  // namespace
 
 absl::StatusOr<Digest> NetworkWatch::DigestOfVersion(absl::string_view bytes) {
@@ -72,41 +114,150 @@ absl::StatusOr<Digest> NetworkWatch::DigestOfVersion(absl::string_view bytes) {
   return syncopate::DigestOf(version->second);
 }
 
-NetworkWatch::NetworkWatch(const Topology& topology, const std::vector<int>& placement,
-                           std::function<std::vector<transport::Traffic>()> take_traffic,
-                           JobExchange& exchange, ValueAgreement& agreement,
-                           std::function<void(uint64_t, const Topology&)> new_plans,
+NetworkWatch::NetworkWatch(int rank, const Topology& topology, const std::vector<int>& placement,
+                           bool measured, Seams seams, ValueAgreement& agreement,
                            const Clock& clock)
-    : workers_(placement.size()),
-      period_bytes_(
-          std::max(kPeriodBytes, kRecordShare * workers_ * kRecordWords * sizeof(int64_t))),
-      take_traffic_(std::move(take_traffic)),
-      exchange_(exchange),
+    : rank_(rank),
+      placement_(placement),
+      measured_(measured),
+      seams_(std::move(seams)),
       agreement_(agreement),
-      new_plans_(std::move(new_plans)),
       clock_(clock),
       newest_number_(topology.version),
       newest_{.version = topology.version,
               .reason = topology.source,
               .topology_json = ToJson(topology)},
-      planned_version_(topology.version),
-      begin_ns_(clock.NowNs()) {
-  if (exchange.rank() == kDetector) upkeep_.emplace(topology, placement);
+      newest_topology_(topology),
+      planned_version_(topology.version) {}
+
+// ---- what travels
+
+void NetworkWatch::Tick() {
+  const std::string message = EncodeTraffic(seams_.take_traffic(), clock_.NowNs());
+  const int host = seams_.host();
+  if (host != rank_) {
+    if (!message.empty() && host >= 0) seams_.send(host, message);
+    return;
+  }
+  if (!message.empty()) Received(rank_, message);
+  std::deque<Coming> records;
+  {
+    MutexLock lock(&mutex_);
+    // One at a time: where judging takes longer than a tick, the next one has more to judge.
+    if (judges_) return;
+    judges_ = true;
+    records.swap(coming_);
+  }
+  seams_.beside([this, records = std::move(records)]() mutable {
+    Judge(std::move(records), clock_.NowNs());
+    MutexLock lock(&mutex_);
+    judges_ = false;
+  });
 }
 
-uint64_t NetworkWatch::BeforeCall(int64_t call, uint64_t bytes, int64_t deadline_ns) {
-  const int at_once = ++under_way_;
-  MutexLock lock(&mutex_);
-  if (!ended_) {
-    // A call that is still under way belongs to the period that ends and to the next one.
-    SawAtOnce(at_once);
-    if (bytes_ >= period_bytes_) {
-      EndPeriod(call, deadline_ns);
-      at_once_ = at_once;
-    }
-    bytes_ += bytes;
+void NetworkWatch::Received(int from, absl::string_view message) {
+  ByteReader reader(message);
+  const auto kind = reader.Read<uint8_t>();
+  if (kind == static_cast<uint8_t>(MessageKind::kBegin)) {
+    // It starts a service, which takes a lock that others may hold for a while.
+    seams_.beside([this] { Begin(); });
+    return;
   }
-  // A version that was agreed on counts for all, also where the watch has ended meanwhile.
+  const auto sent_ns = reader.Read<int64_t>();
+  if (kind != static_cast<uint8_t>(MessageKind::kTraffic) || !reader.ok()) return;
+  MutexLock lock(&mutex_);
+  std::deque<int64_t>& clocks = clocks_[from];
+  clocks.push_back(clock_.NowNs() - sent_ns);
+  if (clocks.size() > kClocksRemembered) clocks.pop_front();
+  if (coming_.size() >= kComingMax) coming_.pop_front();
+  coming_.push_back({.from = from,
+                     .clocks_ns = *std::min_element(clocks.begin(), clocks.end()),
+                     .message = std::string(message)});
+}
+
+// ---- what is decided
+
+void NetworkWatch::Judge(std::deque<Coming> records, int64_t now_ns) {
+  MutexLock lock(&judging_);
+  if (records.empty() && detector_ == nullptr) return;
+  uint64_t version = 0, moved = 0;
+  int64_t called_ns = 0;
+  {
+    MutexLock taking(&mutex_);
+    TakeVersions();
+    version = planned_version_;
+    moved = moved_;
+    called_ns = called_ns_;
+    if (detector_ == nullptr) {
+      planned_ = *newest_topology_;
+      detector_ = std::make_unique<NetworkDetector>(planned_, placement_, measured_);
+    }
+  }
+  for (const Coming& coming : records) {
+    for (const TrafficRecord& record :
+         DecodeTraffic(coming.message, coming.from, coming.clocks_ns)) {
+      detector_->Take(record);
+    }
+  }
+  const NetworkFindings findings = detector_->Judge(now_ns - kLagNs);
+  Tell(findings, now_ns);
+  const NetworkTrial::Verdict verdict = trial_.Saw(called_ns, moved, version);
+  if (!findings.changes.empty()) {
+    Propose(detector_->topology(), findings.Reason());
+    going_back_ = 0;
+  } else if (version == going_back_) {
+    return;  // its plans have been in force before
+  } else if (verdict == NetworkTrial::Verdict::kGoesBack) {
+    const std::string reason = absl::StrCat(
+        "plans of version ", version, " are taken back: the job moved ", FormatRate(trial_.after()),
+        " by them, ", FormatRate(trial_.before()), " before");
+    going_back_ = Propose(planned_, reason);
+  } else if (verdict == NetworkTrial::Verdict::kStays) {
+    Log(LogLevel::kInfo, "plans of network version ", version, " stay: the job moves ",
+        FormatRate(trial_.after()), " by them, ", FormatRate(trial_.before()), " before");
+    planned_ = detector_->topology();
+  }
+}
+
+uint64_t NetworkWatch::Propose(const Topology& topology, const std::string& reason) {
+  Topology next = topology;
+  {
+    MutexLock lock(&mutex_);
+    next.version = newest_number_ + 1;
+  }
+  next.source = reason.substr(0, 256);
+  // Nothing of this costs a job anything in which nothing changes.
+  Begin();
+  std::string begin;
+  Append(begin, static_cast<uint8_t>(MessageKind::kBegin));
+  for (size_t rank = 0; rank < placement_.size(); ++rank) {
+    if (static_cast<int>(rank) != rank_) seams_.send(static_cast<int>(rank), begin);
+  }
+  Log(LogLevel::kWarn, "network version ", next.version, ": ", reason);
+  agreement_.Propose(next.version, EncodeVersion(reason, next));
+  return next.version;
+}
+
+// Under the lock, so that this worker is at most at the next call.
+void NetworkWatch::Begin() {
+  MutexLock lock(&mutex_);
+  agreement_.Begin(call_);
+}
+
+void NetworkWatch::Tell(const NetworkFindings& findings, int64_t now_ns) {
+  if (findings.suspects.empty() || (told_ns_ != INT64_MIN && now_ns < told_ns_ + kTellNs)) return;
+  told_ns_ = now_ns;
+  Log(LogLevel::kInfo, findings.Reason());
+}
+
+// ---- what counts
+
+uint64_t NetworkWatch::BeforeCall(int64_t call, uint64_t bytes) {
+  MutexLock lock(&mutex_);
+  call_ = call;
+  moved_ += bytes;
+  called_ns_ = clock_.NowNs();
+  // A version that was agreed on counts for all.
   TakeVersions();
   bool switched = false;
   while (!switches_.empty() && switches_.front().from <= call) {
@@ -132,14 +283,6 @@ uint64_t NetworkWatch::VersionFor(int64_t call) {
   return planned_by;
 }
 
-bool NetworkWatch::WouldWait() {
-  MutexLock lock(&mutex_);
-  // The call would end a period, which comes to those that are under way.
-  if (ended_ || bytes_ < period_bytes_) return false;
-  Learn();
-  return unknown_.size() >= kPeriodsAheadMax;
-}
-
 void NetworkWatch::TakeVersions() {
   for (ValueAgreement::Value& value : agreement_.TakeNew()) {
     auto version = DecodeVersion(value.bytes);
@@ -148,153 +291,14 @@ void NetworkWatch::TakeVersions() {
                .reason = std::move(version->first),
                .topology_json = ToJson(version->second)};
     newest_number_ = newest_.version;
-    new_plans_(newest_.version, version->second);
+    seams_.new_plans(newest_.version, version->second);
+    newest_topology_ = std::move(version->second);
     switches_.push_back({.from = value.from, .version = newest_.version});
   }
 }
 
-// Without the lock: calls of other groups are many, and this is all that the watch needs to know of them.
-void NetworkWatch::BesideCall() { SawAtOnce(++under_way_); }
-
-void NetworkWatch::SawAtOnce(int at_once) {
-  int most = at_once_;
-  while (most < at_once && !at_once_.compare_exchange_weak(most, at_once)) {
-  }
-}
-
-void NetworkWatch::Planned(uint64_t program_digest) {
-  MutexLock lock(&mutex_);
-  kind_ = Combine(kind_, program_digest);
-  ++calls_;
-}
-
-void NetworkWatch::Waited(int64_t ns) {
-  MutexLock lock(&mutex_);
-  ++waited_calls_;
-  waited_ns_ += ns;
-}
-
-void NetworkWatch::EndPeriod(int64_t call, int64_t deadline_ns) {
-  agreement_.Begin(call);
-  unknown_.push_back(
-      {.kind = kind_,
-       .records = exchange_.Start(
-           {.what = "traffic", .text = EncodeNumbers(TakeRecord()), .root = kDetector})});
-  ++period_;
-  bytes_ = kind_ = 0;
-  LearnAndWait(deadline_ns);
-}
-
-NetworkWatch::Record NetworkWatch::TakeRecord() {
-  const std::vector<transport::Traffic> traffic = take_traffic_();
-  std::vector<std::pair<uint64_t, size_t>> peers;  // bytes, rank
-  for (size_t rank = 0; rank < workers_ && rank < traffic.size(); ++rank) {
-    if (traffic[rank].busy_ns > 0) peers.emplace_back(traffic[rank].bytes, rank);
-  }
-  // A record has room for kPeersMax peers: those that sent most tell most about the network.
-  std::sort(peers.rbegin(), peers.rend());
-  Record record(kRecordWords, -1);
-  for (size_t i = 0; i < peers.size() && i < kPeersMax; ++i) {
-    const size_t rank = peers[i].second;
-    record[i * kWordsPerPeer] = static_cast<int64_t>(rank);
-    record[i * kWordsPerPeer + 1] = static_cast<int64_t>(traffic[rank].bytes);
-    record[i * kWordsPerPeer + 2] = traffic[rank].busy_ns;
-  }
-  record[kAtOnceWord] = at_once_;
-  const int64_t now_ns = clock_.NowNs();
-  // Time spent on calls is known only if the caller waited for each of them.
-  record.back() = waited_calls_ == calls_ ? waited_ns_ : now_ns - begin_ns_;
-  begin_ns_ = now_ns;
-  waited_ns_ = 0;
-  waited_calls_ = calls_ = 0;
-  return record;
-}
-
-// The periods are shown strictly in order.
-void NetworkWatch::Learn() {
-  while (!ended_ && !unknown_.empty()) {
-    Period& first = unknown_.front();
-    if (!first.records->Done()) return;
-    const absl::StatusOr<std::vector<std::string>> texts = first.records->Wait();
-    if (!texts.ok()) return End(texts.status());
-    if (upkeep_) {
-      std::vector<Record> all;
-      for (const std::string& text : *texts) {
-        absl::StatusOr<Record> record = DecodeRecord(text, workers_);
-        if (!record.ok()) return End(At(absl::StrCat("worker ", all.size()), record.status()));
-        all.push_back(*std::move(record));
-      }
-      Show(period_ - unknown_.size(), first.kind, all);
-    }
-    unknown_.pop_front();
-  }
-}
-
-void NetworkWatch::LearnAndWait(int64_t deadline_ns) {
-  for (Learn(); unknown_.size() > kPeriodsAheadMax; Learn()) {
-    // A reader may learn the end of this round meanwhile.
-    const std::shared_ptr<JobExchange::Round> first = unknown_.front().records;
-    mutex_.Unlock();
-    const bool over = first->WaitUntil(deadline_ns);
-    mutex_.Lock();
-    if (!over) {
-      return End(absl::DeadlineExceededError(
-          "records of a period did not come before the deadline of a call"));
-    }
-  }
-}
-
-void NetworkWatch::Show(uint64_t period, uint64_t kind, const std::vector<Record>& all) {
-  std::vector<probe::TrafficSample> samples;
-  std::vector<int64_t> lengths;
-  int64_t at_once = 1;
-  for (size_t worker = 0; worker < all.size(); ++worker) {
-    const Record& record = all[worker];
-    at_once = std::max(at_once, record[kAtOnceWord]);
-    lengths.push_back(record.back());
-    for (size_t i = 0; i < kPeersMax; ++i) {
-      const size_t at = i * kWordsPerPeer;
-      if (record[at] < 0) continue;
-      probe::TrafficSample sample;
-      sample.from = static_cast<int>(record[at]);
-      sample.to = static_cast<int>(worker);
-      sample.bytes = static_cast<uint64_t>(record[at + 1]);
-      sample.busy_seconds = static_cast<double>(record[at + 2]) / 1e9;
-      samples.push_back(sample);
-    }
-  }
-  // The worker that comes last to a call waits least for the others, so the shortest of the times
-  // is the one that the network took.
-  const double seconds =
-      static_cast<double>(*std::min_element(lengths.begin(), lengths.end())) / 1e9;
-  if (LogEnabled(LogLevel::kTrace)) {
-    std::string line = absl::StrCat("period ", period, ", ", FormatSeconds(seconds), ":");
-    for (const probe::TrafficSample& sample : samples) {
-      if (sample.bytes < kTracedBytesMin) continue;
-      absl::StrAppend(&line, " ", sample.from, "->", sample.to, " ", sample.bytes >> 10, " KiB ",
-                      FormatSeconds(sample.busy_seconds), ";");
-    }
-    Log(LogLevel::kTrace, line);
-  }
-  // Periods with more calls at once are slower, so they are compared only with their like.
-  if (at_once > 1) kind = Combine(kind, static_cast<uint64_t>(at_once));
-  std::optional<probe::TopologyChange> change = upkeep_->Observe(period, kind, seconds, samples);
-  if (!change) return;
-  Log(LogLevel::kWarn, "network version ", change->topology.version, ": ", change->reason);
-  agreement_.Propose(change->topology.version, EncodeVersion(change->reason, change->topology));
-}
-
-// Others must not wait for records that this worker does not send any more.
-void NetworkWatch::End(const absl::Status& why) {
-  if (std::exchange(ended_, true)) return;
-  exchange_.Stop(why.message());
-  unknown_.clear();
-  Log(LogLevel::kInfo, "changes of the network are not looked for any more: ", why.message());
-}
-
 NetworkVersion NetworkWatch::Newest() {
   MutexLock lock(&mutex_);
-  Learn();
   TakeVersions();
   return newest_;
 }

@@ -175,8 +175,18 @@ struct Loss {
 
 // What has come from another worker, for estimates of the network.
 struct Traffic {
-  uint64_t bytes = 0;   // of data
-  int64_t busy_ns = 0;  // how long the network took for it, without pauses of the sender
+  // The same by time, in slots of kSlotNs that follow one another.
+  static constexpr int64_t kSlotNs = 50'000'000;
+  static constexpr size_t kSlotsMax = 64;
+  struct Slot {
+    uint64_t bytes = 0;
+    int64_t busy_ns = 0;
+  };
+
+  uint64_t bytes = 0;    // of data
+  int64_t busy_ns = 0;   // how long the network took for it, without pauses of the sender
+  int64_t begin_ns = 0;  // of the first slot, by the clock of the transport
+  std::vector<Slot> slots = {};
 };
 
 class Transport {

@@ -20,12 +20,7 @@ constexpr int64_t kLookNs = 10'000'000;
 
 absl::Status GroupImpl::Run(const Call& call) {
   SYNCOPATE_ASSIGN_OR_RETURN(engine::OperationSpec spec, Prepare(call));
-  // Only a call that the caller waits for tells how much time was spent on calls.
-  if (watch == nullptr || !world) return worker->engine.Run(std::move(spec));
-  const int64_t begin_ns = MonotonicClock().NowNs();
-  absl::Status status = worker->engine.Run(std::move(spec));
-  watch->Waited(MonotonicClock().NowNs() - begin_ns);
-  return status;
+  return worker->engine.Run(std::move(spec));
 }
 
 absl::Status GroupImpl::AwaitPlan(const Call& call) {
@@ -88,7 +83,6 @@ bool GroupImpl::WouldWait(const Call& call) {
   if (!worker->network) return false;
   // All that may wait for others, in the order in which Prepare() comes to it.
   if (world && !worker->MayReachCall(calls_ + 1)) return true;
-  if (world && watch != nullptr && watch->WouldWait()) return true;
   MutexLock lock(&mutex_);
   if (group_ == nullptr || !call.program.empty()) return false;
   return plans_.WouldWait(KeyOf(call, last_version_));
@@ -271,20 +265,13 @@ absl::StatusOr<engine::OperationSpec> GroupImpl::PrepareInPlace(
   calls_ = number;
   if (watch != nullptr && world) {
     mutex_.Unlock();
-    watch->BeforeCall(number, call.data.elements * SizeOf(call.data.type), patience.deadline_ns);
+    watch->BeforeCall(number, call.data.elements * SizeOf(call.data.type));
     mutex_.Lock();
-  } else if (watch != nullptr) {
-    watch->BesideCall();
   }
-  // The watch counts the call until Ended(), so one that gets no program must be ended here.
   std::shared_ptr<std::atomic<int64_t>> took;
   absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> program =
       ProgramFor(call, own, number, planned_by, patience.deadline_ns, took);
-  if (!program.ok()) {
-    if (watch != nullptr) watch->Ended();
-    return program.status();
-  }
-  if (watch != nullptr && world) watch->Planned((*program)->digest);
+  SYNCOPATE_RETURN_IF_ERROR(program.status());
   const int64_t now_ns = MonotonicClock().NowNs();
   engine::OperationSpec spec{.group = group_,
                              .program = *std::move(program),
@@ -294,13 +281,10 @@ absl::StatusOr<engine::OperationSpec> GroupImpl::PrepareInPlace(
                              .weight = worker::IsActive(call, self) ? call.weight : 0,
                              .priority = call.priority,
                              .deadline_ns = patience.deadline_ns};
-  if (took != nullptr || watch != nullptr || odd_ != nullptr) {
-    // The pointer to the watch stays valid: the engine is destroyed before it.
-    spec.completed = [took, now_ns, watch = watch, odd = odd_,
-                      ended = call.ended](const absl::Status& status) {
+  if (took != nullptr || odd_ != nullptr) {
+    spec.completed = [took, now_ns, odd = odd_, ended = call.ended](const absl::Status& status) {
       if (odd != nullptr && absl::IsFailedPrecondition(status)) odd->store(true);
       if (took != nullptr && status.ok()) took->store(MonotonicClock().NowNs() - now_ns);
-      if (watch != nullptr) watch->Ended();
       if (ended) ended(status);
     };
   } else {

@@ -32,8 +32,8 @@ namespace syncopate::internal {
 // Thread-safe.
 class GroupImpl {
  public:
-  // `version_in`: of the network, to plan by. `world_in`: it is the worker's world group, whose calls the
-  // network watch takes its periods from, and which follows its versions instead.
+  // `version_in`: of the network, to plan by. `world_in`: it is the worker's world group, whose calls
+  // follow the versions of the network watch instead.
   GroupImpl(std::shared_ptr<WorkerImpl> worker_in, std::shared_ptr<engine::EngineGroup> group,
             uint64_t version_in = 0, bool world_in = false)
       : worker(std::move(worker_in)),

@@ -140,7 +140,7 @@ void MailExchange::Close() {
   MutexLock lock(&mutex_);
   if (closed_) return;
   closed_ = true;
-  for (const RoundLane lane : {RoundLane::kNetworkWatch, RoundLane::kChunkTuner, RoundLane::kJob}) {
+  for (const RoundLane lane : {RoundLane::kChunkTuner, RoundLane::kJob}) {
     // Groups of a worker that has gone otherwise may still be in use, and with them these lanes.
     if (lane != RoundLane::kJob && rounds(lane).next() > 0) SendFault(lane, "it leaves the job");
     for (int rank = 0; rank < size_; ++rank) {

@@ -1,5 +1,5 @@
-// Carries the rounds of texts of a job (text_rounds.h) by mail. Each lane is a JobExchange: one for the
-// network watch, one for the chunk tuner, one for whatever the training thread tells the others.
+// Carries the rounds of texts of a job (text_rounds.h) by mail. Each lane is a JobExchange: one for
+// the chunk tuner, one for whatever the training thread tells the others.
 //
 // What arrives is put into the book of its lane on the control thread, whatever other threads do. A
 // text of up to 4 KiB is a message; a longer one is a parcel, which travels like data. When mail

@@ -59,7 +59,7 @@ TEST(MailExchangeTest, AWorkerThatLeavesHasBroughtWhatItBrings) {
   }
 }
 
-// As the network watch does: rounds are started one after the other, and looked at later.
+// As the chunk tuner does: rounds are started one after the other, and looked at later.
 TEST(MailExchangeTest, RoundsMayBeUnderWayWhileAWorkerIsAhead) {
   constexpr int kRounds = 200;
   std::atomic<int> started = 0;
@@ -95,7 +95,7 @@ TEST(MailExchangeTest, ARoundIsDoneWithoutWaiting) {
   });
 }
 
-// As the network watch ends: whoever needs its text learns it at once, and the rounds before it are
+// As a part ends that cannot go on: whoever needs its text learns it at once, and the rounds before it are
 // whole. Rank 2 needs the root's text alone, so it ends well if that comes before the news.
 TEST(MailExchangeTest, AWorkerThatStopsFailsTheNextRoundOfTheOthers) {
   RunWorkers(3, [](Worker& worker) {

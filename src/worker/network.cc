@@ -96,6 +96,7 @@ absl::StatusOr<Network> LoadNetwork(const Environment& environment,
   absl::StatusOr<std::vector<int>> placement = PlaceByHost(network.topology, hosts);
   if (!placement.ok()) return At(place, placement.status());
   network.placement = *std::move(placement);
+  network.measured = true;
   return network;
 }
 

@@ -18,6 +18,7 @@ namespace syncopate::worker {
 struct Network {
   Topology topology;
   std::vector<int> placement;  // by rank: the device that it is on
+  bool measured = false;       // its rates are known, not assumed
 };
 
 // `hosts` by rank. A file must know every host, or have as many devices as there are workers:

@@ -2,8 +2,7 @@
 // calls that its thread starts and that would have to wait are refused, with WouldWait().
 //
 // Between hosts starting a call may have to wait until others have come so far: for the outcome of a
-// vote about the call's program (worker/call_plans.h), for that of an agreement, for records of the
-// network watch. The first call of a kind whose algorithm the user names needs its plan, which may take long, and so
+// vote about the call's program (worker/call_plans.h), for that of an agreement. The first call of a kind whose algorithm the user names needs its plan, which may take long, and so
 // does a call for which other sub-chunks are tried; the program that a call brings is to be read. Calls of other
 // threads in the same group may come first.
 // All of it is under way when the call is refused, so it is to be tried again a little later; a call

@@ -31,8 +31,8 @@ inline constexpr uint64_t kRoundsAheadMax = 1024;
 inline constexpr uint64_t kRoundsAheadBytesMax = uint64_t{128} << 20;
 
 // Whose rounds these are: each lane counts its own.
-enum class RoundLane : uint8_t { kNetworkWatch, kChunkTuner, kJob };
-inline constexpr size_t kRoundLanes = 3;
+enum class RoundLane : uint8_t { kChunkTuner, kJob };
+inline constexpr size_t kRoundLanes = 2;
 
 struct RoundMail {
   enum class Kind : uint8_t { kText = 1, kTaken = 2, kFault = 3 };

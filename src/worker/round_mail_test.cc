@@ -29,7 +29,7 @@ std::string WhyRefused(const std::string& bytes) {
 }
 
 TEST(RoundMailTest, MailComesBackAsItWas) {
-  ExpectRoundTrip({.lane = RoundLane::kNetworkWatch, .round = 7, .what = "traffic", .text = "x"});
+  ExpectRoundTrip({.lane = RoundLane::kChunkTuner, .round = 7, .what = "traffic", .text = "x"});
   ExpectRoundTrip({.lane = RoundLane::kJob,
                    .round = UINT64_MAX,
                    .root = limits::kWorkersMax - 1,

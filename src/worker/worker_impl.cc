@@ -111,12 +111,50 @@ absl::StatusOr<std::shared_ptr<engine::EngineGroup>> WorkerImpl::MakeGroup(
   return group;
 }
 
+namespace {
+
+constexpr absl::string_view kWatchTopic = "syncopate/network";
+
+}  // namespace
+
+int WorkerImpl::Host() const {
+  std::vector<transport::Loss> lost;
+  if (transport->losses() > 0) lost = transport->Lost();
+  for (const int rank : services.host_order()) {
+    const bool gone = std::any_of(lost.begin(), lost.end(),
+                                  [&](const transport::Loss& loss) { return loss.rank == rank; });
+    if (!gone) return rank;
+  }
+  return -1;
+}
+
 void WorkerImpl::WatchNetwork() {
   watch = std::make_unique<adapt::NetworkWatch>(
-      network->topology, network->placement, [this] { return transport->TakeTraffic(); },
-      exchange.lane(worker::RoundLane::kNetworkWatch), versions,
-      [this](uint64_t version, const Topology& topology) { programs.Publish(version, topology); },
-      MonotonicClock());
+      job.rank, network->topology, network->placement, network->measured,
+      adapt::NetworkWatch::Seams{
+          .take_traffic = [this] { return transport->TakeTraffic(); },
+          .send =
+              [this](int to, const std::string& message) {
+                // Where that is not possible now, the next one tells as much.
+                mailbox.Send(to, kWatchTopic, message).IgnoreError();
+              },
+          .host = [this] { return Host(); },
+          .beside = [this](std::function<void()> work) { watch_thread.Do(std::move(work)); },
+          .new_plans = [this](uint64_t version,
+                              const Topology& topology) { programs.Publish(version, topology); }},
+      versions, MonotonicClock());
+  mailbox
+      .Receive(kWatchTopic,
+               [this](const Mail& mail) {
+                 if (mail.kind == Mail::Kind::kMessage) watch->Received(mail.from, mail.bytes);
+               })
+      .IgnoreError();  // it fails only in a worker that has ended
+  mailbox.DoAt(MonotonicClock().NowNs() + adapt::NetworkWatch::kTickNs, [this] { TickWatch(); });
+}
+
+void WorkerImpl::TickWatch() {
+  watch->Tick();
+  mailbox.DoAt(MonotonicClock().NowNs() + adapt::NetworkWatch::kTickNs, [this] { TickWatch(); });
 }
 
 void WorkerImpl::TuneChunks() {

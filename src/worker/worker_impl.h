@@ -27,6 +27,7 @@
 #include "worker/network.h"
 #include "worker/own_programs.h"
 #include "worker/program_cache.h"
+#include "worker/side_thread.h"
 #include "worker/start_transport.h"
 #include "worker/used_keys.h"
 
@@ -44,8 +45,8 @@ std::shared_ptr<T> Share(T* object) {
 // What a worker is made of. Groups, buffers and handles keep it alive.
 //
 // The engine is declared after the transport, the programs, the watch and the tuner, so that it is
-// destroyed before them: operations under way use them. The watch and the tuner have rounds under
-// way in the exchange, which is destroyed after them.
+// destroyed before them: operations under way use them. The tuner has rounds under way in the exchange, which is
+// destroyed after it.
 class WorkerImpl {
  public:
   WorkerImpl(worker::StartedTransport started, const std::optional<worker::Network>& network_in,
@@ -78,6 +79,10 @@ class WorkerImpl {
 
   // Looks for changes of the network from now on.
   void WatchNetwork();
+  // Lets the watch look at what has come, and does so again and again.
+  void TickWatch();
+  // The rank that hosts services, as far as this worker knows.
+  int Host() const;
 
   // Looks for the best sub-chunks of forests from now on.
   void TuneChunks();
@@ -103,6 +108,7 @@ class WorkerImpl {
   worker::LiveValues chunk_sizes;  // of its forests
   worker::MailExchange exchange;
   std::unique_ptr<adapt::NetworkWatch> watch;  // null: the network is not watched
+  worker::SideThread watch_thread;             // where it decides; it ends before the watch
   std::unique_ptr<adapt::ChunkTuner> tuner;    // null: sub-chunks are not tuned
   engine::Engine engine;
   Mutex mutex;

@@ -192,7 +192,7 @@ void Core::Arrived(int rank, const FrameHeader& header) {
   if (const int64_t at_ns = wire_->ArrivalNs(now_ns_); at_ns != 0) {
     const bool data = header.type == FrameType::kData;
     peers_[static_cast<size_t>(rank)].times.Arrived(header.sent_ns, at_ns,
-                                                    data ? header.payload_bytes : 0);
+                                                    data ? header.payload_bytes : 0, now_ns_);
   }
   switch (header.type) {
     case FrameType::kBeat: {

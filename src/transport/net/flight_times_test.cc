@@ -42,6 +42,36 @@ TEST(FlightTimesTest, TakingBeginsAnew) {
   EXPECT_EQ(times.Take().busy_ns, 3 * kFlightMs);
 }
 
+TEST(FlightTimesTest, TellsByTheClockOfTheTransportWhatCameInEachSlot) {
+  constexpr int64_t kSlot = Traffic::kSlotNs;
+  constexpr int64_t kOther = 5'000 * kSlot;  // the transport's clock less that of arrivals
+  FlightTimes times;
+  times.Arrived(0, 0, 0, kOther);
+  // In flight from the middle of slot 2 to the middle of slot 4, and looked at 3 ms later; then at once.
+  times.Arrived(5 * kSlot / 2, 9 * kSlot / 2, 4000, kOther + 9 * kSlot / 2 + 3 * kFlightMs);
+  times.Arrived(6 * kSlot, 6 * kSlot + kFlightMs, 500, kOther + 6 * kSlot + kFlightMs);
+  const Traffic traffic = times.Take();
+  EXPECT_EQ(traffic.begin_ns, kOther + 2 * kSlot);
+  ASSERT_EQ(traffic.slots.size(), 5u);
+  EXPECT_EQ(traffic.slots[0].bytes, 1000u);
+  EXPECT_EQ(traffic.slots[1].bytes, 2000u);
+  EXPECT_EQ(traffic.slots[2].bytes, 1000u);
+  EXPECT_EQ(traffic.slots[3].bytes, 0u);
+  EXPECT_EQ(traffic.slots[4].bytes, 500u);
+  EXPECT_EQ(traffic.slots[0].busy_ns, kSlot / 2);
+  EXPECT_EQ(traffic.slots[1].busy_ns, kSlot);
+  EXPECT_EQ(traffic.slots[4].busy_ns, kFlightMs);
+  EXPECT_TRUE(times.Take().slots.empty());
+}
+
+TEST(FlightTimesTest, WhatCameInAVeryLongTimeHasItsLimit) {
+  FlightTimes times;
+  times.Arrived(0, 0, 0, 0);
+  times.Arrived(0, 1000 * Traffic::kSlotNs, 1 << 20, 1000 * Traffic::kSlotNs);
+  times.Arrived(0, 5000 * Traffic::kSlotNs, 1 << 20, 5000 * Traffic::kSlotNs);
+  EXPECT_LE(times.Take().slots.size(), Traffic::kSlotsMax);
+}
+
 TEST(FlightTimesTest, ClocksThatDriftAreFollowed) {
   FlightTimes times;
   int64_t drift = 0;
