@@ -7,12 +7,14 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "adapt/network_watch.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "gtest/gtest.h"
 #include "model/topology.h"
 #include "strategy/network_versions.h"
@@ -22,6 +24,7 @@
 #include "sync/synchronizer.h"
 #include "tests/host_workers.h"
 #include "worker/job_services.h"
+#include "worker/mailbox.h"
 
 namespace syncopate::sync {
 namespace {
@@ -123,7 +126,8 @@ std::string SlowVersion(Worker& worker) {
   return bytes + "slow" + ToJson(topology);
 }
 
-// The topology of a job is agreed on as soon as a period of its traffic has ended.
+// The topology of a job is agreed on as soon as a worker says that it is about to propose one; here each tells
+// the next.
 absl::Status ProposeSlowVersion(Worker& worker) {
   std::vector<float> data(kElements, 1);
   for (int i = 0; i < 2; ++i) {
@@ -131,13 +135,21 @@ absl::Status ProposeSlowVersion(Worker& worker) {
         worker.world().AllReduce(Array::Of(data.data(), data.size()), ReduceOp::kMax);
     if (!status.ok()) return status;
   }
-  if (worker.rank() != 0) return absl::OkStatus();
+  const absl::Status told = worker::MailboxOf(worker).Send(
+      (worker.rank() + 1) % worker.size(), "syncopate/network", std::string(1, '\2'));
+  if (!told.ok() || worker.rank() != 0) return told;
   const std::string bytes = SlowVersion(worker);
   const absl::StatusOr<Digest> digest = adapt::NetworkWatch::DigestOfVersion(bytes);
   if (!digest.ok()) return digest.status();
   const auto agreement = worker::ServicesOf(worker).Agreement();
   if (!agreement.ok()) return agreement.status();
-  return (*agreement)->Propose("topology", kVersion, *digest, bytes, [](const auto&) {});
+  const int64_t wait_until_ns = MonotonicClock().NowNs() + 30'000'000'000;
+  for (;;) {
+    const absl::Status proposed =
+        (*agreement)->Propose("topology", kVersion, *digest, bytes, [](const auto&) {});
+    if (proposed.ok() || MonotonicClock().NowNs() > wait_until_ns) return proposed;
+    std::this_thread::yield();  // this worker has not been told yet
+  }
 }
 
 // Trains until the strategies of all have used the new version for some iterations. Only the last
