@@ -15,11 +15,15 @@
 namespace syncopate::plan {
 namespace {
 
+// Shifts of places against each other that are tried.
+constexpr int64_t kShiftMax = 2;
+
 // Who takes which turn in round t.
 struct TurnRules {
   // The r-th place below another is as many turns ahead as it has gone through all of its members,
-  // times r, so that places of equal sizes do not always send up the same pairs.
-  bool shifted = false;
+  // times r + shift, so that places of equal sizes do not always send up the same pairs. Negative:
+  // none is ahead.
+  int64_t shift = -1;
   // Partners of slow members at the top change every `hold` rounds, and by one more every `skip`
   // (0: never).
   int64_t hold = 1;
@@ -59,6 +63,8 @@ class RoundMaker {
   Pattern::Round round_;
 };
 
+int64_t Size(const std::vector<int>& members) { return static_cast<int64_t>(members.size()); }
+
 size_t Modulo(int64_t turn, size_t count) {
   return static_cast<size_t>(turn % static_cast<int64_t>(count));
 }
@@ -85,7 +91,8 @@ std::optional<int> RoundMaker::GoUp(const Place& place, int64_t number, bool top
     return up;
   }
   if (top) {
-    const int64_t skips = turns_.skip > 0 ? t_ / turns_.skip : 0;
+    int64_t skips = turns_.skip > 0 ? t_ / turns_.skip : 0;
+    if (turns_.shift > 0 && !regular.empty()) skips += t_ / (Size(regular) * turns_.shift);
     if (place.whole) {
       round_.push_back(all);
     } else {
@@ -110,8 +117,8 @@ std::optional<int> RoundMaker::GoUp(const Place& place, int64_t number, bool top
     Divide(regular, slow, 0, round);
     return std::nullopt;
   }
-  const int64_t size = static_cast<int64_t>(regular.size());
-  const int64_t turn = round + (turns_.shifted ? number * (round / size) : 0);
+  const int64_t size = Size(regular);
+  const int64_t turn = round + (turns_.shift >= 0 ? (number + turns_.shift) * (round / size) : 0);
   const size_t chosen = Modulo(turn, regular.size());
   const int up = regular[chosen];
   regular.erase(regular.begin() + static_cast<int64_t>(chosen));
@@ -127,7 +134,8 @@ std::optional<int> RoundMaker::GoUp(const Place& place, int64_t number, bool top
 void RoundMaker::Divide(const std::vector<int>& regular, const std::vector<int>& slow, size_t first,
                         int64_t turn) {
   const size_t pairs = std::min(regular.size(), slow.size());
-  const size_t from = pairs > 0 && pairs < slow.size() ? Modulo(turn, slow.size()) : 0;
+  const int64_t ahead = turns_.shift >= 0 && !slow.empty() ? turn / Size(slow) : 0;
+  const size_t from = pairs > 0 && pairs < slow.size() ? Modulo(turn + ahead, slow.size()) : 0;
   for (size_t i = 0; i < pairs; ++i) {
     round_.push_back({slow[(from + i) % slow.size()], regular[(first + i) % regular.size()]});
   }
@@ -138,8 +146,7 @@ void RoundMaker::Divide(const std::vector<int>& regular, const std::vector<int>&
   round_.push_back(std::move(hub));
   std::vector<int> left;
   for (size_t i = pairs; i < slow.size(); ++i) left.push_back(slow[(from + i) % slow.size()]);
-  const int64_t size = static_cast<int64_t>(slow.size());
-  PlayTournament(left, pairs > 0 ? turn / size : turn);
+  PlayTournament(left, pairs > 0 ? turn / Size(slow) : turn);
 }
 
 void RoundMaker::PlayTournament(const std::vector<int>& players, int64_t turn) {
@@ -165,8 +172,9 @@ int64_t LcmOrMore(int64_t a, int64_t b, int64_t max) {
 
 // What the sizes of places ask of the period.
 struct Sizes {
-  int64_t lcm = 1;      // of the turns of all places below the top; at most `max`
-  int64_t largest = 1;  // place below the top
+  int64_t lcm = 1;          // of the turns of all places below the top; at most `max`
+  int64_t largest = 1;      // place below the top
+  bool alternates = false;  // some place sends somebody up in every second round only
   int height = 0;
   size_t regular_on_top = 0;
   size_t slow_on_top = 0;
@@ -197,6 +205,7 @@ void MeasurePlaces(const Place& place, bool top, int64_t max, Sizes& sizes) {
     return;
   }
   sizes.largest = std::max(sizes.largest, static_cast<int64_t>(place.children.size()));
+  sizes.alternates = sizes.alternates || (regular == 1 && slow > 0);
   sizes.lcm = LcmOrMore(sizes.lcm, TurnsOf(regular, slow, place.whole), max);
 }
 
@@ -223,13 +232,16 @@ Pattern MakePattern(const Place& root, int workers, int64_t period, const TurnRu
 // against each other, over as many periods as it takes; else with rounds in which places stay
 // whole.
 Pattern Connect(const Place& root, int workers, const Sizes& sizes, int64_t max, TurnRules turns) {
-  const int64_t period = LcmOrMore(sizes.lcm, PartnerRounds(sizes, turns), max);
+  int64_t period = LcmOrMore(sizes.lcm, PartnerRounds(sizes, turns), max);
+  if (turns.shift >= 0) period = std::min(2 * period, max);
   Pattern pattern = MakePattern(root, workers, period, turns);
   if (CheckConnected(pattern).ok()) return pattern;
-  turns.shifted = true;
   for (int64_t longer = period; longer <= max; longer += period) {
-    Pattern shifted = MakePattern(root, workers, longer, turns);
-    if (CheckConnected(shifted).ok()) return shifted;
+    // Where a place takes every second turn only, the first one has to be shifted too.
+    for (turns.shift = 0; turns.shift <= kShiftMax; ++turns.shift) {
+      Pattern shifted = MakePattern(root, workers, longer, turns);
+      if (CheckConnected(shifted).ok()) return shifted;
+    }
   }
   pattern.rounds.resize(
       static_cast<size_t>(std::min(period, std::max<int64_t>(1, max - sizes.height))));
@@ -293,6 +305,12 @@ absl::StatusOr<DsSyncPlan> PlanDsSync(const Place& whole) {
       choices.push_back(
           {skipping, absl::StrCat("partners change every round, by one more after ", g)});
     }
+  }
+  // Else others of an even size would meet it with every second of their members only.
+  for (int64_t shift = 0; sizes.alternates && shift <= kShiftMax; ++shift) {
+    TurnRules shifted;
+    shifted.shift = shift;
+    choices.push_back({shifted, absl::StrCat("places shifted by ", shift)});
   }
   DsSyncPlan best;
   double lambda = 0;

@@ -241,6 +241,61 @@ TEST(DsSyncTest, HoldsItsRulesOnRandomTrees) {
   EXPECT_GT(slopes, 1000);
 }
 
+// Racks of any sizes around one switch: who goes up, and how large the groups of slow ones are.
+TEST(DsSyncTest, HoldsItsRulesOnRandomRacks) {
+  int kept_apart = 0;
+  for (uint64_t seed = 0; seed < 2000 && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    std::vector<RackOf> racks(random.Below(6) + 2);
+    for (RackOf& rack : racks) {
+      rack.size = static_cast<int>(random.Between(2, 9));
+      rack.slow = random.Below(4) == 0;
+      for (int i = 0; i < rack.size; ++i) {
+        if (random.Below(8) == 0) rack.slow_members.push_back(i);
+      }
+    }
+    const Place root = Racks(racks);
+    const Planned plan = PlanIt(root);
+    std::vector<int> rack_of, up(static_cast<size_t>(plan.pattern.workers), 0);
+    std::vector<bool> slow_host;
+    for (size_t r = 0; r < racks.size(); ++r) {
+      for (const Place& worker : root.children[r].children) {
+        rack_of.push_back(static_cast<int>(r));
+        slow_host.push_back(worker.slow);
+      }
+    }
+    const auto rack = [&](int rank) { return rack_of[static_cast<size_t>(rank)]; };
+    const auto all_slow = [&](const RackOf& one) {
+      return static_cast<int>(one.slow_members.size()) == one.size;
+    };
+    for (const Pattern::Round& round : plan.pattern.rounds) {
+      for (const Pattern::Group& group : round) {
+        const bool leaves = rack(group.front()) != rack(group.back());
+        for (const int rank : group) {
+          const RackOf& its = racks[static_cast<size_t>(rack(rank))];
+          if (leaves) ++up[static_cast<size_t>(rank)];
+          const bool apart = (leaves && its.slow) ||
+                             (!leaves && slow_host[static_cast<size_t>(rank)] && !all_slow(its));
+          if (!apart) continue;
+          EXPECT_LE(group.size(), 2u);
+          ++kept_apart;
+        }
+      }
+    }
+    // Where nothing is slow at the top, and no rack takes every second turn only, each regular worker
+    // meets others in its turn.
+    const bool uneven = std::any_of(racks.begin(), racks.end(), [](const RackOf& one) {
+      const size_t slow = one.slow_members.size();
+      return one.slow || (slow > 0 && slow + 1 == static_cast<size_t>(one.size));
+    });
+    for (size_t rank = 0; rank < up.size() && !uneven; ++rank) {
+      EXPECT_TRUE(up[rank] > 0 || slow_host[rank]) << "worker " << rank;
+    }
+  }
+  EXPECT_GT(kept_apart, 1000);
+}
+
 TEST(DsSyncTest, VarianceIsThatOfASimulation) {
   int simulated = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {
