@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <list>
 #include <memory>
 #include <string>
@@ -159,6 +160,22 @@ TEST_P(UcxWireTest, AWorkerThatIsSilentBeforeTheFirstLargeMessageToItEndsNobodyE
     ASSERT_TRUE(Until([&] { return collector(1).frames.size() == 1; }));
     EXPECT_EQ(collector(1).frames.front().payload, large);
   }
+}
+
+// UCX asked each peer now and then whether it was there. One that had closed the connection connected anew to
+// answer, which failed where the other had ended by then.
+TEST_P(UcxWireTest, NobodyIsWokenWhereNothingIsSent) {
+  setenv("UCX_KEEPALIVE_INTERVAL", "20ms", 1);
+  Make(2);
+  unsetenv("UCX_KEEPALIVE_INTERVAL");
+  ConnectAll();
+  for (int rank = 0; rank < 2; ++rank) {
+    while (wire(rank).Progress() || !wire(rank).Arm()) {
+    }
+  }
+  pollfd polls[2] = {{.fd = wire(0).fd(), .events = POLLIN, .revents = 0},
+                     {.fd = wire(1).fd(), .events = POLLIN, .revents = 0}};
+  EXPECT_EQ(poll(polls, 2, 500), 0);
 }
 
 // UCX's port was taken to be whatever had begun to listen while UCX started, so that ports of other

@@ -82,11 +82,14 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Make(const std::string& ip
   // UCX over TCP takes events of its sockets in batches and asserts that no endpoint of a batch has
   // been closed by then; a peer that ends closes two at once. One event at a time is never stale.
   // What a peer calls a connection is asked for when the connection is made, not when the first message
-  // goes that needs it: a peer that ends before it has been asked would take this process along.
+  // goes that needs it: a peer that ends before it has been asked would take this process along. UCX asks
+  // no peer whether it is there: an answer for a connection that was closed is a connection of its own,
+  // which fails where the peer has ended. The consensus on losses has heartbeats.
   for (const auto& [name, value] : {std::pair<const char*, std::string>("TLS", "^sm,self"),
                                     {"NET_DEVICES", DevicesOf(interface)},
                                     {"MAX_POLL", "1"},
-                                    {"RESOLVE_REMOTE_EP_ID", "on"}}) {
+                                    {"RESOLVE_REMOTE_EP_ID", "on"},
+                                    {"KEEPALIVE_INTERVAL", "inf"}}) {
     status = Ucx().config_modify(config.get(), name, value.c_str());
     if (status != UCS_OK) return UcxError(absl::StrCat("cannot set ", name, "=", value), status);
   }
