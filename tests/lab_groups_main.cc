@@ -6,7 +6,7 @@
 //   SYNCOPATE_TOPO_FILE=net.json syncopate lab run --no-tag -- lab_groups
 //                                                        live, by a job
 //
-// Prints one JSON object with the median iteration; live that of each round as well.
+// Prints one JSON object with the mean of all workers of each iteration, and medians of all and of each round.
 #include <unistd.h>
 
 #include <iostream>
@@ -71,6 +71,18 @@ Schedule WholeModel(const TensorTable& table) {
   return schedule;
 }
 
+// Of iterations that all workers have averaged, since groups differ; without those to warm up.
+nlohmann::json Medians(const Settings& settings, std::vector<double> seconds) {
+  seconds.erase(seconds.begin(), seconds.begin() + kWarmUp);
+  nlohmann::json rounds = nlohmann::json::array();
+  for (auto round = seconds.begin(); round != seconds.end(); round += settings.iterations) {
+    rounds.push_back(1e3 * tools::bench::Quantile({round, round + settings.iterations}, 0.5));
+  }
+  return {{"iteration_seconds", seconds},
+          {"median_ms", 1e3 * tools::bench::Quantile(seconds, 0.5)},
+          {"rounds_ms", rounds}};
+}
+
 absl::Status Play(const Settings& settings) {
   SYNCOPATE_ASSIGN_OR_RETURN(const TensorTable model, schedule::MakeModelTable(settings.model));
   SYNCOPATE_ASSIGN_OR_RETURN(const double bytes, ParseDouble(settings.bytes_scale, 1e-6, 1e6));
@@ -80,26 +92,19 @@ absl::Status Play(const Settings& settings) {
   SYNCOPATE_ASSIGN_OR_RETURN(const std::unique_ptr<sync::Replay> replay,
                              sync::Replay::Make(*worker, table, WholeModel(table),
                                                 {.overlap_forward = true, .strategy = kStrategy}));
-  SYNCOPATE_RETURN_IF_ERROR(replay->Run(kWarmUp).status());
-  std::vector<double> all;
-  nlohmann::json rounds = nlohmann::json::array();
-  for (int round = 0; round < settings.rounds; ++round) {
-    SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds, replay->Run(settings.iterations));
-    SYNCOPATE_RETURN_IF_ERROR(
-        worker->world().AllReduce(Array::Of(seconds.data(), seconds.size()), ReduceOp::kAverage));
-    rounds.push_back(1e3 * tools::bench::Quantile(seconds, 0.5));
-    all.insert(all.end(), seconds.begin(), seconds.end());
-  }
+  // All at once: at the end of a run workers wait for their last transfers, and the next would begin without any.
+  SYNCOPATE_ASSIGN_OR_RETURN(std::vector<double> seconds,
+                             replay->Run(kWarmUp + settings.rounds * settings.iterations));
+  SYNCOPATE_RETURN_IF_ERROR(
+      worker->world().AllReduce(Array::Of(seconds.data(), seconds.size()), ReduceOp::kAverage));
   if (worker->rank() != 0) return absl::OkStatus();
-  std::cout << nlohmann::json{{"workers", worker->size()},
-                              {"measured_ms", 1e3 * tools::bench::Quantile(all, 0.5)},
-                              {"rounds_ms", rounds}}
-                   .dump()
-            << std::endl;
+  nlohmann::json json = Medians(settings, std::move(seconds));
+  json["workers"] = worker->size();
+  std::cout << json << std::endl;
   return absl::OkStatus();
 }
 
-// As it is measured: iterations of all workers are averaged, since groups differ, and the median of these.
+// The same iterations as live, with the same groups.
 absl::Status SimulateGroups(const Settings& settings) {
   tools::SimulateArguments arguments;
   arguments.strategy = kStrategy;
@@ -108,7 +113,7 @@ absl::Status SimulateGroups(const Settings& settings) {
   arguments.model.scale_bytes = settings.bytes_scale;
   arguments.model.scale_times = settings.time_scale;
   arguments.lab = settings.simulate;
-  arguments.iterations = settings.rounds * settings.iterations;
+  arguments.iterations = kWarmUp + settings.rounds * settings.iterations;
   SYNCOPATE_ASSIGN_OR_RETURN(const tools::SimulatedNetwork network, tools::NetworkOf(arguments));
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<int> workers,
                              tools::WorkersOf(arguments, network.topology.get()));
@@ -122,11 +127,10 @@ absl::Status SimulateGroups(const Settings& settings) {
       means[i] += (end - begun[i]) / run.workers;
     }
   }
-  std::cout << nlohmann::json{{"workers", run.workers},
-                              {"iteration_seconds", {{"p50", tools::bench::Quantile(means, 0.5)}}},
-                              {"digest", run.result.digest.ToString()}}
-                   .dump()
-            << std::endl;
+  nlohmann::json json = Medians(settings, std::move(means));
+  json["workers"] = run.workers;
+  json["digest"] = run.result.digest.ToString();
+  std::cout << json << std::endl;
   return absl::OkStatus();
 }
 

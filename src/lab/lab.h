@@ -69,7 +69,8 @@ std::vector<int> SpreadSlots(int hosts, int workers, int per_host);
 inline constexpr double kPayloadShare = 0.956;
 Topology DeclaredTopology(const Spec& spec);
 
-// What the shaper of a link lets through after a pause, by link of DeclaredTopology(), in payload.
+// What goes through the shaper of a link after a pause, by link of DeclaredTopology(), in payload. A file that names
+// no congestion control is taken for one with BBR, the default of the kernels that labs were measured on.
 struct DeclaredBurst {
   double bytes = 0;      // at once; 0: the link is not shaped
   double bandwidth = 0;  // bytes a second meanwhile

@@ -276,7 +276,7 @@ TEST(SampleRangesTest, ImpossibleReportsAndStatesAreRefused) {
 
 // Workers at random speed that are lost at random: every sample counts once in every epoch.
 TEST(SampleRangesTest, EpochsAreExactAtEverySpeed) {
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < 10'000; ++seed) {
     Random random(seed);
     const uint64_t samples = 1 + random.Below(50), epochs = 1 + random.Below(3);
     Holders holders({.samples = samples, .epochs = epochs, .ahead = random.Below(3)});
