@@ -22,6 +22,8 @@ namespace {
 
 constexpr double kSlowUnlessSaid = 0.5;
 // Patterns that a search looks at; fewer for more workers, so that it takes seconds.
+// Up to so many workers all candidates are played, so that people can compare.
+constexpr int kCandidatesPlayedWorkersMax = 16;
 constexpr int kTriesMin = 200, kTriesMax = 5000, kTriesOfWorkers = 60000;
 
 // The uplink of the place, host or rank of that name.
@@ -53,6 +55,7 @@ absl::StatusOr<size_t> FindUplink(const GroupsReport& report, absl::string_view 
 }
 
 absl::Status MakeSlow(const std::vector<std::string>& slow, GroupsReport& report) {
+  std::vector<std::pair<plan::GroupNetwork::Uplink, double>> uplinks;
   for (const std::string& each : slow) {
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(each, absl::MaxSplits('=', 1));
@@ -68,10 +71,11 @@ absl::Status MakeSlow(const std::vector<std::string>& slow, GroupsReport& report
       return absl::InvalidArgumentError(
           absl::StrCat("--slow: \"", parts.first, "\" has no link that all of its traffic passes"));
     }
-    report.topology = plan::WithSlowUplink(std::move(report.topology), uplink, factor);
+    uplinks.push_back({uplink, factor});
     report.slow.push_back(absl::StrCat(uplink.name, " at ", factor));
   }
   if (slow.empty()) return absl::OkStatus();
+  report.topology = plan::WithSlowUplinks(std::move(report.topology), uplinks);
   SYNCOPATE_ASSIGN_OR_RETURN(report.network,
                              plan::GroupNetwork::Of(report.topology, report.placement));
   return absl::OkStatus();
@@ -134,6 +138,17 @@ absl::Status KeepWhatIsQuicker(plan::RoundPlayer* player, plan::GroupCandidate r
   all.insert(all.begin(), std::move(rules));
   report.choice.why = "the search found nothing quicker that mixes as well";
   return PlayRounds(player, report);
+}
+
+absl::Status PlayCandidates(plan::RoundPlayer& player, GroupsReport& report) {
+  for (const plan::GroupCandidate& candidate : report.choice.candidates) {
+    double& mean = report.candidate_seconds.emplace_back();
+    for (const Pattern::Round& round : candidate.pattern.rounds) {
+      SYNCOPATE_ASSIGN_OR_RETURN(const plan::PlayedRound played, player.Play(round));
+      mean += played.seconds / candidate.pattern.period();
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CompareWithAllReduce(size_t bytes_per_element, GroupsReport& report) {
@@ -214,6 +229,9 @@ absl::StatusOr<GroupsReport> MakeGroupsReport(const GroupRequest& request) {
   plan::RoundPlayer* const playing = player ? &*player : nullptr;
   SYNCOPATE_RETURN_IF_ERROR(PlayRounds(playing, report));
   if (rules) SYNCOPATE_RETURN_IF_ERROR(KeepWhatIsQuicker(playing, *std::move(rules), report));
+  if (playing != nullptr && workers <= kCandidatesPlayedWorkersMax) {
+    SYNCOPATE_RETURN_IF_ERROR(PlayCandidates(*playing, report));
+  }
   SYNCOPATE_RETURN_IF_ERROR(CompareWithAllReduce(SizeOf(request.type), report));
   return report;
 }

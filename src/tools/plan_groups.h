@@ -54,7 +54,9 @@ struct GroupsReport {
   std::vector<double> round_seconds;
   std::vector<std::vector<double>> uplink_bytes;     // by round, then uplink; the busier direction
   std::vector<std::vector<std::string>> algorithms;  // by round, then group; none if not played
-  std::vector<AllReduce> all_reduces;                // of all workers; the quickest first
+  // By candidate, the mean time of a round when it is played; none if there are many workers.
+  std::vector<double> candidate_seconds;
+  std::vector<AllReduce> all_reduces;  // of all workers; the quickest first
 
   const Pattern& pattern() const { return choice.winner().pattern; }
   double mean_seconds() const;

@@ -138,20 +138,26 @@ std::string FormatGroupsExplanation(const GroupsReport& report) {
   for (const plan::GroupCandidate& candidate : report.choice.candidates) {
     width = std::max(width, candidate.name.size());
   }
-  absl::StrAppend(&text,
-                  absl::StrFormat("%-*s  %4s  %10s  %10s  %7s  %7s  %7s\n", width, "candidate", "B",
-                                  "mean", "longest", "sigma2", "lambda", "V"));
-  for (const plan::GroupCandidate& candidate : report.choice.candidates) {
-    absl::StrAppend(
-        &text,
-        absl::StrFormat("%-*s  %4d  %10s  %10s  %7.4f  %7.4f  %7.3f\n", width, candidate.name,
-                        candidate.pattern.period(), FormatSeconds(candidate.mean_seconds),
-                        FormatSeconds(candidate.longest_seconds), candidate.consensus.sigma2,
-                        candidate.consensus.lambda, candidate.consensus.variance));
-    if (!candidate.against.empty())
+  absl::StrAppend(
+      &text, absl::StrFormat("%-*s  %4s  %10s  %10s  %10s  %7s  %7s  %7s\n", width, "candidate",
+                             "B", "mean", "longest", "played", "sigma2", "lambda", "V"));
+  for (size_t i = 0; i < report.choice.candidates.size(); ++i) {
+    const plan::GroupCandidate& candidate = report.choice.candidates[i];
+    const std::string played =
+        report.candidate_seconds.empty() ? "-" : FormatSeconds(report.candidate_seconds[i]);
+    absl::StrAppend(&text, absl::StrFormat("%-*s  %4d  %10s  %10s  %10s  %7.4f  %7.4f  %7.3f\n",
+                                           width, candidate.name, candidate.pattern.period(),
+                                           FormatSeconds(candidate.mean_seconds),
+                                           FormatSeconds(candidate.longest_seconds), played,
+                                           candidate.consensus.sigma2, candidate.consensus.lambda,
+                                           candidate.consensus.variance));
+    if (!candidate.against.empty()) {
       absl::StrAppend(&text, "  not taken: ", candidate.against, "\n");
+    }
   }
-  absl::StrAppend(&text, "(candidates are compared by formula, as docs/ds-sync.md has it)\n\nwhy: ",
+  absl::StrAppend(&text,
+                  "(they are compared by mean and longest, by formula; \"played\" is the mean "
+                  "with each group's best collective)\n\nwhy: ",
                   report.choice.why, "\n");
   absl::StrAppend(&text, "\nbytes on each uplink in a round, each way:\n");
   const auto& uplinks = report.network.uplinks();
@@ -222,13 +228,15 @@ std::string GroupsReportToJson(const GroupsReport& report) {
   }
   json["why"] = report.choice.why;
   json["candidates"] = Json::array();
-  for (const plan::GroupCandidate& candidate : report.choice.candidates) {
+  for (size_t i = 0; i < report.choice.candidates.size(); ++i) {
+    const plan::GroupCandidate& candidate = report.choice.candidates[i];
     Json entry = {{"name", candidate.name},
                   {"period", candidate.pattern.period()},
                   {"mean_seconds", candidate.mean_seconds},
                   {"longest_seconds", candidate.longest_seconds},
                   {"against", candidate.against}};
     entry.update(ConsensusToJson(candidate.consensus));
+    if (!report.candidate_seconds.empty()) entry["played_seconds"] = report.candidate_seconds[i];
     json["candidates"].push_back(std::move(entry));
   }
   json["digest"] = DigestOf(report.pattern()).ToString();

@@ -86,7 +86,15 @@ TEST_F(GroupsOfTwoRacks, ASlowHostIsKeptApart) {
 TEST_F(GroupsOfTwoRacks, SaysWhenItIsNotWorthIt) {
   PlanArguments arguments = Arguments();
   arguments.groups.slow = {"rack0=0.5"};
-  EXPECT_THAT(RunIt(arguments).out, HasSubstr("leaves no differences: prefer it"));
+  const Result result = RunIt(arguments);
+  EXPECT_THAT(result.out, HasSubstr("leaves no differences: prefer it"));
+  // The way between two racks is one, whichever of them is said to be slow.
+  arguments.json = true;
+  const nlohmann::json one = nlohmann::json::parse(RunIt(arguments).out);
+  arguments.groups.slow = {"rack0=0.5", "rack1"};
+  const nlohmann::json both = nlohmann::json::parse(RunIt(arguments).out);
+  EXPECT_EQ(one["round_seconds"], both["round_seconds"]);
+  EXPECT_GT(one["candidates"][0]["played_seconds"], 0);
 }
 
 TEST_F(GroupsOfTwoRacks, OptimizeIsNeverWorse) {

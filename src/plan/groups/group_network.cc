@@ -272,9 +272,22 @@ Place GroupNetwork::PlacesWith(const std::vector<bool>& slow, bool whole) const 
   return places;
 }
 
-Topology WithSlowUplink(Topology topology, const GroupNetwork::Uplink& uplink, double factor) {
-  for (const int link : uplink.links) topology.links[static_cast<size_t>(link)].bandwidth *= factor;
-  for (const int capacity : uplink.capacities) {
+Topology WithSlowUplinks(Topology topology,
+                         const std::vector<std::pair<GroupNetwork::Uplink, double>>& slow) {
+  std::map<int, double> links, capacities;  // factors
+  for (const auto& [uplink, factor] : slow) {
+    for (const int link : uplink.links) {
+      links[link] = std::min(factor, links.try_emplace(link, factor).first->second);
+    }
+    for (const int capacity : uplink.capacities) {
+      capacities[capacity] =
+          std::min(factor, capacities.try_emplace(capacity, factor).first->second);
+    }
+  }
+  for (const auto& [link, factor] : links) {
+    topology.links[static_cast<size_t>(link)].bandwidth *= factor;
+  }
+  for (const auto& [capacity, factor] : capacities) {
     topology.capacities[static_cast<size_t>(capacity)].bandwidth *= factor;
   }
   return topology;

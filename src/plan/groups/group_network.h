@@ -12,6 +12,7 @@
 #define SYNCOPATE_PLAN_GROUPS_GROUP_NETWORK_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -71,8 +72,10 @@ class GroupNetwork {
   std::vector<int> worker_uplink_;     // by worker
 };
 
-// `topology` with the parts of that uplink multiplied by `factor`, as if others used the rest.
-Topology WithSlowUplink(Topology topology, const GroupNetwork::Uplink& uplink, double factor);
+// `topology` as if others used some of its uplinks: each part of those has that factor of its rate
+// left. A part of several (two racks share the way between them) has the least of their factors.
+Topology WithSlowUplinks(Topology topology,
+                         const std::vector<std::pair<GroupNetwork::Uplink, double>>& slow);
 
 }  // namespace syncopate::plan
 
