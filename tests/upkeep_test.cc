@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -244,6 +245,30 @@ TEST_F(UpkeepTest, NoFalseAlarmInAThousandIterationsUnderCpuNoise) {
       EXPECT_EQ(story->noticed[rank], 0) << "rank " << rank << ": " << story->reason[rank];
     }
   }
+}
+
+// What nobody has declared is measured before the job begins, and kept for the next one.
+TEST_F(UpkeepTest, AJobThatProbesAtItsStartKnowsItsRacks) {
+  if (!Up("100mbit")) GTEST_SKIP() << "emulated clusters need root: " << reason_;
+  unsetenv("SYNCOPATE_TOPO_FILE");
+  const std::string cache = ::testing::TempDir() + "upkeep-cache-" + std::to_string(getpid());
+  setenv("SYNCOPATE_CACHE", cache.c_str(), 1);
+  for (const auto& [probe, said] :
+       {std::pair("start", "measured in"), std::pair("start", "ago"), std::pair("", "ago")}) {
+    setenv("SYNCOPATE_PROBE", probe, 1);
+    Shared<Story> story;
+    const auto workers =
+        HostWorkers::InLab(**lab_, 1, [&](Worker& worker) { return Body(worker, *story, 80); });
+    EXPECT_THAT(workers->Join(absl::Seconds(120)), ::testing::Each(0));
+    for (size_t rank = 0; rank < kSize; ++rank) {
+      EXPECT_THAT(std::string(story->reason[rank]), HasSubstr(said));
+      EXPECT_THAT(std::string(story->reason[rank]), HasSubstr("8 hosts in 2 racks"));
+      EXPECT_EQ(story->digest[rank], story->digest[0]);
+    }
+  }
+  unsetenv("SYNCOPATE_PROBE");
+  unsetenv("SYNCOPATE_CACHE");
+  std::filesystem::remove_all(cache);
 }
 
 // Where the network is faster than the processors, whatever keeps those busy is no change of it.

@@ -64,8 +64,10 @@ std::string Names(const std::vector<NetworkFindings::Pair>& flows) {
 std::string NetworkFindings::Reason() const {
   std::vector<std::string> parts;
   for (const Change& change : changes) {
-    parts.push_back(absl::StrCat(change.id, " ", change.after < change.before ? "slower" : "faster",
-                                 ": ", FormatRate(change.before), " -> ", FormatRate(change.after),
+    // All of them are slower, or all are faster.
+    const char* trend = change.after < change.before ? "slower: " : "faster: ";
+    parts.push_back(absl::StrCat(parts.empty() ? trend : "", change.id, ": about ",
+                                 FormatRate(change.before), " -> ", FormatRate(change.after),
                                  ", seen on traffic ", Names(change.flows)));
   }
   if (!suspects.empty()) {

@@ -128,11 +128,28 @@ NetworkWatch::NetworkWatch(int rank, const Topology& topology, const std::vector
               .reason = topology.source,
               .topology_json = ToJson(topology)},
       newest_topology_(topology),
+      first_version_(topology.version),
       planned_version_(topology.version) {}
 
 // ---- what travels
 
+void NetworkWatch::Know(Topology topology, const std::string& reason) {
+  MutexLock lock(&mutex_);
+  known_.emplace(std::move(topology), reason);
+}
+
 void NetworkWatch::Tick() {
+  std::optional<std::pair<Topology, std::string>> known;
+  {
+    MutexLock lock(&mutex_);
+    known.swap(known_);
+  }
+  if (known) {
+    seams_.beside([this, known = *std::move(known)] {
+      MutexLock judging(&judging_);
+      Propose(known.first, known.second);
+    });
+  }
   const std::string message = EncodeTraffic(seams_.take_traffic(), clock_.NowNs());
   const int host = seams_.host();
   if (host != rank_) {
@@ -190,7 +207,14 @@ void NetworkWatch::Judge(std::deque<Coming> records, int64_t now_ns) {
     called_ns = called_ns_;
     if (detector_ == nullptr) {
       planned_ = *newest_topology_;
-      detector_ = std::make_unique<NetworkDetector>(planned_, placement_, measured_);
+      // A version after the first one was measured, or seen by an earlier host.
+      const bool measured = measured_ || !switches_.empty() || planned_version_ != first_version_;
+      detector_ = std::make_unique<NetworkDetector>(planned_, placement_, measured);
+      judged_by_ = newest_number_;
+    } else if (newest_number_ > judged_by_) {
+      // One that another worker has proposed, or that is known by a measurement.
+      detector_->Adopt(*newest_topology_, placement_, /*measured=*/true);
+      judged_by_ = newest_number_;
     }
   }
   for (const Coming& coming : records) {
@@ -203,7 +227,7 @@ void NetworkWatch::Judge(std::deque<Coming> records, int64_t now_ns) {
   Tell(findings, now_ns);
   const NetworkTrial::Verdict verdict = trial_.Saw(called_ns, moved, version);
   if (!findings.changes.empty()) {
-    Propose(detector_->topology(), findings.Reason());
+    judged_by_ = Propose(detector_->topology(), findings.Reason());
     going_back_ = 0;
   } else if (version == going_back_) {
     return;  // its plans have been in force before
@@ -211,7 +235,7 @@ void NetworkWatch::Judge(std::deque<Coming> records, int64_t now_ns) {
     const std::string reason = absl::StrCat(
         "plans of version ", version, " are taken back: the job moved ", FormatRate(trial_.after()),
         " by them, ", FormatRate(trial_.before()), " before");
-    going_back_ = Propose(planned_, reason);
+    judged_by_ = going_back_ = Propose(planned_, reason);
   } else if (verdict == NetworkTrial::Verdict::kStays) {
     Log(LogLevel::kInfo, "plans of network version ", version, " stay: the job moves ",
         FormatRate(trial_.after()), " by them, ", FormatRate(trial_.before()), " before");

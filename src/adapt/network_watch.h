@@ -69,6 +69,9 @@ class NetworkWatch {
   NetworkWatch(int rank, const Topology& topology, const std::vector<int>& placement, bool measured,
                Seams seams, ValueAgreement& agreement, const Clock& clock);
 
+  // The network is this, by a measurement. All are to plan by it; to be called before the first Tick().
+  void Know(Topology topology, const std::string& reason);
+
   // Once in kTickNs, on the thread that Received() is called on. Neither waits nor works for long.
   void Tick();
   void Received(int from, absl::string_view message);
@@ -129,18 +132,21 @@ class NetworkWatch {
   uint64_t moved_ ABSL_GUARDED_BY(mutex_) = 0;
   NetworkVersion newest_ ABSL_GUARDED_BY(mutex_);
   std::optional<Topology> newest_topology_ ABSL_GUARDED_BY(mutex_);
+  const uint64_t first_version_;
   uint64_t planned_version_ ABSL_GUARDED_BY(mutex_);
   std::deque<Switch> switches_ ABSL_GUARDED_BY(mutex_);
   std::deque<Coming> coming_ ABSL_GUARDED_BY(mutex_);
   // By worker: the host's clock less its own, as the last messages told, which took some time themselves.
   std::map<int, std::deque<int64_t>> clocks_ ABSL_GUARDED_BY(mutex_);
-  bool judges_ ABSL_GUARDED_BY(mutex_) = false;  // beside
+  bool judges_ ABSL_GUARDED_BY(mutex_) = false;                                    // beside
+  std::optional<std::pair<Topology, std::string>> known_ ABSL_GUARDED_BY(mutex_);  // and why
 
   // Of the host; held by the thread beside.
   Mutex judging_;
   std::unique_ptr<NetworkDetector> detector_ ABSL_GUARDED_BY(judging_);
   Topology planned_ ABSL_GUARDED_BY(judging_);  // what programs are planned by, or soon will
   NetworkTrial trial_ ABSL_GUARDED_BY(judging_);
+  uint64_t judged_by_ ABSL_GUARDED_BY(judging_) = 0;   // the version that the detector knows of
   uint64_t going_back_ ABSL_GUARDED_BY(judging_) = 0;  // the version that takes plans back
   int64_t told_ns_ ABSL_GUARDED_BY(judging_) = INT64_MIN;
 };

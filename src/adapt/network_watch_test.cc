@@ -192,6 +192,19 @@ TEST(NetworkWatchTest, AssumedRatesNameNothing) {
   EXPECT_THAT(job.published, IsEmpty());
 }
 
+TEST(NetworkWatchTest, WhatOneKnowsByAMeasurementAllPlanBy) {
+  Job job(/*measured=*/false);
+  Topology measured = job.network;
+  measured.source = "measured";
+  job.watches[3]->Know(measured, "measured just now");
+  const uint64_t first = job.network.version;
+  EXPECT_THAT(job.Ticks(20), ElementsAre(first + 1, first + 1, first + 1, first + 1));
+  EXPECT_EQ(job.watches[1]->Newest().reason, "measured just now");
+  // And what changes then is noticed, since the host's detector knows it as well.
+  job.rate = kRate / 2;
+  EXPECT_THAT(job.Ticks(14), ElementsAre(first + 2, first + 2, first + 2, first + 2));
+}
+
 TEST(NetworkWatchTest, AQuietJobSendsNothing) {
   Job job;
   job.quiet = true;

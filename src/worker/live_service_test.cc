@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 
 constexpr int kSize = 5;
 
-class Job {
+class PlayedJob {
  public:
   struct Worker {
     std::unique_ptr<transport::Transport> transport;
@@ -41,7 +41,7 @@ class Job {
     std::map<uint64_t, int64_t> adopted;  // by version: from where
   };
 
-  Job(uint64_t seed, bool rebuilds) : network_(kSize, seed), workers_(kSize) {
+  PlayedJob(uint64_t seed, bool rebuilds) : network_(kSize, seed), workers_(kSize) {
     for (int rank = 0; rank < kSize; ++rank) {
       Worker& worker = workers_[static_cast<size_t>(rank)];
       const LiveService::Options options = {
@@ -129,7 +129,7 @@ class Job {
 TEST(LiveServiceTest, EveryRequestOfASurvivorIsAnsweredOnceWhoeverHearsOfADeathFirst) {
   for (uint64_t seed = 1; seed <= 100 && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
-    Job job(seed, /*rebuilds=*/false);
+    PlayedJob job(seed, /*rebuilds=*/false);
     // The host, then the next one, and one that stands by.
     std::vector<int> order = {0, 1, 2, 3, 4};
     for (int deaths = 0; deaths < 3; ++deaths) {
@@ -142,7 +142,7 @@ TEST(LiveServiceTest, EveryRequestOfASurvivorIsAnsweredOnceWhoeverHearsOfADeathF
     for (int ticks = 0; ticks < 300; ++ticks) job.Step(/*asks=*/false);
     std::set<uint64_t> sums;
     std::map<uint64_t, int64_t> adopted;
-    for (Job::Worker& worker : job.workers()) {
+    for (PlayedJob::Worker& worker : job.workers()) {
       for (const uint64_t sum : worker.sums) EXPECT_TRUE(sums.insert(sum).second) << sum;
       if (worker.dead) continue;
       EXPECT_TRUE(worker.error.ok()) << worker.error;
@@ -156,7 +156,7 @@ TEST(LiveServiceTest, EveryRequestOfASurvivorIsAnsweredOnceWhoeverHearsOfADeathF
 }
 
 TEST(LiveServiceTest, ADoubleLossThatAServiceCannotBeRebuiltFromIsWhatEveryLaterRequestGets) {
-  Job job(7, /*rebuilds=*/false);
+  PlayedJob job(7, /*rebuilds=*/false);
   for (int ticks = 0; ticks < 300; ++ticks) job.Step();
   for (const int rank : {0, 1}) job.worker(rank).dead = true;
   for (const int rank : {0, 1}) job.Kill(rank);
@@ -175,7 +175,7 @@ TEST(LiveServiceTest, ADoubleLossThatAServiceCannotBeRebuiltFromIsWhatEveryLater
 }
 
 TEST(LiveServiceTest, AServiceOfWhichTheReportsTellEnoughIsRebuilt) {
-  Job job(8, /*rebuilds=*/true);
+  PlayedJob job(8, /*rebuilds=*/true);
   for (int ticks = 0; ticks < 300; ++ticks) job.Step();
   for (const int rank : {0, 1}) job.worker(rank).dead = true;
   for (const int rank : {0, 1}) job.Kill(rank);

@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "base/status.h"
 #include "probe/shape.h"
+#include "worker/known_network.h"
 
 namespace syncopate::worker {
 namespace {
@@ -84,9 +85,13 @@ absl::StatusOr<std::vector<int>> PlaceByHost(const Topology& topology,
 
 absl::StatusOr<Network> LoadNetwork(const Environment& environment,
                                     const std::vector<std::string>& hosts) {
-  const std::optional<std::string> file = environment("SYNCOPATE_TOPO_FILE");
+  std::optional<std::string> file = environment("SYNCOPATE_TOPO_FILE");
+  const ProbeChoice choice = ResolveProbe(environment);
+  const bool probed = (!file || file->empty()) && choice.mode == ProbeChoice::Mode::kFile;
+  if (probed) file = choice.file;
   if (!file || file->empty()) return GuessNetwork(hosts);
-  const std::string place = absl::StrCat("SYNCOPATE_TOPO_FILE=", *file);
+  const std::string place =
+      absl::StrCat(probed ? "SYNCOPATE_PROBE=" : "SYNCOPATE_TOPO_FILE=", *file);
   absl::StatusOr<std::string> text = ReadFile(*file, limits::kTopologyTextBytesMax);
   if (!text.ok()) return At(place, text.status());
   Network network;

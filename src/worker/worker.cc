@@ -91,6 +91,25 @@ Handle Group::Start(const Call& call) {
 
 absl::Status Group::Run(const Call& call) { return impl_->Run(call); }
 
+namespace {
+
+// What rank 0 knows of a network whose rates are only assumed; nothing on the others.
+absl::StatusOr<std::optional<worker::KnownNetwork>> FindKnownNetwork(
+    const worker::ProbeChoice& probe, const Environment& environment,
+    const std::optional<worker::Network>& network, const worker::StartedTransport& started) {
+  using Mode = worker::ProbeChoice::Mode;
+  if (!network || network->measured) return std::optional<worker::KnownNetwork>();
+  if (probe.mode == Mode::kStart) {
+    return worker::ProbeAtStart(*started.transport, MonotonicClock(), environment, started.hosts);
+  }
+  if (probe.mode == Mode::kKept && started.job.rank == 0) {
+    return worker::LoadKnownNetwork(environment, started.hosts);
+  }
+  return std::optional<worker::KnownNetwork>();
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   const Environment environment = ProcessEnvironment();
   SYNCOPATE_ASSIGN_OR_RETURN(plan::AlgorithmRules rules,
@@ -98,8 +117,14 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   SYNCOPATE_ASSIGN_OR_RETURN(const std::vector<int> service_ranks,
                              worker::ServiceRanksFromEnvironment(environment));
   const std::vector<int>& servers = options.server_ranks;
-  const std::string terms =
-      worker::AlgorithmTerms(rules, worker::ServiceTerms(service_ranks, servers));
+  SYNCOPATE_ASSIGN_OR_RETURN(const bool upkeep,
+                             IsOn(environment, "SYNCOPATE_UPKEEP", /*otherwise=*/true));
+  worker::ProbeChoice probe = worker::ResolveProbe(environment);
+  if (!upkeep && probe.mode != worker::ProbeChoice::Mode::kFile) {
+    probe.mode = worker::ProbeChoice::Mode::kOff;
+  }
+  const std::string terms = worker::AlgorithmTerms(
+      rules, absl::StrCat(worker::ServiceTerms(service_ranks, servers), worker::ProbeTerms(probe)));
   SYNCOPATE_ASSIGN_OR_RETURN(worker::StartedTransport started,
                              worker::StartTransport(options, environment, terms));
   SYNCOPATE_ASSIGN_OR_RETURN(std::vector<int> service_order,
@@ -108,13 +133,13 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const Options& options) {
   if (!started.hosts.empty()) {
     SYNCOPATE_ASSIGN_OR_RETURN(network, worker::LoadNetwork(environment, started.hosts));
   }
+  SYNCOPATE_ASSIGN_OR_RETURN(std::optional<worker::KnownNetwork> known,
+                             FindKnownNetwork(probe, environment, network, started));
   auto impl = internal::Share(new internal::WorkerImpl(std::move(started), network,
                                                        std::move(rules), std::move(service_order)));
   SYNCOPATE_ASSIGN_OR_RETURN(std::shared_ptr<engine::EngineGroup> world, impl->MakeWorld());
   // The watch and the tuner are only of use between hosts.
-  SYNCOPATE_ASSIGN_OR_RETURN(const bool upkeep,
-                             IsOn(environment, "SYNCOPATE_UPKEEP", /*otherwise=*/true));
-  if (network && upkeep) impl->WatchNetwork();
+  if (network && upkeep) impl->WatchNetwork(std::move(known));
   SYNCOPATE_ASSIGN_OR_RETURN(const bool tune,
                              IsOn(environment, "SYNCOPATE_TUNE", /*otherwise=*/true));
   if (network && tune) impl->TuneChunks();

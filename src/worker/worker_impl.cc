@@ -128,7 +128,7 @@ int WorkerImpl::Host() const {
   return -1;
 }
 
-void WorkerImpl::WatchNetwork() {
+void WorkerImpl::WatchNetwork(std::optional<worker::KnownNetwork> known) {
   watch = std::make_unique<adapt::NetworkWatch>(
       job.rank, network->topology, network->placement, network->measured,
       adapt::NetworkWatch::Seams{
@@ -143,6 +143,7 @@ void WorkerImpl::WatchNetwork() {
           .new_plans = [this](uint64_t version,
                               const Topology& topology) { programs.Publish(version, topology); }},
       versions, MonotonicClock());
+  if (known) watch->Know(std::move(known->topology), known->reason);
   mailbox
       .Receive(kWatchTopic,
                [this](const Mail& mail) {

@@ -21,6 +21,7 @@
 #include "syncopate/syncopate.h"
 #include "worker/group_instances.h"
 #include "worker/job_services.h"
+#include "worker/known_network.h"
 #include "worker/live_values.h"
 #include "worker/mail_exchange.h"
 #include "worker/mailbox.h"
@@ -77,8 +78,8 @@ class WorkerImpl {
   absl::StatusOr<std::shared_ptr<engine::EngineGroup>> MakeGroup(const std::vector<int>& members,
                                                                  const GroupKey& key);
 
-  // Looks for changes of the network from now on.
-  void WatchNetwork();
+  // Looks for changes of the network from now on. `known`: what this worker knows of it that the others do not.
+  void WatchNetwork(std::optional<worker::KnownNetwork> known);
   // Lets the watch look at what has come, and does so again and again.
   void TickWatch();
   // The rank that hosts services, as far as this worker knows.

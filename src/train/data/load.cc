@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/cache_folder.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "train/data/convert.h"
@@ -124,16 +125,7 @@ absl::StatusOr<Dataset> ReadChecked(const DataSource& source, const std::string&
 }  // namespace
 
 absl::StatusOr<std::string> CacheFolder(const Environment& environment) {
-  const auto set = [&](const char* name) { return environment(name).value_or(""); };
-  if (const std::string folder = set("SYNCOPATE_CACHE"); !folder.empty()) return folder;
-  if (const std::string folder = set("XDG_CACHE_HOME"); !folder.empty()) {
-    return absl::StrCat(folder, "/syncopate");
-  }
-  if (const std::string folder = set("HOME"); !folder.empty()) {
-    return absl::StrCat(folder, "/.cache/syncopate");
-  }
-  return absl::InvalidArgumentError(
-      "no folder for data: set SYNCOPATE_CACHE, since HOME is not set either");
+  return syncopate::CacheFolder(environment);
 }
 
 std::string CachedFile(const DataSource& source, const std::string& cache_folder) {
