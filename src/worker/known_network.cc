@@ -143,7 +143,9 @@ absl::StatusOr<std::optional<KnownNetwork>> ProbeAtStart(transport::Transport& t
     known->reason =
         absl::StrCat("measured in ", FormatSeconds(found.seconds), ": ", Describe(known->topology),
                      found.complete ? "" : "; the time was too short to be sure");
-    const absl::Status saved = SaveKnownNetwork(environment, hosts, known->topology);
+    const absl::Status saved =
+        found.complete ? SaveKnownNetwork(environment, hosts, known->topology)
+                       : absl::FailedPreconditionError("the next job may find out more");
     if (!saved.ok()) Log(LogLevel::kInfo, "the network is not kept: ", saved.message());
   }
   SYNCOPATE_RETURN_IF_ERROR(oracle->End());
