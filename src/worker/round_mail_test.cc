@@ -59,7 +59,7 @@ TEST(RoundMailTest, WhatCannotBeIsRefused) {
   std::string bytes = Encode({.what = "plan", .text = "x"});
   std::string other = bytes;
   other[0] = static_cast<char>(kRoundLanes);
-  EXPECT_THAT(WhyRefused(other), HasSubstr("no lane 3"));
+  EXPECT_THAT(WhyRefused(other), HasSubstr("no lane 2"));
   other = bytes;
   other[1] = 9;
   EXPECT_THAT(WhyRefused(other), HasSubstr("no kind 9"));
