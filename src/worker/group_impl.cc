@@ -272,7 +272,6 @@ absl::StatusOr<engine::OperationSpec> GroupImpl::PrepareInPlace(
   absl::StatusOr<std::shared_ptr<const engine::CompiledProgram>> program =
       ProgramFor(call, own, number, planned_by, patience.deadline_ns, took);
   SYNCOPATE_RETURN_IF_ERROR(program.status());
-  const int64_t now_ns = MonotonicClock().NowNs();
   engine::OperationSpec spec{.group = group_,
                              .program = *std::move(program),
                              .data = call.data.data,
@@ -282,9 +281,10 @@ absl::StatusOr<engine::OperationSpec> GroupImpl::PrepareInPlace(
                              .priority = call.priority,
                              .deadline_ns = patience.deadline_ns};
   if (took != nullptr || odd_ != nullptr) {
-    spec.completed = [took, now_ns, odd = odd_, ended = call.ended](const absl::Status& status) {
+    const int64_t begun_ns = took == nullptr ? 0 : MonotonicClock().NowNs();
+    spec.completed = [took, begun_ns, odd = odd_, ended = call.ended](const absl::Status& status) {
       if (odd != nullptr && absl::IsFailedPrecondition(status)) odd->store(true);
-      if (took != nullptr && status.ok()) took->store(MonotonicClock().NowNs() - now_ns);
+      if (took != nullptr && status.ok()) took->store(MonotonicClock().NowNs() - begun_ns);
       if (ended) ended(status);
     };
   } else {

@@ -38,8 +38,10 @@ struct alignas(64) GateWord {
 inline constexpr int kGenerationShift = 50;
 inline constexpr uint64_t kGenerations = uint64_t{1} << 14;
 
-// One session of the owner. Written by the owner before it enters the start gate, except for the notes.
+// One session of the owner, who writes it before entering the start gate. In one line: the others read it at each
+// session, from another core.
 struct alignas(64) Slot {
+  std::atomic<uint64_t> sequence;  // 1 + the session's; grows; written last
   uint64_t digest;
   double weight;
   uint64_t data_offset;     // in the owner's arena, or kNowhere
@@ -51,28 +53,28 @@ struct alignas(64) Slot {
   uint32_t heap_flag;
   uint32_t steps;
   uint32_t staged;  // 1: the data is a copy that only the operation uses
-  alignas(64) std::byte notes[Session::kNotesBytes];
+};
+static_assert(sizeof(Slot) == 64);
+
+// What a slot has besides, for sessions by steps or with notes.
+struct alignas(64) SlotMemory {
+  std::byte notes[Session::kNotesBytes];
   alignas(64) std::atomic<uint64_t> flags[kInlineFlags];
 };
 inline constexpr uint64_t kNowhere = ~uint64_t{0};
-
-// 1 + the sequence of the session that a slot serves; grows. By the owner, after it has written the slot.
-struct alignas(64) SlotSequence {
-  std::atomic<uint64_t> word;
-};
 
 // What every group needs comes first, in one page with what its first session needs unless it runs by steps.
 struct alignas(4096) GroupEntry {
   // By slot: written by all members; used in the entry of the group's first member only.
   GateWord gates[kSlots][2];
-  SlotSequence sequences[kSlots];
+  Slot slots[kSlots];
   // Of the group's first member, written by all: 0 while no gate of the group is broken; else the first
   // one that broke, bits 0-49 as in its word, bit 50 set if it is a finish gate.
   alignas(64) std::atomic<uint64_t> failure;
   // By the other members, once they have let go of the group: bits 0-47 the members, bits 48-63 a part of
   // the group's key, so that a late one does not speak of another group.
   std::atomic<uint64_t> let_go;
-  Slot slots[kSlots];
+  SlotMemory memory[kSlots];
 };
 
 // Where a group's entry is.
@@ -119,7 +121,7 @@ struct Control {
 };
 
 static_assert(kIndexPlaces >= 3 * kGroupsMax);
-static_assert(offsetof(GroupEntry, slots) + offsetof(Slot, flags) <= 4096);
+static_assert(offsetof(GroupEntry, memory) + offsetof(SlotMemory, flags) <= 4096);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 

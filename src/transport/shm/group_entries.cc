@@ -51,7 +51,7 @@ void Prepare(GroupEntry& entry, uint64_t key) {
   entry.failure.store(0, std::memory_order_relaxed);
   entry.let_go.store(LetGoTag(key) << kLetGoTagShift, std::memory_order_relaxed);
   for (int slot = 0; slot < kSlots; ++slot) {
-    entry.sequences[slot].word.store(0, std::memory_order_relaxed);
+    entry.slots[slot].sequence.store(0, std::memory_order_relaxed);
     for (GateWord& gate : entry.gates[slot]) {
       // Release: a reader that still looks here for the previous group sees with this that its key
       // is gone.

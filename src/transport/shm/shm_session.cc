@@ -61,7 +61,7 @@ class ShmSession final : public Session {
                          (kGenerations - 1)),
         data_bytes_(spec.data_bytes),
         scratch_bytes_(spec.scratch_bytes),
-        slots_(port.members_.size(), nullptr) {
+        entries_(port.members_.size(), nullptr) {
     Slot& slot = SlotOf(port.self_);
     const Arena& arena = peers_.arena();
     auto offset = [&](const std::byte* memory, uint64_t bytes) {
@@ -77,7 +77,7 @@ class ShmSession final : public Session {
     slot.heap_flag = heap_flag;
     slot.steps = spec.steps;
     slot.staged = spec.staged ? 1 : 0;
-    SequenceOf(port.self_).store(sequence_ + 1, std::memory_order_release);
+    slot.sequence.store(sequence_ + 1, std::memory_order_release);
     port.free_for_[slot_index_] = ShmGroupPort::kBusy;
   }
 
@@ -181,20 +181,18 @@ class ShmSession final : public Session {
     return peers_.arena_base(rank) + offset;
   }
 
-  std::byte* Notes(int member) override { return SlotOf(member).notes; }
+  std::byte* Notes(int member) override { return EntryOf(member).memory[slot_index_].notes; }
 
   void Nudge() override { port_.RingOthers(); }
 
  private:
   // Valid for this worker, and for the others once the start gate has passed.
-  Slot& SlotOf(int member) {
-    Slot*& slot = slots_[static_cast<size_t>(member)];
-    if (slot == nullptr) slot = &port_.EntryOf(member)->slots[slot_index_];
-    return *slot;
+  GroupEntry& EntryOf(int member) {
+    GroupEntry*& entry = entries_[static_cast<size_t>(member)];
+    if (entry == nullptr) entry = port_.EntryOf(member);
+    return *entry;
   }
-  std::atomic<uint64_t>& SequenceOf(int member) {
-    return port_.EntryOf(member)->sequences[slot_index_].word;
-  }
+  Slot& SlotOf(int member) { return EntryOf(member).slots[slot_index_]; }
 
   // The group's first member has let go of it without this session. It lets go only when all sessions
   // that it has opened have passed, so where this member has not entered the finish gate, the first
@@ -249,8 +247,8 @@ class ShmSession final : public Session {
   }
 
   std::atomic<uint64_t>& FlagOf(int member, uint32_t step) {
-    Slot& slot = SlotOf(member);
-    if (slot.steps <= kInlineFlags) return slot.flags[step];
+    const Slot& slot = SlotOf(member);
+    if (slot.steps <= kInlineFlags) return EntryOf(member).memory[slot_index_].flags[step];
     Control& control = peers_.control(port_.members_[static_cast<size_t>(member)]);
     return control.heap_flags[(slot.heap_flag + step) % kHeapFlags];
   }
@@ -261,10 +259,10 @@ class ShmSession final : public Session {
   }
 
   bool Raised(int member, uint32_t step) {
-    Slot& slot = SlotOf(member);
+    const Slot& slot = SlotOf(member);
     // The slot's next session starts only when this one is over for its owner: then every flag had
     // been up.
-    if (SequenceOf(member).load(std::memory_order_acquire) != sequence_ + 1) return true;
+    if (slot.sequence.load(std::memory_order_acquire) != sequence_ + 1) return true;
     return FlagOf(member, step).load(std::memory_order_acquire) == slot.generation;
   }
 
@@ -275,7 +273,7 @@ class ShmSession final : public Session {
   const uint64_t gate_generation_;
   const uint64_t data_bytes_;
   const uint64_t scratch_bytes_;
-  absl::InlinedVector<Slot*, 8> slots_;
+  absl::InlinedVector<GroupEntry*, 8> entries_;
   bool finishing_ = false;  // this member has entered the finish gate
   bool shut_ = false;       // broken without the group's first member, which has no such session
   bool shut_for_loss_ = false;  // and this was for a loss
