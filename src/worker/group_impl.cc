@@ -255,6 +255,7 @@ absl::StatusOr<engine::OperationSpec> GroupImpl::PrepareInPlace(
   }
   for (;;) {
     if (group_ == nullptr) return Closed(call);
+    if (IsLikeLast(call) && !Tunes()) break;
     SYNCOPATE_ASSIGN_OR_RETURN(const Missing missing, FindMissing(call, own, number, planned_by));
     if (missing.plan == nullptr) break;
     mutex_.Unlock();
@@ -309,7 +310,7 @@ absl::StatusOr<GroupImpl::Missing> GroupImpl::FindMissing(
                        : absl::StrCat("its plan by algorithm ", algorithm, " was not made");
     return missing;
   }
-  if (tuner == nullptr || last_ == nullptr || last_->serving.chunk_bytes == 0) return missing;
+  if (!Tunes()) return missing;
   plan::ProgramKey refined = last_->key;
   refined.chunk_bytes = tuner->NextSize(number, last_->key, last_->serving.chunk_bytes);
   if (refined.chunk_bytes == 0) return missing;

@@ -149,6 +149,10 @@ class GroupImpl {
 
   // Whether it is like the last one, whose program is known.
   bool IsLikeLast(const Call& call) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether calls of the last kind may run with sub-chunks of other sizes.
+  bool Tunes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return tuner != nullptr && last_ != nullptr && last_->serving.chunk_bytes != 0;
+  }
 
   // Sets last_ to the kind of this call, or last_own_ to the program that it brings. Returns the plan without
   // which there is neither.
